@@ -1,0 +1,218 @@
+//! Turns a reading into a whole contract, and a definition that cannot be enforced as it stands into one that can.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use servanda_contract::{
+    schema::{CompiledSchema, Profile},
+    tool::{
+        Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass, EgressPolicy,
+        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability, MutationClass, Observability,
+        RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation, TimeoutClass,
+        ToolContract, TransactionSemantics, Transactional,
+    },
+};
+
+use super::{
+    Descriptor,
+    evidence::{self, Reach, Reading},
+};
+
+pub(super) fn assemble(
+    upstream: &str,
+    descriptor: &Descriptor,
+    reading: &Reading,
+    notes: &mut Vec<String>,
+) -> ToolContract {
+    let mutates = reading.reach != Reach::ReadOnly;
+    let timeout_class = timeout_class(reading);
+    ToolContract {
+        identity: Identity {
+            name: contract_name(upstream, &descriptor.name),
+            version: "1.0.0".to_owned(),
+            owner: "unassigned".to_owned(),
+            lifecycle: Lifecycle { status: LifecycleStatus::Active, sunset_date: None, replacement: None },
+        },
+        affordance: affordance(descriptor, notes),
+        runtime: Runtime {
+            timeout_ms: timeout_class.timeout_ms_max(),
+            rate_limits: RateLimits { window_sec: 60, max_requests: 600 },
+            cost_profile: CostProfile { currency: "USD".to_owned(), cost_per_call: 0.0, cost_unit: CostUnit::Call },
+            sandbox_isolated: false,
+            max_retries: 0,
+        },
+        security: Security {
+            required_scopes: vec![format!("{upstream}:{}", if mutates { "write" } else { "read" })],
+            tenant_scoped: false,
+            secrets_boundary: SecretsBoundary::ExecutionSandbox,
+            data_classification: DataClassification::Internal,
+            egress_policy: egress(descriptor, reading),
+        },
+        transactional: Transactional {
+            side_effect_class: side_effect_class(reading.reach),
+            confirmation_required: false,
+            semantics: if mutates { TransactionSemantics::IrreversiblePivot } else { TransactionSemantics::ReadOnly },
+            compensation_tool: None,
+            post_action_verification_required: false,
+        },
+        idempotency: Idempotency {
+            supported: false,
+            required: false,
+            key_header: None,
+            ttl_seconds: None,
+            payload_hash_required: mutates,
+        },
+        observability: Observability {
+            trace_attributes: ["tool.name", "tool.version", "tool.call_id"].map(str::to_owned).to_vec(),
+            audit_required: true,
+            error_taxonomy_mapping: BTreeMap::new(),
+        },
+        error_contract: error_contract(mutates),
+        binding: Binding { upstream: upstream.to_owned(), tool: descriptor.name.clone() },
+        execution: Some(Execution { timeout_class, cache_ttl_sec: None, retry: None }),
+        effect: Some(effect(upstream, reading)),
+        behaviour: Some(Behaviour {
+            mutability: if mutates { Mutability::Mutates } else { Mutability::Pure },
+            action: reading.action,
+            output_domain: evidence::output_domain(descriptor, reading),
+            content_type: None,
+        }),
+        rules: Vec::new(),
+        preconditions: Vec::new(),
+        verification: None,
+    }
+}
+
+fn contract_name(upstream: &str, tool: &str) -> String {
+    let plain = |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '_' };
+    let tool: String = tool.chars().map(plain).collect();
+    format!("{upstream}.{tool}").chars().take(128).collect()
+}
+
+fn affordance(descriptor: &Descriptor, notes: &mut Vec<String>) -> Affordance {
+    Affordance {
+        model_description: descriptor.description.clone().unwrap_or_default(),
+        allowed_use_cases: Vec::new(),
+        forbidden_use_cases: Vec::new(),
+        input_schema: input_schema(&descriptor.input_schema, notes),
+        output_schema: output_schema(descriptor.output_schema.as_ref(), notes),
+        examples: Vec::new(),
+        title: descriptor.title.clone(),
+    }
+}
+
+/// The upstream's schema, with only that left out which cannot be enforced: the upstream still checks it itself.
+fn input_schema(offered: &Map<String, Value>, notes: &mut Vec<String>) -> Map<String, Value> {
+    let mut schema = offered.clone();
+    if !schema.contains_key("type") {
+        schema.insert("type".to_owned(), json!("object"));
+        notes.push("its input schema has no type; `object` was added".to_owned());
+    }
+    if compiles(&schema, Profile::Arguments) {
+        return schema;
+    }
+    let mut left_out = 0;
+    drop_patterns(&mut schema, &mut left_out);
+    if left_out > 0 && compiles(&schema, Profile::Arguments) {
+        notes.push(format!("{left_out} patterns of its input schema need a backtracking regex and were left out"));
+        return schema;
+    }
+    offered.clone()
+}
+
+fn output_schema(offered: Option<&Map<String, Value>>, notes: &mut Vec<String>) -> Map<String, Value> {
+    match offered {
+        Some(schema) if compiles(schema, Profile::Results) => schema.clone(),
+        Some(_) => {
+            notes.push("its output schema cannot be enforced and was left out".to_owned());
+            Map::new()
+        }
+        None => Map::new(),
+    }
+}
+
+fn compiles(schema: &Map<String, Value>, profile: Profile) -> bool {
+    CompiledSchema::compile(schema, profile).is_ok()
+}
+
+/// Removes string `pattern`s that the linear-time engine does not take.
+fn drop_patterns(schema: &mut Map<String, Value>, left_out: &mut usize) {
+    if let Some(Value::String(pattern)) = schema.get("pattern") {
+        let alone = json!({ "type": "object", "properties": { "x": { "pattern": pattern } } });
+        if let Value::Object(alone) = alone
+            && !compiles(&alone, Profile::Arguments)
+        {
+            schema.remove("pattern");
+            *left_out += 1;
+        }
+    }
+    for member in schema.values_mut() {
+        match member {
+            Value::Object(inner) => drop_patterns(inner, left_out),
+            Value::Array(items) => {
+                items.iter_mut().filter_map(Value::as_object_mut).for_each(|inner| drop_patterns(inner, left_out));
+            }
+            _ => {}
+        }
+    }
+}
+
+const fn side_effect_class(reach: Reach) -> SideEffectClass {
+    match reach {
+        Reach::ReadOnly => SideEffectClass::ReadOnly,
+        Reach::Internal => SideEffectClass::MediumRiskWrite,
+        Reach::External => SideEffectClass::HighRiskExternal,
+        Reach::Critical => SideEffectClass::CriticalMutation,
+    }
+}
+
+/// A change that is cut off leaves an unknown outcome, which is worse than a wait.
+fn timeout_class(reading: &Reading) -> TimeoutClass {
+    match reading.reach {
+        Reach::ReadOnly | Reach::Internal if reading.certain => TimeoutClass::Standard,
+        _ => TimeoutClass::LongRunning,
+    }
+}
+
+fn egress(descriptor: &Descriptor, reading: &Reading) -> EgressPolicy {
+    match (descriptor.annotations.open_world_hint, reading.reach) {
+        (Some(false), Reach::ReadOnly | Reach::Internal) => EgressPolicy::None,
+        _ => EgressPolicy::UnrestrictedWithApproval,
+    }
+}
+
+fn effect(upstream: &str, reading: &Reading) -> Effect {
+    let operation = match reading.action {
+        Action::Create | Action::Append => SideEffectOperation::Create,
+        Action::Delete => SideEffectOperation::Delete,
+        Action::Read | Action::Search | Action::Update | Action::Merge | Action::Overwrite => SideEffectOperation::Update,
+    };
+    let (class, mutation_class, manifest) = if reading.reach == Reach::ReadOnly {
+        (EffectClass::R, MutationClass::ReadOnly, Vec::new())
+    } else {
+        let scope = if reading.reach == Reach::Internal { "upstream" } else { "external" };
+        let change = SideEffect { resource: format!("{upstream}/*"), operation, scope: scope.to_owned() };
+        (EffectClass::N, MutationClass::WriteIrreversible, vec![change])
+    };
+    Effect { class, mutation_class: Some(mutation_class), manifest, key: None, key_window_sec: None, status: None }
+}
+
+fn error_contract(mutates: bool) -> ErrorContract {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    ErrorContract {
+        repairable_errors: names(&[
+            "SYNTACTIC_PARSE_FAIL",
+            "STRUCTURAL_VIOLATION",
+            "TYPE_MISMATCH",
+            "OUT_OF_BOUNDS",
+            "SEMANTIC_INVALIDITY",
+        ]),
+        retryable_errors: names(if mutates {
+            &["RATE_LIMITED"]
+        } else {
+            &["RATE_LIMITED", "TIMEOUT", "DEPENDENCY_UNAVAILABLE"]
+        }),
+        fail_closed_errors: names(&["PERMISSION_DENIED", "POLICY_VIOLATION", "SIGNATURE_MISMATCH", "CONFIRMATION_MISSING"]),
+        escalation_errors: names(&["OBSERVATION_NORMALIZATION_FAIL", "UNKNOWN_ERROR"]),
+    }
+}

@@ -1,0 +1,12 @@
+//! Which tools exist: their exposed names, their admitted contracts, whether their upstream offers them now, and what a
+//! contract for a newly discovered tool should say.
+//!
+//! The catalog decides no call. A tool without an admitted contract does not exist here, whatever its upstream says.
+
+mod catalog;
+pub mod inference;
+mod listing;
+pub mod names;
+
+pub use catalog::{Availability, Catalog, CatalogError, Entry, NotResolved};
+pub use listing::{ListedTool, Listing};

@@ -1,0 +1,107 @@
+//! The tool list as agents see it: the contract's text and schemas, never the upstream's unpinned ones.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
+use servanda_gates::CompiledContract;
+use servanda_mcp::fields::meta;
+
+/// The tools on offer.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Grows with every change.
+    pub generation: u64,
+    /// Sorted by name.
+    pub tools: Vec<ListedTool>,
+}
+
+/// One tool on offer.
+#[derive(Debug, Clone)]
+pub struct ListedTool {
+    /// The exposed name.
+    pub name: String,
+    /// The whole MCP tool definition as JSON, ready to send.
+    pub definition: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: String,
+    input_schema: &'a Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<&'a Map<String, Value>>,
+    annotations: Annotations,
+    #[serde(rename = "_meta")]
+    meta: Value,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol's annotations")]
+struct Annotations {
+    read_only_hint: bool,
+    destructive_hint: bool,
+    idempotent_hint: bool,
+    open_world_hint: bool,
+}
+
+impl ListedTool {
+    /// Renders an admitted contract under its exposed name.
+    pub fn render(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
+        let contract = compiled.contract();
+        let definition = Definition {
+            name,
+            title: contract.affordance.title.as_deref(),
+            description: description(contract),
+            input_schema: &contract.affordance.input_schema,
+            // Legacy clients take only schemas of objects; a contract that promises something else still enforces it.
+            output_schema: Some(&contract.affordance.output_schema)
+                .filter(|schema| schema.get("type") == Some(&Value::from("object"))),
+            annotations: annotations(contract),
+            meta: json!({ meta::CONTRACT: summary(compiled) }),
+        };
+        Ok(Self { name: name.to_owned(), definition: serde_json::value::to_raw_value(&definition)? })
+    }
+}
+
+fn description(contract: &ToolContract) -> String {
+    let affordance = &contract.affordance;
+    let mut text = affordance.model_description.clone();
+    for (label, cases) in [("Use for", &affordance.allowed_use_cases), ("Do not use for", &affordance.forbidden_use_cases)] {
+        if !cases.is_empty() {
+            text.push_str(&format!("\n{label}: {}.", cases.join("; ")));
+        }
+    }
+    text
+}
+
+/// What a client may show before it asks: told from the contract, so that a client's own prompts are about the truth.
+fn annotations(contract: &ToolContract) -> Annotations {
+    let mutates = contract.effect_class().mutates();
+    let irreversible = contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
+    let additive = contract.behaviour.is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
+    Annotations {
+        read_only_hint: !mutates,
+        destructive_hint: mutates && irreversible && !additive,
+        idempotent_hint: !mutates || contract.transactional.semantics == TransactionSemantics::IdempotentWrite,
+        open_world_hint: contract.security.egress_policy != EgressPolicy::None,
+    }
+}
+
+fn summary(compiled: &CompiledContract) -> Value {
+    let contract = compiled.contract();
+    let disposition = if contract.transactional.confirmation_required { "needs_approval" } else { "auto" };
+    json!({
+        "name": contract.identity.name,
+        "version": contract.identity.version,
+        "digest": compiled.digest(),
+        "disposition": disposition,
+        "side_effect_class": contract.transactional.side_effect_class,
+        "effect_class": contract.effect_class(),
+        "behavioural_identity": contract.behaviour.map(|behaviour| behaviour.identity()),
+    })
+}

@@ -1,0 +1,110 @@
+//! Exposed names: `<upstream>__<tool>`, or the tool's own name where there is one upstream and the operator wants it so.
+//!
+//! A name depends only on its upstream and its tool, never on which others exist, so it stays when tools come and go. It is
+//! an alias for people and models: nothing is ever found by taking one apart.
+
+use sha2::{Digest as _, Sha256};
+
+/// The longest name every provider takes.
+pub const NAME_CHARS_MAX: usize = 63;
+/// The longest id of an upstream.
+pub const UPSTREAM_CHARS_MAX: usize = 32;
+const SEPARATOR: &str = "__";
+const HASH_CHARS: usize = 8;
+
+/// How exposed names are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// `<upstream>__<tool>`.
+    Prefixed,
+    /// The tool's own name; for a single upstream.
+    Bare,
+}
+
+impl Naming {
+    /// The exposed name of a tool.
+    pub fn expose(self, upstream: &str, tool: &str) -> String {
+        let wanted = match self {
+            Self::Prefixed => format!("{upstream}{SEPARATOR}{tool}"),
+            Self::Bare => tool.to_owned(),
+        };
+        portable(&wanted, &format!("{upstream}\0{tool}"))
+    }
+}
+
+/// Whether an upstream may have this id. Without `__` inside, prefixed names of different upstreams cannot meet.
+pub fn is_upstream_id(id: &str) -> bool {
+    let starts_with_letter = id.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
+    let plain = id.chars().all(|character| character.is_ascii_alphanumeric() || character == '-' || character == '_');
+    starts_with_letter && plain && id.len() <= UPSTREAM_CHARS_MAX && !id.contains(SEPARATOR) && !id.ends_with('_')
+}
+
+/// An upstream id made from any text, such as a key of somebody else's configuration.
+pub fn to_upstream_id(text: &str) -> String {
+    let mut id = String::new();
+    for character in text.chars() {
+        let character = if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
+        if !(character == '_' && id.ends_with('_')) {
+            id.push(character);
+        }
+    }
+    let id: String = id.trim_matches(['_', '-']).chars().take(UPSTREAM_CHARS_MAX).collect();
+    let id = id.trim_end_matches('_');
+    if id.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) { id.to_owned() } else { format!("server-{id}") }
+}
+
+/// The name itself if every provider takes it; otherwise as much of it as they take, and a hash of what it means.
+fn portable(wanted: &str, seed: &str) -> String {
+    let portable = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
+    let starts_well = wanted.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    if starts_well && wanted.chars().all(portable) && wanted.len() <= NAME_CHARS_MAX {
+        return wanted.to_owned();
+    }
+    let mut kept: String =
+        wanted.chars().map(|character| if portable(character) { character } else { '_' }).collect();
+    if !starts_well {
+        kept.insert(0, '_');
+    }
+    kept.truncate(NAME_CHARS_MAX - HASH_CHARS - 1);
+    let kept = kept.trim_end_matches(['_', '-']);
+    let hash: String = servanda_contract::digest::hex(&Sha256::digest(seed.as_bytes())).chars().take(HASH_CHARS).collect();
+    format!("{kept}_{hash}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NAME_CHARS_MAX, Naming, is_upstream_id, to_upstream_id};
+
+    #[test]
+    fn names_are_portable_and_tell_tools_apart() {
+        let long = "a".repeat(200);
+        let tools = ["read_file", "read.file", "read file", "lire_é", "読む", &long, &format!("{long}b"), "9lives", "-x"];
+        let mut seen = std::collections::BTreeSet::new();
+        for naming in [Naming::Prefixed, Naming::Bare] {
+            seen.clear();
+            for tool in tools {
+                let name = naming.expose("files", tool);
+                assert!(name.len() <= NAME_CHARS_MAX, "{name}");
+                let first = name.chars().next().unwrap();
+                assert!(first.is_ascii_alphabetic() || first == '_', "{name}");
+                assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{name}");
+                assert!(seen.insert(name.clone()), "{name} twice");
+            }
+        }
+        assert_eq!(Naming::Prefixed.expose("files", "read_file"), "files__read_file");
+        assert_eq!(Naming::Bare.expose("files", "read_file"), "read_file");
+    }
+
+    #[test]
+    fn upstream_ids_cannot_make_prefixes_meet() {
+        for id in ["files", "my-db", "a_b", "X9"] {
+            assert!(is_upstream_id(id), "{id}");
+        }
+        for id in ["", "9x", "a__b", "a_", "_a", "a b", "é", &"a".repeat(33)] {
+            assert!(!is_upstream_id(id), "{id}");
+        }
+        for text in ["my server!", "__x__", "日本", "a__b", "9lives", "", &"x".repeat(99), "x_______________________________y"] {
+            assert!(is_upstream_id(&to_upstream_id(text)), "{text} -> {}", to_upstream_id(text));
+        }
+    }
+}

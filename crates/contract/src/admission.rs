@@ -1,0 +1,242 @@
+//! The admission predicate: eight conjuncts that must all hold before a contract serves a single call.
+//!
+//! A contract that fails one is refused whole, never served with less, and every conjunct that failed is listed: fixing
+//! contracts one error at a time is how people come to switch checks off.
+
+use std::{collections::BTreeMap, fmt, sync::LazyLock};
+
+use serde::Serialize;
+use serde_json::Map;
+
+use crate::{
+    Digest, TaxonomyClass, ToolContract,
+    schema::{CompiledSchema, Profile, SchemaError},
+    schemas,
+    tool::{EffectClass, LifecycleStatus, MutationClass, SideEffectClass},
+};
+
+/// One condition of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Conjunct {
+    /// Input, output and error schemas can be enforced.
+    SchemaValid,
+    /// The version is a semantic version, and means only this contract.
+    VersionRegistered,
+    /// It is said who may call.
+    AuthPolicyDefined,
+    /// It is said how long a call may take.
+    TimeoutClassAssigned,
+    /// It is said what an uncertain outcome leads to.
+    IdempotencySpecified,
+    /// It is said what changes, and whether that can be undone.
+    MutationClassLabeled,
+    /// What happens is traced and on record.
+    ObservabilityInstrumented,
+    /// The contract's own examples pass.
+    ContractTestsPassing,
+}
+
+/// A conjunct that does not hold, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// Which.
+    pub conjunct: Conjunct,
+    /// Why, in words a contract's author can act on.
+    pub reason: String,
+}
+
+/// A contract that is not admitted, with every reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("contract `{contract}` is not admitted: {}", list(failures))]
+pub struct Rejection {
+    /// The contract's name.
+    pub contract: String,
+    /// Every conjunct that failed.
+    pub failures: Vec<Failure>,
+}
+
+/// Judges a contract by itself and against those already admitted. Whether its examples pass is judged by the gates.
+pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>) -> Vec<Failure> {
+    let mut verdict = Verdict(Vec::new());
+    schema_valid(contract, &mut verdict);
+    version_registered(contract, registered, &mut verdict);
+    auth_policy_defined(contract, &mut verdict);
+    timeout_class_assigned(contract, &mut verdict);
+    idempotency_specified(contract, &mut verdict);
+    mutation_class_labeled(contract, &mut verdict);
+    observability_instrumented(contract, &mut verdict);
+    verdict.0
+}
+
+impl Failure {
+    /// A failure.
+    pub fn new(conjunct: Conjunct, reason: impl Into<String>) -> Self {
+        Self { conjunct, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Conjunct {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, formatter)
+    }
+}
+
+struct Verdict(Vec<Failure>);
+
+impl Verdict {
+    fn fail(&mut self, conjunct: Conjunct, reason: impl Into<String>) {
+        self.0.push(Failure::new(conjunct, reason));
+    }
+
+    fn require(&mut self, holds: bool, conjunct: Conjunct, reason: &str) {
+        if !holds {
+            self.fail(conjunct, reason);
+        }
+    }
+}
+
+fn schema_valid(contract: &ToolContract, verdict: &mut Verdict) {
+    limits_kept(contract, verdict);
+    let affordance = &contract.affordance;
+    if let Err(error) = CompiledSchema::compile(&affordance.input_schema, Profile::Arguments) {
+        verdict.fail(Conjunct::SchemaValid, format!("affordance.input_schema: {error}"));
+    }
+    if let Err(error) = CompiledSchema::compile(&affordance.output_schema, Profile::Results) {
+        verdict.fail(Conjunct::SchemaValid, format!("affordance.output_schema: {error}"));
+    }
+    let errors = &contract.error_contract;
+    let lists = [
+        ("repairable_errors", &errors.repairable_errors),
+        ("retryable_errors", &errors.retryable_errors),
+        ("fail_closed_errors", &errors.fail_closed_errors),
+        ("escalation_errors", &errors.escalation_errors),
+    ];
+    for (list, names) in lists {
+        for name in names.iter().filter(|name| TaxonomyClass::from_name(name).is_none()) {
+            verdict.fail(Conjunct::SchemaValid, format!("error_contract.{list}: `{name}` is not a taxonomy class"));
+        }
+    }
+}
+
+/// The published contract schema has limits that types do not, such as a rate of at least one call. It is the one place
+/// where they are written, so it is held against the contract itself.
+fn limits_kept(contract: &ToolContract, verdict: &mut Verdict) {
+    static PUBLISHED: LazyLock<Result<CompiledSchema, SchemaError>> = LazyLock::new(|| {
+        CompiledSchema::compile(schemas::contract().as_object().unwrap_or(&Map::new()), Profile::Results)
+    });
+    match (&*PUBLISHED, serde_json::to_value(contract)) {
+        (Ok(schema), Ok(contract)) => {
+            for error in schema.judge(&contract).into_all() {
+                verdict.fail(Conjunct::SchemaValid, format!("{} must be {}", error.field, error.expected));
+            }
+        }
+        (Err(error), _) => verdict.fail(Conjunct::SchemaValid, format!("the contract schema cannot be used: {error}")),
+        (_, Err(error)) => verdict.fail(Conjunct::SchemaValid, format!("the contract cannot be written: {error}")),
+    }
+}
+
+fn version_registered(
+    contract: &ToolContract,
+    registered: &BTreeMap<(String, String), Digest>,
+    verdict: &mut Verdict,
+) {
+    let conjunct = Conjunct::VersionRegistered;
+    let identity = &contract.identity;
+    if let Err(error) = semver::Version::parse(&identity.version) {
+        verdict.fail(conjunct, format!("identity.version `{}` is not a semantic version: {error}", identity.version));
+    }
+    let key = (identity.name.clone(), identity.version.clone());
+    if let Some(other) = registered.get(&key)
+        && contract.digest().ok() != Some(*other)
+    {
+        let (name, version) = key;
+        verdict.fail(conjunct, format!("another contract is already registered as `{name}` {version}"));
+    }
+    let gone = identity.lifecycle.status == LifecycleStatus::Sunsetted;
+    verdict.require(!gone, conjunct, "identity.lifecycle.status is `sunsetted`: it is not served any more");
+}
+
+fn auth_policy_defined(contract: &ToolContract, verdict: &mut Verdict) {
+    let security = &contract.security;
+    let named = security.required_scopes.iter().all(|scope| !scope.trim().is_empty());
+    let stated = !security.required_scopes.is_empty() || !contract.effect_class().mutates();
+    verdict.require(named, Conjunct::AuthPolicyDefined, "security.required_scopes has an empty scope");
+    verdict.require(
+        stated,
+        Conjunct::AuthPolicyDefined,
+        "security.required_scopes is empty, but the tool changes something: name the scope a caller needs",
+    );
+}
+
+fn timeout_class_assigned(contract: &ToolContract, verdict: &mut Verdict) {
+    let conjunct = Conjunct::TimeoutClassAssigned;
+    verdict.require(contract.execution.is_some(), conjunct, "execution.timeout_class is missing");
+}
+
+fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
+    let conjunct = Conjunct::IdempotencySpecified;
+    let idempotency = &contract.idempotency;
+    let Some(effect) = &contract.effect else {
+        verdict.fail(conjunct, "effect.class is missing: say R, K, Q or N");
+        return;
+    };
+    match effect.class {
+        EffectClass::K => {
+            let placed = effect.key.is_some() && effect.key_window_sec.is_some();
+            verdict.require(placed, conjunct, "effect class K needs effect.key and effect.key_window_sec");
+        }
+        EffectClass::Q => {
+            verdict.require(effect.status.is_some(), conjunct, "effect class Q needs effect.status");
+        }
+        EffectClass::R | EffectClass::N => {}
+    }
+    let possible = idempotency.supported || !idempotency.required;
+    verdict.require(possible, conjunct, "idempotency.required is true but idempotency.supported is false");
+    let remembered = !idempotency.required || idempotency.ttl_seconds.is_some();
+    verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
+}
+
+fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
+    let conjunct = Conjunct::MutationClassLabeled;
+    let Some(effect) = &contract.effect else {
+        verdict.fail(conjunct, "effect.mutation_class is missing");
+        return;
+    };
+    let Some(mutation_class) = effect.mutation_class else {
+        verdict.fail(conjunct, "effect.mutation_class is missing");
+        return;
+    };
+    let read_only = mutation_class == MutationClass::ReadOnly;
+    let class_agrees = read_only == (effect.class == EffectClass::R);
+    verdict.require(class_agrees, conjunct, "effect.class is R exactly when effect.mutation_class is read_only");
+    let side_effect = contract.transactional.side_effect_class;
+    let side_effect_agrees = read_only == (side_effect == SideEffectClass::ReadOnly);
+    let reason = "transactional.side_effect_class is READ_ONLY exactly when effect.mutation_class is read_only";
+    verdict.require(side_effect_agrees, conjunct, reason);
+    let manifested = read_only == effect.manifest.is_empty();
+    let reason = "effect.manifest lists every change of a tool that makes some, and nothing for one that makes none";
+    verdict.require(manifested, conjunct, reason);
+    let undone = mutation_class != MutationClass::WriteReversible || contract.transactional.compensation_tool.is_some();
+    verdict.require(undone, conjunct, "a reversible write names transactional.compensation_tool");
+    if let Some(behaviour) = &contract.behaviour {
+        let behaves = read_only == (behaviour.mutability == crate::tool::Mutability::Pure);
+        verdict.require(behaves, conjunct, "behaviour.mutability contradicts effect.mutation_class");
+    }
+}
+
+fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
+    let conjunct = Conjunct::ObservabilityInstrumented;
+    let observability = &contract.observability;
+    let recorded = observability.audit_required || !contract.effect_class().mutates();
+    verdict.require(recorded, conjunct, "observability.audit_required must be true for a tool that changes something");
+    for (code, class) in &observability.error_taxonomy_mapping {
+        if TaxonomyClass::from_name(class).is_none() {
+            let reason = format!("observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is not a taxonomy class");
+            verdict.fail(conjunct, reason);
+        }
+    }
+}
+
+fn list(failures: &[Failure]) -> String {
+    failures.iter().map(|failure| format!("{}: {}", failure.conjunct, failure.reason)).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,140 @@
+//! Digests: SHA-256 with a domain, over length-prefixed parts, so that no two different lists of parts hash alike.
+//!
+//! What is hashed is decided elsewhere; this module only makes sure that it is hashed unambiguously.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// What a digest is of. A digest of one domain never equals one of another, whatever the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// A whole contract.
+    Contract,
+    /// What a caller proposed: tenant, tool, contract digest, canonical arguments (H of the design).
+    Proposal,
+    /// Arguments as they arrived, well-formed or not; recognises a repeated bad proposal.
+    Arguments,
+    /// The errors of one refusal; recognises a repair that makes no progress.
+    Errors,
+    /// A tool definition as an upstream serves it.
+    Definition,
+    /// An upstream's answer, as it wrote it.
+    Answer,
+}
+
+/// A SHA-256 digest, written `sha256:` and 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Digest([u8; 32]);
+
+/// Text that is not a digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is `sha256:` followed by 64 lower-case hex digits")]
+pub struct NotADigest(());
+
+impl Digest {
+    /// Hashes `parts` in `domain`; every part is preceded by its length.
+    pub fn of(domain: Domain, parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in std::iter::once(&domain.label().as_bytes()).chain(parts) {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The 32 bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The first twelve hex digits: enough for people to compare, never for a decision.
+    pub fn short(&self) -> String {
+        hex(&self.0).chars().take(12).collect()
+    }
+}
+
+impl Domain {
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Contract => "servanda/contract/v1",
+            Self::Proposal => "servanda/proposal/v1",
+            Self::Arguments => "servanda/arguments/v1",
+            Self::Errors => "servanda/errors/v1",
+            Self::Definition => "servanda/definition/v1",
+            Self::Answer => "servanda/answer/v1",
+        }
+    }
+}
+
+/// Lower-case hex of any bytes.
+pub fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "sha256:{}", hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = NotADigest;
+
+    fn try_from(text: String) -> Result<Self, NotADigest> {
+        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(NotADigest(()))?;
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| NotADigest(()))?;
+            if pair.bytes().any(|digit| digit.is_ascii_uppercase() || digit == b'+') {
+                return Err(NotADigest(()));
+            }
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| NotADigest(()))?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Digest, Domain};
+
+    #[test]
+    fn parts_cannot_be_shifted_between_each_other() {
+        let split_early = Digest::of(Domain::Proposal, &[b"a", b"bc"]);
+        let split_late = Digest::of(Domain::Proposal, &[b"ab", b"c"]);
+        assert_ne!(split_early, split_late);
+    }
+
+    #[test]
+    fn domains_are_apart() {
+        assert_ne!(Digest::of(Domain::Contract, &[b"x"]), Digest::of(Domain::Proposal, &[b"x"]));
+    }
+
+    #[test]
+    fn text_form_round_trips_and_refuses_anything_else() {
+        let digest = Digest::of(Domain::Contract, &[b"x"]);
+        assert_eq!(Digest::try_from(digest.to_string()), Ok(digest));
+        for text in ["", "sha256:", "md5:00", &digest.to_string().to_uppercase(), &format!("{digest}0")] {
+            assert!(Digest::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The nouns of Servanda and the laws they obey: contracts, proposals, refusals, observations, records, strict JSON and
+//! digests.
+//!
+//! Everything here takes values and returns values. There is deliberately no I/O, no clock and no wire protocol: a
+//! contract is read from text that somebody else opened, a timestamp is handed in, and MCP is the business of
+//! `servanda-mcp`.
+
+pub mod admission;
+pub mod caller;
+pub mod digest;
+pub mod document;
+pub mod json;
+pub mod observation;
+pub mod proposal;
+pub mod record;
+pub mod refusal;
+pub mod schema;
+pub mod schemas;
+pub mod taxonomy;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod time;
+pub mod tool;
+
+pub use caller::Caller;
+pub use digest::Digest;
+pub use observation::Observation;
+pub use proposal::{CallId, Proposal};
+pub use record::CallRecord;
+pub use refusal::{FieldError, GateName, Refusal};
+pub use taxonomy::TaxonomyClass;
+pub use time::Timestamp;
+pub use tool::ToolContract;

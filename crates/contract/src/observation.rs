@@ -1,0 +1,215 @@
+//! The observation: what an agent loop may believe about a call. Exactly the specification's object, no field more.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{CallId, Refusal, TaxonomyClass, Timestamp};
+
+/// The specification's JSON Schema of the observation, with our `$id`.
+pub const SCHEMA: &str = include_str!("observation.schema.json");
+
+/// The normalised result of a call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Observation {
+    /// Which tool, which version, which call.
+    pub tool_identity: ToolIdentity,
+    /// When, how long, which attempt.
+    pub execution_metadata: ExecutionMetadata,
+    /// How it ended.
+    pub status: Status,
+    /// What came of it.
+    pub result_payload: ResultPayload,
+    /// What should be checked afterwards.
+    pub verification: Verification,
+}
+
+/// Which tool, which version, which call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ToolIdentity {
+    /// The contract's name.
+    pub name: String,
+    /// The contract's version.
+    pub version: String,
+    /// The call.
+    pub call_id: CallId,
+}
+
+/// When, how long, which attempt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecutionMetadata {
+    /// RFC 3339.
+    pub timestamp: String,
+    /// From the door to the answer.
+    pub latency_ms: u64,
+    /// Whether this is a replay of a stored result.
+    pub idempotency_hit: bool,
+    /// W3C trace id.
+    pub trace_id: String,
+    /// Counted from one.
+    pub attempt_number: u32,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the specification's status object")]
+pub struct Status {
+    /// What a person would expect as an HTTP status.
+    pub code: u16,
+    /// Whether it is a failure.
+    pub is_error: bool,
+    /// The class.
+    pub taxonomy_class: TaxonomyClass,
+    /// The same call may succeed later.
+    pub retryable: bool,
+    /// A corrected call may succeed.
+    pub repairable: bool,
+    /// A person has to approve.
+    pub requires_approval: bool,
+    /// It must not proceed by another way.
+    pub fail_closed: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResultPayload {
+    /// The structured result, where it is an object; otherwise null, and the content carries it.
+    pub data: Option<Box<RawValue>>,
+    /// What is wrong, by field.
+    pub errors: Vec<PayloadError>,
+    /// What is worth knowing and not wrong.
+    pub warnings: Vec<String>,
+}
+
+/// One error of a result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PayloadError {
+    /// JSON Pointer, null for the whole.
+    pub field: Option<String>,
+    /// A sentence.
+    pub message: String,
+    /// The class's name.
+    pub code: String,
+}
+
+/// What should be checked afterwards.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Verification {
+    /// Whether the contract asks for it.
+    pub post_action_verification_required: bool,
+    /// Where to look.
+    pub target_state_reference: Option<String>,
+    /// What should be seen there.
+    pub expected_state: Option<serde_json::Map<String, serde_json::Value>>,
+    /// How long to wait first.
+    pub delay_seconds: u64,
+}
+
+/// The facts about a call that every observation carries, whatever the end.
+#[derive(Debug, Clone)]
+pub struct Occasion<'a> {
+    /// The contract's name, or the name as called where there is no contract.
+    pub tool: &'a str,
+    /// The contract's version, empty where there is none.
+    pub version: &'a str,
+    /// The call.
+    pub call_id: &'a CallId,
+    /// When the door had it.
+    pub received_at: Timestamp,
+    /// When the answer was ready.
+    pub finished_at: Timestamp,
+    /// W3C trace id.
+    pub trace_id: &'a str,
+}
+
+impl Observation {
+    /// A call that came through, or whose tool itself reported an error (`class`).
+    pub fn of_result(
+        occasion: &Occasion<'_>,
+        class: TaxonomyClass,
+        data: Option<Box<RawValue>>,
+        errors: Vec<PayloadError>,
+        verification: Verification,
+    ) -> Self {
+        let response = class.response();
+        Self {
+            tool_identity: occasion.tool_identity(),
+            execution_metadata: occasion.execution_metadata(),
+            status: Status {
+                code: class.status_code(),
+                is_error: class.envelope().is_some(),
+                taxonomy_class: class,
+                retryable: response.retryable,
+                repairable: response.repairable,
+                requires_approval: response.requires_approval,
+                fail_closed: response.fail_closed,
+            },
+            result_payload: ResultPayload { data, errors, warnings: Vec::new() },
+            verification,
+        }
+    }
+
+    /// A call that was refused. The refusal's own answers win over the class's.
+    pub fn of_refusal(occasion: &Occasion<'_>, refusal: &Refusal, verification: Verification) -> Self {
+        let whole = PayloadError {
+            field: None,
+            message: refusal.message.clone(),
+            code: refusal.error_code.name().to_owned(),
+        };
+        let fields = refusal.field_errors.iter().map(|error| PayloadError {
+            field: Some(error.pointer.clone()),
+            message: error.message.clone(),
+            code: refusal.error_code.name().to_owned(),
+        });
+        Self {
+            tool_identity: occasion.tool_identity(),
+            execution_metadata: occasion.execution_metadata(),
+            status: Status {
+                code: refusal.error_code.status_code(),
+                is_error: true,
+                taxonomy_class: refusal.error_code,
+                retryable: refusal.retryable,
+                repairable: refusal.repairable,
+                requires_approval: refusal.requires_approval,
+                fail_closed: refusal.fail_closed,
+            },
+            result_payload: ResultPayload {
+                data: None,
+                errors: std::iter::once(whole).chain(fields).collect(),
+                warnings: Vec::new(),
+            },
+            verification,
+        }
+    }
+}
+
+impl Occasion<'_> {
+    fn tool_identity(&self) -> ToolIdentity {
+        ToolIdentity {
+            name: self.tool.to_owned(),
+            version: self.version.to_owned(),
+            call_id: self.call_id.clone(),
+        }
+    }
+
+    fn execution_metadata(&self) -> ExecutionMetadata {
+        ExecutionMetadata {
+            timestamp: self.finished_at.to_string(),
+            latency_ms: self.finished_at.since_ms(self.received_at),
+            idempotency_hit: false,
+            trace_id: self.trace_id.to_owned(),
+            attempt_number: 1,
+        }
+    }
+}
+
+impl Verification {
+    /// Nothing to check.
+    pub const fn none() -> Self {
+        Self {
+            post_action_verification_required: false,
+            target_state_reference: None,
+            expected_state: None,
+            delay_seconds: 0,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The record every call leaves, refused ones too: enough to explain the decision gate by gate without the payload.
+//!
+//! Arguments and results are deliberately absent: a record holds their digests. What broke its contract is kept apart, in
+//! quarantine, by the ledger.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CallId, Caller, Digest, GateName, Refusal, TaxonomyClass, Timestamp, tool::EffectClass};
+
+/// The version of the stored shape; readers refuse a newer one.
+pub const RECORD_VERSION: u32 = 1;
+
+/// One call, as stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallRecord {
+    /// [`RECORD_VERSION`] when written.
+    pub record_version: u32,
+    /// The call.
+    pub call_id: CallId,
+    /// W3C trace id.
+    pub trace_id: String,
+    /// Who called.
+    pub caller: Caller,
+    /// The exposed name as called.
+    pub tool: String,
+    /// The contract it was decided from, none if there was none.
+    pub contract: Option<ContractReference>,
+    /// Digest of the arguments as they arrived.
+    pub arguments_digest: Digest,
+    /// Digest of tenant, tool, contract and canonical arguments; none if the arguments never became canonical.
+    pub proposal_digest: Option<Digest>,
+    /// When the door had it.
+    pub received_at: Timestamp,
+    /// When bytes were allowed to leave; none if they never were.
+    pub dispatched_at: Option<Timestamp>,
+    /// When the answer was ready; none while dispatching.
+    pub finished_at: Option<Timestamp>,
+    /// The time the upstream was given.
+    pub deadline_ms: Option<u64>,
+    /// What every stage said, in order.
+    pub verdicts: Vec<Verdict>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The class of the end, none while dispatching.
+    pub class: Option<TaxonomyClass>,
+    /// Why, if it was refused.
+    pub refusal: Option<Refusal>,
+    /// Digest of the upstream's answer, if there was one.
+    pub answer_digest: Option<Digest>,
+}
+
+/// The contract a call was decided from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContractReference {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// The upstream that performs it.
+    pub upstream: String,
+    /// The tool's own name there.
+    pub upstream_tool: String,
+    /// What an uncertain dispatch may lead to.
+    pub effect_class: EffectClass,
+}
+
+/// What one stage said about one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// The stage.
+    pub gate: GateName,
+    /// What it said.
+    pub decision: Decision,
+    /// How long it took.
+    pub took_us: u64,
+}
+
+/// What a stage said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// The call went on.
+    Passed,
+    /// The call ended here.
+    Refused,
+}
+
+/// How a call ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A gate said no; nothing was sent.
+    Refused,
+    /// Bytes may have left; nobody has said yet how it ended.
+    Dispatching,
+    /// The upstream answered and the answer keeps the contract.
+    Completed,
+    /// The upstream answered that the tool failed.
+    ToolError,
+    /// It provably never reached the upstream.
+    NotExecuted,
+    /// The upstream answered, the answer breaks the contract and was kept back.
+    Quarantined,
+    /// It was sent and nobody knows.
+    Unknown,
+}
+
+impl Outcome {
+    /// The text form used in storage and on screens.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Dispatching => "dispatching",
+            Self::Completed => "completed",
+            Self::ToolError => "tool_error",
+            Self::NotExecuted => "not_executed",
+            Self::Quarantined => "quarantined",
+            Self::Unknown => "unknown",
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Why a call did not go through, for the agent that proposed it: stable code, the gate, every field error of that gate,
+//! and what to do next. It never carries an offending value, only types, names and limits.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    CallId, Digest, TaxonomyClass,
+    digest::Domain,
+    taxonomy::{EnvelopeCode, NextAction, ResponseVector},
+};
+
+/// Where a call can be refused. The numbers are those of the design's eleven gates; the others are the stages around them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateName {
+    /// Before gate 1: the exposed name means a tool with an admitted contract.
+    Resolve,
+    /// Gate 1.
+    Parse,
+    /// Gate 2.
+    Structure,
+    /// Gate 3.
+    Types,
+    /// Gate 4.
+    Bounds,
+    /// Gate 5.
+    Semantics,
+    /// Gate 10.
+    Confirmation,
+    /// The durable mark without which no byte leaves.
+    Fence,
+    /// The upstream.
+    Perform,
+    /// The check of what came back.
+    Observe,
+}
+
+/// One thing wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FieldError {
+    /// Dotted name for people, `arguments` for the whole.
+    pub field: String,
+    /// JSON Pointer into the arguments; empty for the whole.
+    pub pointer: String,
+    /// What the contract wants there.
+    pub expected: String,
+    /// What was there: a type or a measure, never the value.
+    pub actual: String,
+    /// The two above as a sentence.
+    pub message: String,
+    /// The name that was probably meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub did_you_mean: Option<String>,
+}
+
+/// How far a chain of repairs has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepairProgress {
+    /// Refused attempts of this chain, this one included.
+    pub attempt: u32,
+    /// How many there may be.
+    pub attempts_max: u32,
+    /// Present when repairing should stop, with the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<RepairStop>,
+}
+
+/// Why a repair loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RepairStop {
+    /// These very arguments were refused before.
+    SameArguments,
+    /// Other arguments, but the same errors again and again.
+    SameErrors,
+    /// The attempts are used up.
+    AttemptsExhausted,
+}
+
+/// What is known about the outside world after the refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectKnowledge {
+    /// Nothing was sent to the upstream.
+    None,
+    /// The upstream said it is done; only its answer was unusable.
+    Happened,
+    /// It was sent and nobody knows; not safe to send again.
+    Unknown,
+}
+
+/// A refused call. Serialised as the structured feedback an agent reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the specification's feedback object")]
+pub struct Refusal {
+    /// Always `failed`: the specification's feedback object has it.
+    pub validation_status: ValidationStatus,
+    /// The taxonomy class.
+    pub error_code: TaxonomyClass,
+    /// The envelope code.
+    pub envelope_code: EnvelopeCode,
+    /// Where it was refused.
+    pub gate: GateName,
+    /// What happened, in one sentence.
+    pub message: String,
+    /// What to do next, in one sentence.
+    pub hint: String,
+    /// A corrected proposal may succeed.
+    pub repairable: bool,
+    /// The same proposal may succeed later.
+    pub retryable: bool,
+    /// A person has to approve.
+    pub requires_approval: bool,
+    /// It must not proceed by any other way.
+    pub fail_closed: bool,
+    /// A person should know.
+    pub escalate: bool,
+    /// What the caller's loop should do.
+    pub next_action: NextAction,
+    /// Every error of the failing gate.
+    pub field_errors: Vec<FieldError>,
+    /// What is known about the outside world.
+    pub effect: EffectKnowledge,
+    /// Ask `servanda explain` for it.
+    pub call_id: CallId,
+    /// How far the chain of repairs has come, for refusals that can be repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairProgress>,
+    /// How long to wait before the same call may succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+/// The one value the feedback object's status has in a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidationStatus {
+    /// The call did not pass.
+    Failed,
+}
+
+impl Refusal {
+    /// A refusal with the class's own response vector.
+    pub fn new(call_id: CallId, gate: GateName, class: TaxonomyClass, message: String, hint: String) -> Self {
+        let ResponseVector { repairable, retryable, requires_approval, fail_closed, escalate, next_action } =
+            class.response();
+        Self {
+            validation_status: ValidationStatus::Failed,
+            error_code: class,
+            envelope_code: class.envelope().unwrap_or(EnvelopeCode::InternalToolError),
+            gate,
+            message,
+            hint,
+            repairable,
+            retryable,
+            requires_approval,
+            fail_closed,
+            escalate,
+            next_action,
+            field_errors: Vec::new(),
+            effect: EffectKnowledge::None,
+            call_id,
+            repair: None,
+            retry_after_ms: None,
+        }
+    }
+
+    /// Adds the field errors of the failing gate.
+    #[must_use]
+    pub fn with_field_errors(mut self, field_errors: Vec<FieldError>) -> Self {
+        self.field_errors = field_errors;
+        self
+    }
+
+    /// Says what is known about the outside world.
+    #[must_use]
+    pub fn with_effect(mut self, effect: EffectKnowledge) -> Self {
+        self.effect = effect;
+        self
+    }
+
+    /// Recognises the same errors again: gate, class and fields, without the wording.
+    pub fn errors_digest(&self) -> Digest {
+        let mut parts = vec![format!("{}", self.gate), self.error_code.name().to_owned()];
+        parts.extend(self.field_errors.iter().map(|error| format!("{}\0{}", error.pointer, error.expected)));
+        Digest::of(Domain::Errors, &parts.iter().map(String::as_bytes).collect::<Vec<_>>())
+    }
+
+    /// Ends the chain of repairs: no corrected proposal is invited any more.
+    pub fn stop_repairing(&mut self, progress: RepairProgress, hint: String) {
+        self.repair = Some(progress);
+        self.repairable = false;
+        self.escalate = true;
+        self.next_action = NextAction::StopRepairing;
+        self.hint = hint;
+    }
+}
+
+impl GateName {
+    /// The gate's number in the design, none for the stages around the gates.
+    pub const fn number(self) -> Option<u8> {
+        Some(match self {
+            Self::Parse => 1,
+            Self::Structure => 2,
+            Self::Types => 3,
+            Self::Bounds => 4,
+            Self::Semantics => 5,
+            Self::Confirmation => 10,
+            Self::Resolve | Self::Fence | Self::Perform | Self::Observe => return None,
+        })
+    }
+
+    /// What the gate asks, for people.
+    pub const fn question(self) -> &'static str {
+        match self {
+            Self::Resolve => "is there an admitted contract of that name?",
+            Self::Parse => "are the arguments strict JSON?",
+            Self::Structure => "are the right fields there, and no others?",
+            Self::Types => "does every value have its type?",
+            Self::Bounds => "is every value within its limits?",
+            Self::Semantics => "do the values make sense together?",
+            Self::Confirmation => "has a person approved, where the contract asks for it?",
+            Self::Fence => "is the call durably on record before a byte leaves?",
+            Self::Perform => "did the upstream answer in time?",
+            Self::Observe => "does the answer keep the contract?",
+        }
+    }
+}
+
+impl fmt::Display for GateName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Resolve => "resolve",
+            Self::Parse => "parse",
+            Self::Structure => "structure",
+            Self::Types => "types",
+            Self::Bounds => "bounds",
+            Self::Semantics => "semantics",
+            Self::Confirmation => "confirmation",
+            Self::Fence => "fence",
+            Self::Perform => "perform",
+            Self::Observe => "observe",
+        })
+    }
+}

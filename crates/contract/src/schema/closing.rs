@@ -1,0 +1,113 @@
+//! Closes objects by default: a property that the schema does not name is refused, because inventing parameters is what
+//! models do. A schema that says `additionalProperties` or `unevaluatedProperties` itself is left as it says, and an object
+//! without any named property is free-form and stays so.
+//!
+//! Closing adds a constraint to the place where a whole value is described and takes nothing away: what is refused without
+//! it stays refused. Definitions are closed where they are used, because a definition may also be one part of an `allOf`.
+
+use serde_json::{Map, Value, json};
+
+use super::members::{Document, IN_PLACE_LISTS, Members};
+
+/// Keywords that describe every value inside this one.
+const INSIDE: [&str; 5] =
+    ["items", "additionalItems", "unevaluatedItems", "additionalProperties", "unevaluatedProperties"];
+
+/// Closes every object of a document. `unevaluated` says whether the dialect has `unevaluatedProperties`.
+pub(super) fn close_objects(document: &mut Value, unevaluated: bool) {
+    if let Some(root) = document.as_object_mut() {
+        // A tool without declared parameters takes none.
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
+    let written = document.clone();
+    Closing { written: Document(&written), unevaluated }.whole(document);
+}
+
+struct Closing<'a> {
+    written: Document<'a>,
+    unevaluated: bool,
+}
+
+impl Closing<'_> {
+    /// A schema that describes a whole value: it is closed, and so are the values inside.
+    fn whole(&self, schema: &mut Value) {
+        if self.written.members(schema) == Members::Named {
+            self.close(schema);
+        }
+        self.part(schema);
+    }
+
+    /// A schema that says only something about a value described elsewhere too. Conditions (`if`, `not`, `contains`) are
+    /// left alone: closed, they would hold for less.
+    fn part(&self, schema: &mut Value) {
+        let Some(schema) = schema.as_object_mut() else { return };
+        for keyword in ["properties", "patternProperties"] {
+            each_member(schema, keyword, |inner| self.whole(inner));
+        }
+        for keyword in INSIDE {
+            if let Some(inner) = schema.get_mut(keyword) {
+                self.whole(inner);
+            }
+        }
+        for keyword in ["prefixItems", "items"] {
+            each_item(schema, keyword, |inner| self.whole(inner));
+        }
+        for keyword in ["dependentSchemas", "$defs", "definitions"] {
+            each_member(schema, keyword, |inner| self.part(inner));
+        }
+        for keyword in IN_PLACE_LISTS {
+            each_item(schema, keyword, |inner| self.part(inner));
+        }
+        for keyword in ["then", "else"] {
+            if let Some(inner) = schema.get_mut(keyword) {
+                self.part(inner);
+            }
+        }
+    }
+
+    fn close(&self, schema: &mut Value) {
+        let all = self.written.names(schema);
+        let Some(members) = schema.as_object_mut() else { return };
+        if members.contains_key("additionalProperties") || members.contains_key("unevaluatedProperties") {
+            return;
+        }
+        let own = |keyword: &str, name: &String| members.get(keyword).is_some_and(|named| named.get(name).is_some());
+        let complete = all.names.iter().all(|name| own("properties", name))
+            && all.patterns.iter().all(|pattern| own("patternProperties", pattern));
+        if complete {
+            members.insert("additionalProperties".to_owned(), Value::Bool(false));
+        } else if self.unevaluated {
+            members.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
+        } else {
+            // Draft-07 has no `unevaluatedProperties`, and ignores everything beside a `$ref`.
+            if let Some(reference) = members.remove("$ref") {
+                *members = Map::from_iter([("allOf".to_owned(), json!([{ "$ref": reference }]))]);
+            }
+            declare(members, "properties", all.names);
+            declare(members, "patternProperties", all.patterns);
+            members.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+    }
+}
+
+/// Names members without saying anything about them.
+fn declare(schema: &mut Map<String, Value>, keyword: &str, names: impl IntoIterator<Item = String>) {
+    let declared = schema.entry(keyword).or_insert_with(|| json!({}));
+    if let Some(declared) = declared.as_object_mut() {
+        for name in names {
+            declared.entry(name).or_insert(Value::Bool(true));
+        }
+    }
+}
+
+fn each_member(schema: &mut Map<String, Value>, keyword: &str, visit: impl FnMut(&mut Value)) {
+    if let Some(Value::Object(members)) = schema.get_mut(keyword) {
+        members.values_mut().for_each(visit);
+    }
+}
+
+fn each_item(schema: &mut Map<String, Value>, keyword: &str, visit: impl FnMut(&mut Value)) {
+    if let Some(Value::Array(items)) = schema.get_mut(keyword) {
+        items.iter_mut().for_each(visit);
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong with a value, sorted by gate: structure, types, bounds.
+//!
+//! Which error belongs to which gate is decided here; how it is told is the business of `telling`.
+
+use std::cmp::Reverse;
+
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use serde_json::Value;
+
+use super::{members::Document, telling};
+use crate::FieldError;
+
+/// More errors of one gate than this teach nobody anything; the rest are counted.
+const ERRORS_MAX: usize = 64;
+
+/// Everything wrong with a value, by the gate that refuses it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// Missing, unknown or misplaced fields.
+    pub structure: Vec<FieldError>,
+    /// Wrong types.
+    pub types: Vec<FieldError>,
+    /// Values outside their limits.
+    pub bounds: Vec<FieldError>,
+}
+
+/// The gate a finding belongs to, in the order of the gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Group {
+    Structure,
+    Types,
+    Bounds,
+}
+
+/// Findings on their way, before the limit.
+#[derive(Default)]
+struct Collection {
+    found: Vec<(Group, FieldError)>,
+    /// Members that are declared, but by a part of the schema that does not apply: an error of their own only where
+    /// nothing else explains why the part does not apply.
+    unexplained: Vec<(String, FieldError)>,
+    /// How many were found, by group, told or not.
+    counts: [usize; 3],
+}
+
+impl Findings {
+    /// Whether there is nothing wrong.
+    pub fn is_empty(&self) -> bool {
+        self.structure.is_empty() && self.types.is_empty() && self.bounds.is_empty()
+    }
+
+    /// All of them, in the order of the gates.
+    pub fn into_all(self) -> Vec<FieldError> {
+        self.structure.into_iter().chain(self.types).chain(self.bounds).collect()
+    }
+
+    fn lists(&mut self) -> [&mut Vec<FieldError>; 3] {
+        [&mut self.structure, &mut self.types, &mut self.bounds]
+    }
+
+    pub(super) fn collect<'a>(errors: impl Iterator<Item = ValidationError<'a>>, schema: &Value) -> Self {
+        let mut collection = Collection::default();
+        errors.for_each(|error| collection.add(&error, schema));
+        collection.into_findings()
+    }
+}
+
+impl Collection {
+    fn add(&mut self, error: &ValidationError<'_>, schema: &Value) {
+        let at = error.instance_path().as_str();
+        match error.kind() {
+            Kind::Required { property } => self.push(Group::Structure, telling::missing(at, property, error, schema)),
+            Kind::AdditionalProperties { unexpected } => {
+                let known = known_names(error, schema);
+                for name in unexpected {
+                    self.push(Group::Structure, telling::unknown(at, name, &known));
+                }
+            }
+            Kind::UnevaluatedProperties { unexpected } => self.unevaluated(at, unexpected, &known_names(error, schema)),
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.alternatives(context, at, error, schema),
+            kind => {
+                let (group, finding) = telling::told(kind, at, error.instance());
+                self.push(group, finding);
+            }
+        }
+    }
+
+    /// A part that fails evaluates nothing, so the library calls its members unevaluated: an effect of the failure, which
+    /// is told anyway, and not a second mistake.
+    fn unevaluated(&mut self, at: &str, unexpected: &[String], known: &[String]) {
+        for name in unexpected {
+            if known.contains(name) {
+                self.unexplained.push((at.to_owned(), telling::misplaced(at, name)));
+            } else {
+                self.push(Group::Structure, telling::unknown(at, name, known));
+            }
+        }
+    }
+
+    /// Of several alternatives that all failed, the one that came furthest says most about what was meant.
+    fn alternatives(&mut self, context: &[Vec<ValidationError<'static>>], at: &str, error: &ValidationError<'_>, schema: &Value) {
+        if let Some(finding) = telling::no_such_type(context, at, error.instance()) {
+            self.push(Group::Types, finding);
+            return;
+        }
+        let best = context.iter().filter(|errors| !errors.is_empty()).max_by_key(|errors| likeness(errors, at));
+        let mut branch = Self::default();
+        best.into_iter().flatten().for_each(|error| branch.add(error, schema));
+        let findings = branch.settled();
+        if findings.is_empty() {
+            self.push(Group::Structure, telling::no_alternative(at, context.len()));
+        }
+        for (group, mut finding) in findings {
+            if context.len() > 1 {
+                finding.expected = format!("one of {} alternatives: {}", context.len(), finding.expected);
+            }
+            self.push(group, finding);
+        }
+    }
+
+    fn push(&mut self, group: Group, finding: FieldError) {
+        let [structure, types, bounds] = &mut self.counts;
+        let count = match group {
+            Group::Structure => structure,
+            Group::Types => types,
+            Group::Bounds => bounds,
+        };
+        if *count < ERRORS_MAX {
+            self.found.push((group, finding));
+        }
+        *count += 1;
+    }
+
+    /// The findings with those members that nothing else explains.
+    fn settled(&mut self) -> Vec<(Group, FieldError)> {
+        for (at, finding) in std::mem::take(&mut self.unexplained) {
+            let inside = format!("{at}/");
+            let explains = |pointer: &str| pointer == at || pointer.starts_with(&inside);
+            let explained = self.found.iter().any(|(_, other)| explains(&other.pointer));
+            if !explained {
+                self.push(Group::Structure, finding);
+            }
+        }
+        std::mem::take(&mut self.found)
+    }
+
+    fn into_findings(mut self) -> Findings {
+        let mut findings = Findings::default();
+        for (group, finding) in self.settled() {
+            match group {
+                Group::Structure => findings.structure.push(finding),
+                Group::Types => findings.types.push(finding),
+                Group::Bounds => findings.bounds.push(finding),
+            }
+        }
+        for (count, list) in self.counts.into_iter().zip(findings.lists()) {
+            if count > list.len() {
+                list.push(telling::omitted(count - list.len()));
+            }
+        }
+        findings
+    }
+}
+
+/// How far a value got with an alternative: not of another type, then of the right kind (`const`, `enum`), then past more
+/// gates, then with fewer errors.
+fn likeness(errors: &[ValidationError<'static>], at: &str) -> (bool, bool, Group, Reverse<usize>) {
+    let right_type = !errors.iter().any(|error| {
+        matches!(error.kind(), Kind::Type { .. } | Kind::FalseSchema) && error.instance_path().as_str() == at
+    });
+    let right_kind = !errors.iter().any(|error| matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. }));
+    let first = errors.iter().map(|error| telling::group(error.kind())).min().unwrap_or(Group::Bounds);
+    (right_type, right_kind, first, Reverse(errors.len()))
+}
+
+fn known_names(error: &ValidationError<'_>, schema: &Value) -> Vec<String> {
+    let names = telling::parent_schema(error, schema).map(|parent| Document(schema).names(parent).names);
+    names.unwrap_or_default().into_iter().collect()
+}

@@ -1,0 +1,231 @@
+//! JSON Schema as Servanda enforces it: 2020-12 (draft-07 and 2019-09 when `$schema` says so), objects closed unless they
+//! say otherwise, `format` asserted, defaults applied, linear-time regexes only, and never a `$ref` that leaves the
+//! document. Compiled once, then shared.
+//!
+//! The library behind it is wrapped here and nowhere else, because its interface still moves.
+
+mod closing;
+mod defaults;
+mod findings;
+mod members;
+mod telling;
+#[cfg(test)]
+mod tests;
+mod unfolding;
+
+use std::collections::BTreeSet;
+
+use jsonschema::{
+    Draft, PatternOptions, Registry, RegistryBuilder, Validator, error::ValidationErrorKind as Kind,
+};
+use serde_json::{Map, Value};
+
+pub use findings::Findings;
+
+/// A regular expression may compile to this much and no more.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// A schema ready to judge values.
+#[derive(Debug)]
+pub struct CompiledSchema {
+    effective: Value,
+    validator: Validator,
+    has_defaults: bool,
+}
+
+/// Why a schema cannot be enforced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchemaError {
+    /// A dialect we do not speak.
+    #[error("`$schema` names `{dialect}`; the dialects are 2020-12, 2019-09 and draft-07")]
+    Dialect {
+        /// The one named.
+        dialect: String,
+    },
+    /// The root describes something other than an object.
+    #[error("the root must have `\"type\": \"object\"`: arguments are always an object")]
+    RootNotObject,
+    /// A schema that applies itself to the value it is applied to.
+    #[error("`{location}` of the schema refers to itself without going deeper into the value, so it has no meaning")]
+    Endless {
+        /// Where in the schema.
+        location: String,
+    },
+    /// Parts that refer to parts that refer to parts.
+    #[error("the schema unfolds to more than {unfolded_max} schemas for one value")]
+    Unfolds {
+        /// The limit.
+        unfolded_max: u64,
+    },
+    /// A pattern that the linear-time engine does not take.
+    #[error(
+        "the pattern `{pattern}` is refused: not a regular expression that is matched in linear time and bounded memory \
+         (no look-around, no back-references, no huge repetitions) (at `{location}` of the schema)"
+    )]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Where in the schema.
+        location: String,
+    },
+    /// Not a schema, or one that refers to something outside.
+    #[error("{reason}{}", place(location))]
+    Invalid {
+        /// The library's reason.
+        reason: String,
+        /// Where in the schema.
+        location: String,
+    },
+}
+
+/// How a schema is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Arguments: objects closed by default, formats asserted, an object at the root.
+    Arguments,
+    /// Results: as written, formats asserted.
+    Results,
+    /// The dialect's own reading, formats as annotations: for judging the library against the public suite.
+    Dialect,
+}
+
+impl CompiledSchema {
+    /// Compiles a schema for `profile`.
+    pub fn compile(schema: &Map<String, Value>, profile: Profile) -> Result<Self, SchemaError> {
+        let draft = dialect(schema)?;
+        let mut effective = Value::Object(schema.clone());
+        unfolding::check(&effective)?;
+        if profile == Profile::Arguments {
+            root_object(&mut effective)?;
+            closing::close_objects(&mut effective, draft != Draft::Draft7);
+            drop_broken_defaults(&mut effective, draft)?;
+        }
+        Self::build(effective, profile, None)
+    }
+
+    /// Compiles a schema that may refer to `known` documents by their URI. Nothing is ever fetched.
+    pub fn compile_with(
+        schema: &Value,
+        profile: Profile,
+        known: &jsonschema::Registry<'_>,
+    ) -> Result<Self, SchemaError> {
+        Self::build(schema.clone(), profile, Some(known))
+    }
+
+    /// The schema as it is enforced, closed objects included: what callers are shown.
+    pub fn effective(&self) -> &Value {
+        &self.effective
+    }
+
+    /// Fills in the defaults of absent properties.
+    pub fn apply_defaults(&self, value: &mut Value) {
+        if self.has_defaults {
+            defaults::apply(&self.effective, value);
+        }
+    }
+
+    /// Everything wrong with a value, sorted by the gate it belongs to.
+    pub fn judge(&self, value: &Value) -> Findings {
+        if self.validator.is_valid(value) {
+            return Findings::default();
+        }
+        Findings::collect(self.validator.iter_errors(value), &self.effective)
+    }
+
+    /// Whether a value is valid.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.validator.is_valid(value)
+    }
+
+    fn build(
+        effective: Value,
+        profile: Profile,
+        known: Option<&jsonschema::Registry<'_>>,
+    ) -> Result<Self, SchemaError> {
+        let mut options = options(profile);
+        if profile != Profile::Dialect {
+            let draft = effective.as_object().map_or(Ok(Draft::Draft202012), dialect)?;
+            options = options.with_draft(draft);
+        }
+        if let Some(known) = known {
+            options = options.with_registry(known);
+        }
+        let validator = options.build(&effective).map_err(|error| invalid(&error))?;
+        let has_defaults = !defaults::find(&effective).is_empty();
+        Ok(Self { effective, validator, has_defaults })
+    }
+}
+
+fn place(location: &str) -> String {
+    if location.is_empty() { String::new() } else { format!(" (at `{location}` of the schema)") }
+}
+
+fn options(profile: Profile) -> jsonschema::ValidationOptions<'static> {
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
+        .should_validate_formats(profile != Profile::Dialect)
+        .should_ignore_unknown_formats(true)
+}
+
+fn invalid(error: &jsonschema::ValidationError<'_>) -> SchemaError {
+    // A schema that breaks its meta-schema is itself the instance; other errors only have a place in the schema.
+    let path = if error.instance_path().is_empty() { error.schema_path() } else { error.instance_path() };
+    let location = path.as_str().to_owned();
+    let is_pattern = location.ends_with("/pattern") || location.contains("/patternProperties");
+    match (error.kind(), error.instance().as_str()) {
+        (Kind::Format { format }, Some(pattern)) if format == "regex" && is_pattern => {
+            SchemaError::Pattern { pattern: pattern.to_owned(), location }
+        }
+        _ => SchemaError::Invalid { reason: error.to_string(), location },
+    }
+}
+
+/// The protocol asks for `"type": "object"` at the root. Where it is left out nothing else can have been meant, because
+/// arguments are an object before a schema ever sees them; so it is written in, and callers are shown what they expect.
+fn root_object(effective: &mut Value) -> Result<(), SchemaError> {
+    let Some(root) = effective.as_object_mut() else { return Err(SchemaError::RootNotObject) };
+    let named = root.entry("type").or_insert_with(|| Value::from("object"));
+    if *named == "object" { Ok(()) } else { Err(SchemaError::RootNotObject) }
+}
+
+/// Takes out defaults that the schemas they belong to would refuse.
+fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), SchemaError> {
+    const BASE: &str = "servanda:schema";
+    let found = defaults::find(effective);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let unusable = |error: jsonschema::ReferencingError| SchemaError::Invalid {
+        reason: error.to_string(),
+        location: String::new(),
+    };
+    let (trial, values) = defaults::trial(BASE, &found);
+    let document = draft.create_resource(effective.clone());
+    let known = Registry::new().add(BASE, document).and_then(RegistryBuilder::prepare).map_err(unusable)?;
+    let options = options(Profile::Arguments).with_draft(draft).with_registry(&known);
+    let validator = options.build(&trial).map_err(|error| invalid(&error))?;
+    let broken: BTreeSet<usize> = validator.iter_errors(&values).filter_map(|error| first_step(&error)).collect();
+    for (pointer, _) in broken.into_iter().filter_map(|position| found.get(position)) {
+        defaults::drop_at(effective, pointer);
+    }
+    Ok(())
+}
+
+/// The position in an array or numbered object that an error is at or under.
+fn first_step(error: &jsonschema::ValidationError<'_>) -> Option<usize> {
+    error.instance_path().as_str().split('/').nth(1)?.parse().ok()
+}
+
+fn dialect(schema: &Map<String, Value>) -> Result<Draft, SchemaError> {
+    let Some(named) = schema.get("$schema") else {
+        return Ok(Draft::Draft202012);
+    };
+    let named = named.as_str().unwrap_or("(not a string)");
+    match named.trim_end_matches('#').split_once("://").map(|(_, rest)| rest) {
+        Some("json-schema.org/draft/2020-12/schema") => Ok(Draft::Draft202012),
+        Some("json-schema.org/draft/2019-09/schema") => Ok(Draft::Draft201909),
+        Some("json-schema.org/draft-07/schema") => Ok(Draft::Draft7),
+        _ => Err(SchemaError::Dialect { dialect: named.to_owned() }),
+    }
+}

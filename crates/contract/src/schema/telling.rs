@@ -1,0 +1,235 @@
+//! How an error is told: expected and actual by name, type and measure. The offending value itself never leaves this
+//! module; names of members do, shortened, because they are what has to be corrected.
+
+use jsonschema::{
+    ValidationError,
+    error::{TypeKind, ValidationErrorKind as Kind},
+};
+use serde_json::Value;
+
+use super::findings::Group;
+use crate::FieldError;
+
+/// How alike a name must be to be suggested.
+const LIKENESS_MIN: f64 = 0.7;
+/// Names or options listed before the rest are only counted.
+const LISTED_MAX: usize = 32;
+/// Characters of a name or option shown.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Characters of a pointer: in an object of free names it is as long as the caller likes.
+const POINTER_CHARS_MAX: usize = 512;
+
+/// A field that is not there.
+pub(super) fn missing(at: &str, property: &Value, error: &ValidationError<'_>, schema: &Value) -> FieldError {
+    let name = property.as_str().unwrap_or_default();
+    let declared = parent_schema(error, schema).and_then(|parent| parent.get("properties")?.get(name)?.get("type").cloned());
+    let expected = match declared {
+        Some(Value::String(declared)) => format!("{declared} (required)"),
+        _ => "a value (required)".to_owned(),
+    };
+    let mut finding = field_error(&join(at, name), expected, "missing");
+    finding.message = format!("`{}` is missing: {}", finding.field, finding.expected);
+    // A caller that wrote `invoiceId` for `invoice_id` has one mistake, not two.
+    let written: Vec<&str> =
+        error.instance().as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str).collect();
+    if let Some(written) = nearest(name, &written) {
+        finding.message = format!("{}; `{}` was sent instead", finding.message, shown(&written));
+    }
+    finding
+}
+
+/// A field that nobody declared.
+pub(super) fn unknown(at: &str, name: &str, known: &[String]) -> FieldError {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let expected =
+        if known.is_empty() { "no fields".to_owned() } else { format!("only {}", listed(known.iter().copied())) };
+    let mut finding = field_error(&join(at, &shown(name)), expected, "an unknown field");
+    finding.message = format!("`{}` is not a field of this tool: {}", finding.field, finding.expected);
+    finding.did_you_mean = nearest(name, &known);
+    finding
+}
+
+/// A field that is declared, but not for the rest of what was sent.
+pub(super) fn misplaced(at: &str, name: &str) -> FieldError {
+    let expected = "fields of one alternative".to_owned();
+    let mut finding = field_error(&join(at, &shown(name)), expected, "a field of another alternative");
+    finding.message = format!("`{}` does not go with the other fields sent", finding.field);
+    finding
+}
+
+/// None of several alternatives, and nothing to say about any of them.
+pub(super) fn no_alternative(at: &str, alternatives: usize) -> FieldError {
+    field_error(at, format!("one of {alternatives} alternatives"), "none of them")
+}
+
+/// Where every alternative is of another type, the types are all there is to say.
+pub(super) fn no_such_type(context: &[Vec<ValidationError<'static>>], at: &str, value: &Value) -> Option<FieldError> {
+    let mut expected: Vec<String> = Vec::new();
+    for errors in context {
+        let mismatch = errors.iter().find_map(|error| match error.kind() {
+            Kind::Type { kind } if error.instance_path().as_str() == at => Some(types(kind)),
+            _ => None,
+        });
+        let mismatch = mismatch?;
+        if !expected.contains(&mismatch) {
+            expected.push(mismatch);
+        }
+    }
+    (!expected.is_empty()).then(|| field_error(at, expected.join(" or "), type_name(value)))
+}
+
+/// Errors beyond the limit.
+pub(super) fn omitted(count: usize) -> FieldError {
+    let mut finding = field_error("", "no more errors than are listed".to_owned(), &format!("{count} more"));
+    finding.message = format!("{count} more errors of this gate are not listed");
+    finding
+}
+
+/// The gate of a kind that is told by itself.
+pub(super) fn group(kind: &Kind) -> Group {
+    match kind {
+        Kind::Required { .. }
+        | Kind::AdditionalProperties { .. }
+        | Kind::UnevaluatedProperties { .. }
+        | Kind::AnyOf { .. }
+        | Kind::OneOfNotValid { .. }
+        | Kind::OneOfMultipleValid { .. }
+        | Kind::UnevaluatedItems { .. }
+        | Kind::AdditionalItems { .. }
+        | Kind::FalseSchema
+        | Kind::PropertyNames { .. } => Group::Structure,
+        Kind::Type { .. } => Group::Types,
+        // Whatever the library may add later is refused at the last of the three gates.
+        _ => Group::Bounds,
+    }
+}
+
+/// An error that is told without looking at its surroundings.
+pub(super) fn told(kind: &Kind, at: &str, value: &Value) -> (Group, FieldError) {
+    let (expected, actual) = expected_and_actual(kind, value);
+    let mut finding = field_error(at, expected, &actual);
+    if let (Kind::Enum { options }, Value::String(text)) = (kind, value) {
+        let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        finding.did_you_mean = nearest(text, &options);
+    }
+    (group(kind), finding)
+}
+
+fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
+    let number = |relation: &str, limit: &Value| (format!("a number {relation} {limit}"), "another number".to_owned());
+    let measure = |relation: &str, limit: u64, unit: &str, actual: usize| {
+        (format!("{relation} {limit} {unit}"), format!("{actual} {unit}"))
+    };
+    let characters = value.as_str().map_or(0, |text| text.chars().count());
+    let items = value.as_array().map_or(0, Vec::len);
+    let members = value.as_object().map_or(0, serde_json::Map::len);
+    let other = || format!("another {}", type_name(value));
+    let words = |expected: &str, actual: &str| (expected.to_owned(), actual.to_owned());
+    match kind {
+        Kind::Type { kind } => (types(kind), type_name(value).to_owned()),
+        Kind::Minimum { limit } => number(">=", limit),
+        Kind::Maximum { limit } => number("<=", limit),
+        Kind::ExclusiveMinimum { limit } => number(">", limit),
+        Kind::ExclusiveMaximum { limit } => number("<", limit),
+        Kind::MultipleOf { multiple_of } => (format!("a multiple of {multiple_of}"), "another number".to_owned()),
+        Kind::MinLength { limit } => measure("at least", *limit, "characters", characters),
+        Kind::MaxLength { limit } => measure("at most", *limit, "characters", characters),
+        Kind::MinItems { limit } => measure("at least", *limit, "items", items),
+        Kind::MaxItems { limit } => measure("at most", *limit, "items", items),
+        Kind::AdditionalItems { limit } => measure("at most", u64::try_from(*limit).unwrap_or(u64::MAX), "items", items),
+        Kind::MinProperties { limit } => measure("at least", *limit, "members", members),
+        Kind::MaxProperties { limit } => measure("at most", *limit, "members", members),
+        Kind::UniqueItems => words("items that are all different", "a repeated item"),
+        Kind::Contains => words("an item of the contained kind", "none"),
+        Kind::Pattern { pattern } => (format!("text matching `{pattern}`"), "other text".to_owned()),
+        Kind::Format { format } => (format!("text in the format `{format}`"), "other text".to_owned()),
+        Kind::ContentEncoding { content_encoding } => (format!("text encoded as `{content_encoding}`"), "other text".to_owned()),
+        Kind::ContentMediaType { content_media_type } => (format!("text of type `{content_media_type}`"), "other text".to_owned()),
+        Kind::Enum { options } => (format!("one of {}", options_listed(options)), other()),
+        Kind::Constant { expected_value } => (format!("exactly {}", shown(&expected_value.to_string())), other()),
+        Kind::Not { .. } => words("a value outside the excluded kind", "a value of it"),
+        Kind::OneOfMultipleValid { .. } => words("exactly one alternative", "a value that fits more than one"),
+        Kind::UnevaluatedItems { .. } => ("no further items".to_owned(), format!("{items} items")),
+        Kind::FalseSchema => ("nothing here".to_owned(), type_name(value).to_owned()),
+        Kind::PropertyNames { error } => {
+            let (expected, _) = expected_and_actual(error.kind(), error.instance());
+            (format!("field names that are {expected}"), "another name".to_owned())
+        }
+        unforeseen => (format!("a value that satisfies `{}`", unforeseen.keyword()), type_name(value).to_owned()),
+    }
+}
+
+fn field_error(pointer: &str, expected: String, actual: &str) -> FieldError {
+    let pointer: String = pointer.chars().take(POINTER_CHARS_MAX).collect();
+    let field = if pointer.is_empty() { "arguments".to_owned() } else { dotted(&pointer) };
+    let message = format!("`{field}` must be {expected}, but is {actual}");
+    FieldError { field, pointer, expected, actual: actual.to_owned(), message, did_you_mean: None }
+}
+
+/// The schema whose keyword failed.
+pub(super) fn parent_schema<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Option<&'s Value> {
+    let keyword_at = error.schema_path().as_str();
+    schema.pointer(keyword_at.rsplit_once('/')?.0)
+}
+
+/// The candidate most like `name`, if it is like enough to have been meant.
+fn nearest(name: &str, candidates: &[&str]) -> Option<String> {
+    // The comparison takes the product of both lengths; nobody misspells a name of this length.
+    if name.len() > 4 * NAME_CHARS_MAX {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
+    candidates
+        .iter()
+        .filter(|candidate| candidate.len() <= 4 * NAME_CHARS_MAX)
+        .map(|candidate| (strsim::normalized_damerau_levenshtein(&plain(name), &plain(candidate)), *candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(single) => single.to_string(),
+        TypeKind::Multiple(several) => several.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn options_listed(options: &Value) -> String {
+    let options: Vec<String> = options.as_array().into_iter().flatten().map(ToString::to_string).collect();
+    listed(options.iter().map(String::as_str))
+}
+
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = names.len().saturating_sub(LISTED_MAX);
+    let mut text = names.take(LISTED_MAX).map(shown).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
+fn join(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
+}

@@ -1,0 +1,73 @@
+//! Refuses schemas that unfold without end, or to far more than anybody wrote. References, `allOf` and the like apply
+//! several schemas to one value; a schema that applies itself to the same value has no meaning and would use up the stack,
+//! and a few definitions of two references each multiply to billions of evaluations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{
+    SchemaError,
+    members::{Document, IN_PLACE_LISTS, list},
+};
+
+/// Schemas applied to one value, everything counted that applies to the value itself and not to its members.
+const UNFOLDED_MAX: u64 = 10_000;
+
+/// Checks every schema of a document.
+pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
+    let mut unfolding = Unfolding { document: Document(document), known: BTreeMap::new() };
+    unfolding.everywhere(document, String::new())
+}
+
+struct Unfolding<'a> {
+    document: Document<'a>,
+    /// Where a reference points to, and how many schemas that applies; none while it is being counted.
+    known: BTreeMap<String, Option<u64>>,
+}
+
+impl<'a> Unfolding<'a> {
+    fn everywhere(&mut self, value: &'a Value, at: String) -> Result<(), SchemaError> {
+        match value {
+            Value::Object(members) => {
+                if self.count(members, &at)? > UNFOLDED_MAX {
+                    return Err(SchemaError::Unfolds { unfolded_max: UNFOLDED_MAX });
+                }
+                members.iter().try_for_each(|(name, inner)| self.everywhere(inner, format!("{at}/{name}")))
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(index, item)| self.everywhere(item, format!("{at}/{index}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How many schemas one schema applies to one value.
+    fn count(&mut self, schema: &'a Map<String, Value>, at: &str) -> Result<u64, SchemaError> {
+        let mut count: u64 = 1;
+        let single = ["if", "then", "else", "not"].iter().filter_map(|keyword| schema.get(*keyword));
+        let listed = IN_PLACE_LISTS.iter().flat_map(|keyword| list(schema, keyword));
+        let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
+        let dependent = dependent.into_iter().flat_map(|schemas| schemas.values());
+        for inner in single.chain(listed).chain(dependent).filter_map(Value::as_object) {
+            count = count.saturating_add(self.count(inner, at)?);
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            count = count.saturating_add(self.behind(reference, at)?);
+        }
+        Ok(count)
+    }
+
+    fn behind(&mut self, reference: &str, at: &str) -> Result<u64, SchemaError> {
+        match self.known.get(reference) {
+            Some(Some(count)) => return Ok(*count),
+            Some(None) => return Err(SchemaError::Endless { location: at.to_owned() }),
+            None => {}
+        }
+        let Some(target) = self.document.resolve(reference).and_then(Value::as_object) else { return Ok(1) };
+        self.known.insert(reference.to_owned(), None);
+        let count = self.count(target, at)?;
+        self.known.insert(reference.to_owned(), Some(count));
+        Ok(count)
+    }
+}

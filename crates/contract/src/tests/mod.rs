@@ -1,0 +1,7 @@
+//! The nouns against the specification, read in place, and against golden files.
+
+mod admission;
+mod pages;
+mod shapes;
+mod specification;
+mod taxonomy;

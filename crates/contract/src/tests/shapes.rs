@@ -1,0 +1,172 @@
+//! Golden files of every shape that leaves the process or is stored.
+
+use serde_json::{Value, json, value::RawValue};
+
+use crate::{
+    CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    digest::{Digest, Domain},
+    observation::{Occasion, PayloadError, Verification},
+    record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
+    refusal::{EffectKnowledge, RepairProgress, RepairStop},
+    schema::{CompiledSchema, Profile},
+    schemas,
+    testing::{golden_json, void_invoice},
+    tool::EffectClass,
+};
+
+fn call_id() -> CallId {
+    CallId::from("call_018f3b3e7c1e70008000000000000001".to_owned())
+}
+
+fn refusal() -> Refusal {
+    let error = FieldError {
+        field: "reason".to_owned(),
+        pointer: "/reason".to_owned(),
+        expected: "one of \"duplicate\", \"fraud_review\"".to_owned(),
+        actual: "another string".to_owned(),
+        message: "`reason` must be one of \"duplicate\", \"fraud_review\", but is another string".to_owned(),
+        did_you_mean: Some("duplicate".to_owned()),
+    };
+    let hint = "choose values within the limits named in `expected`".to_owned();
+    Refusal::new(call_id(), GateName::Bounds, TaxonomyClass::OutOfBounds, error.message.clone(), hint)
+        .with_field_errors(vec![error])
+}
+
+fn occasion(call_id: &CallId) -> Occasion<'_> {
+    Occasion {
+        tool: "company.void_invoice",
+        version: "1.0.0",
+        call_id,
+        received_at: Timestamp::from_unix_ms(1_794_735_332_007),
+        finished_at: Timestamp::from_unix_ms(1_794_735_332_049),
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
+    }
+}
+
+fn verification() -> Verification {
+    Verification {
+        post_action_verification_required: true,
+        target_state_reference: Some("invoice/inv_1007".to_owned()),
+        expected_state: Some(json!({ "status": "void" }).as_object().unwrap().clone()),
+        delay_seconds: 0,
+    }
+}
+
+fn record() -> CallRecord {
+    let digest = |text: &str| Digest::of(Domain::Contract, &[text.as_bytes()]);
+    CallRecord {
+        record_version: RECORD_VERSION,
+        call_id: call_id(),
+        trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
+        caller: Caller { client: Some("claude-code/2.1".to_owned()), ..Caller::local() },
+        tool: "company__void_invoice".to_owned(),
+        contract: Some(ContractReference {
+            name: "company.void_invoice".to_owned(),
+            version: "1.0.0".to_owned(),
+            digest: digest("contract"),
+            upstream: "company".to_owned(),
+            upstream_tool: "void_invoice".to_owned(),
+            effect_class: EffectClass::N,
+        }),
+        arguments_digest: digest("arguments"),
+        proposal_digest: None,
+        received_at: Timestamp::from_unix_ms(1_794_735_332_007),
+        dispatched_at: None,
+        finished_at: Some(Timestamp::from_unix_ms(1_794_735_332_049)),
+        deadline_ms: Some(5_000),
+        verdicts: vec![
+            Verdict { gate: GateName::Resolve, decision: Decision::Passed, took_us: 3 },
+            Verdict { gate: GateName::Parse, decision: Decision::Passed, took_us: 21 },
+            Verdict { gate: GateName::Bounds, decision: Decision::Refused, took_us: 2 },
+        ],
+        outcome: Outcome::Refused,
+        class: Some(TaxonomyClass::OutOfBounds),
+        refusal: Some(refusal()),
+        answer_digest: None,
+    }
+}
+
+/// Holds a value against one of the published schemas.
+fn holds(schema: &Value, value: &Value) -> Vec<FieldError> {
+    CompiledSchema::compile(schema.as_object().unwrap(), Profile::Results).unwrap().judge(value).into_all()
+}
+
+#[test]
+fn a_refusal() {
+    let refusal = refusal();
+    golden_json("refusal.json", &refusal);
+    assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
+    assert_eq!(serde_json::from_value::<Refusal>(json!(refusal)).unwrap(), refusal);
+}
+
+#[test]
+fn a_refusal_that_ends_a_chain() {
+    let mut refusal = refusal().with_effect(EffectKnowledge::None);
+    let progress = RepairProgress { attempt: 5, attempts_max: 5, stopped: Some(RepairStop::AttemptsExhausted) };
+    refusal.stop_repairing(progress, "stop repairing".to_owned());
+    assert_eq!((refusal.repairable, refusal.escalate), (false, true));
+    golden_json("refusal_stopped.json", &refusal);
+    assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
+}
+
+#[test]
+fn observations_keep_the_specification_s_schema() {
+    let call_id = call_id();
+    let data = Some(RawValue::from_string(r#"{"invoice_id":"inv_1007","status":"void"}"#.to_owned()).unwrap());
+    let done = Observation::of_result(&occasion(&call_id), TaxonomyClass::Success, data, Vec::new(), verification());
+    golden_json("observation.json", &done);
+    let refused = Observation::of_refusal(&occasion(&call_id), &refusal(), Verification::none());
+    golden_json("observation_refused.json", &refused);
+    let failed = PayloadError { field: None, message: "no such invoice".to_owned(), code: "STALE_STATE".to_owned() };
+    let failed = Observation::of_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
+    for observation in [&done, &refused, &failed] {
+        assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
+    }
+    for class in TaxonomyClass::ALL {
+        let observation = Observation::of_result(&occasion(&call_id), class, None, Vec::new(), Verification::none());
+        assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
+        let refusal = Refusal::new(call_id.clone(), GateName::Perform, class, String::new(), String::new());
+        let observation = Observation::of_refusal(&occasion(&call_id), &refusal, Verification::none());
+        assert_eq!(holds(&schemas::observation(), &json!(observation)), [], "{}", class.name());
+    }
+    // A clock that went backwards.
+    let backwards = Occasion { finished_at: Timestamp::from_unix_ms(0), ..occasion(&call_id) };
+    let observation = Observation::of_refusal(&backwards, &refusal(), Verification::none());
+    assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
+}
+
+#[test]
+fn a_stored_record() {
+    let record = record();
+    golden_json("record.json", &record);
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
+    // A reader of this version does not guess at what a later one wrote.
+    let later = text.replacen("\"outcome\"", "\"weight\":1,\"outcome\"", 1);
+    assert!(serde_json::from_str::<CallRecord>(&later).unwrap_err().to_string().contains("unknown field `weight`"));
+}
+
+#[test]
+fn published_schemas() {
+    for (name, schema) in
+        [("contract", schemas::contract()), ("refusal", schemas::refusal()), ("observation", schemas::observation())]
+    {
+        assert_eq!(schema["$id"], json!(format!("https://servanda.dev/schema/{name}.schema.json")));
+        assert_eq!(schema["$schema"], json!("https://json-schema.org/draft/2020-12/schema"));
+        assert!(schema["title"].is_string(), "{name}");
+        CompiledSchema::compile(schema.as_object().unwrap(), Profile::Results).unwrap();
+        golden_json(&format!("{name}.schema.json"), &schema);
+    }
+    assert_eq!(holds(&schemas::contract(), &json!(void_invoice())), []);
+}
+
+#[test]
+fn the_same_errors_have_the_same_fingerprint() {
+    let one = refusal();
+    let mut other = refusal();
+    other.call_id = CallId::new();
+    other.message = "in other words".to_owned();
+    assert_eq!(one.errors_digest(), other.errors_digest());
+    other.field_errors[0].pointer = "/note".to_owned();
+    assert_ne!(one.errors_digest(), other.errors_digest());
+}

@@ -1,0 +1,36 @@
+//! What the model is told about a tool, and the schemas its arguments and results are held to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Model-facing text and schemas.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Affordance {
+    /// The description a model sees: the contract's, never the upstream's unpinned one.
+    pub model_description: String,
+    /// When to use it.
+    pub allowed_use_cases: Vec<String>,
+    /// When not to.
+    pub forbidden_use_cases: Vec<String>,
+    /// JSON Schema of the arguments, 2020-12 unless `$schema` says draft-07. Objects are closed unless they say otherwise.
+    pub input_schema: Map<String, Value>,
+    /// JSON Schema of the structured result; empty when the tool promises none.
+    pub output_schema: Map<String, Value>,
+    /// Calls that work.
+    pub examples: Vec<Example>,
+    /// A title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+/// One call that works.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    /// What it does.
+    pub description: String,
+    /// With what.
+    pub arguments: Map<String, Value>,
+}

@@ -1,0 +1,108 @@
+//! What a tool changes in the world, and what may be done when nobody knows whether it did.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Declared in the contract, never taken from an upstream's hint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// What may follow an uncertain dispatch.
+    pub class: EffectClass,
+    /// Read-only, reversible or irreversible; admission refuses a contract without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutation_class: Option<MutationClass>,
+    /// Every change the tool may make.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifest: Vec<SideEffect>,
+    /// Class K: where the upstream takes our key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyPlacement>,
+    /// Class K: for how long the upstream remembers a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub key_window_sec: Option<u64>,
+    /// Class Q: which tool answers whether a key was executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusQuery>,
+}
+
+/// What may follow a dispatch whose outcome is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum EffectClass {
+    /// Read-only: send again freely.
+    R,
+    /// Keyed: the upstream dedupes on our key; send the same bytes again.
+    K,
+    /// Queryable: ask the status tool.
+    Q,
+    /// Neither: never send again.
+    N,
+}
+
+/// Whether what a tool does can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MutationClass {
+    /// Nothing changes.
+    ReadOnly,
+    /// A compensation exists.
+    WriteReversible,
+    /// There is no way back.
+    WriteIrreversible,
+}
+
+/// One change a tool may make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SideEffect {
+    /// What is changed, e.g. `invoice/{invoice_id}`.
+    pub resource: String,
+    /// How.
+    pub operation: SideEffectOperation,
+    /// How far it reaches, e.g. `tenant`, `external`.
+    pub scope: String,
+}
+
+/// How a resource is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SideEffectOperation {
+    /// A new one.
+    Create,
+    /// Another content.
+    Update,
+    /// None any more.
+    Delete,
+}
+
+/// Where an upstream takes our key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPlacement {
+    /// An HTTP header.
+    Header(String),
+    /// A tool argument.
+    Argument(String),
+    /// A `_meta` member.
+    Meta(String),
+}
+
+/// Which tool tells whether a key was executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusQuery {
+    /// The contract name of the status tool.
+    pub tool: String,
+    /// The argument of it that takes the key.
+    pub key_argument: String,
+    /// Whether "not found" proves that it never ran.
+    pub absence_is_authoritative: bool,
+}
+
+impl EffectClass {
+    /// Whether a call may change anything.
+    pub const fn mutates(self) -> bool {
+        !matches!(self, Self::R)
+    }
+}

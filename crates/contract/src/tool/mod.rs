@@ -1,0 +1,102 @@
+//! The tool contract: what a tool takes, gives back, may do, costs and promises, in writing and versioned.
+//!
+//! The eight sections of the specification are complete and keep their field names. The sections after them add what the
+//! rest of the specification asks of a tool. Sections that admission judges one by one are optional here, so that a
+//! contract without them is read and then refused with every missing conjunct named, not with the first.
+
+mod affordance;
+mod behaviour;
+mod effect;
+mod execution;
+mod promises;
+mod sections;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use affordance::{Affordance, Example};
+pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain};
+pub use effect::{
+    Effect, EffectClass, KeyPlacement, MutationClass, SideEffect, SideEffectOperation, StatusQuery,
+};
+pub use execution::{Execution, RetryPolicy, TimeoutClass};
+pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
+pub use sections::{
+    CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,
+    LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass, Transactional,
+    TransactionSemantics,
+};
+
+use crate::{Digest, digest::Domain, json};
+
+/// A whole contract: one tool, one version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolContract {
+    /// Name, version, owner, lifecycle.
+    pub identity: Identity,
+    /// What the model is told: text, schemas, examples. Advisory for the model, enforced for the arguments.
+    pub affordance: Affordance,
+    /// Time, rate, cost, isolation.
+    pub runtime: Runtime,
+    /// Scopes, tenancy, secrets, data.
+    pub security: Security,
+    /// Side effects and what undoes them.
+    pub transactional: Transactional,
+    /// How duplicates are recognised.
+    pub idempotency: Idempotency,
+    /// What is traced and audited.
+    pub observability: Observability,
+    /// Which errors may be repaired, retried, escalated.
+    pub error_contract: ErrorContract,
+
+    /// Which upstream performs it, under which name.
+    pub binding: Binding,
+    /// Timeout class, caching, retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
+    /// What it changes in the world, and what may be done when nobody knows whether it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// The behavioural identity the author declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behaviour: Option<Behaviour>,
+    /// Rules over the arguments that a schema cannot say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<SemanticRule>,
+    /// What must hold before it runs, asked of another tool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preconditions: Vec<Precondition>,
+    /// What should be seen after it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<PostActionVerification>,
+}
+
+/// Which upstream performs a tool, under which name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Binding {
+    /// The upstream's id in the configuration: never its URL, never what it calls itself.
+    pub upstream: String,
+    /// The tool's own name there.
+    pub tool: String,
+}
+
+impl ToolContract {
+    /// The digest of the contract's meaning: the same for YAML and JSON, for any order of fields and any white space.
+    pub fn digest(&self) -> Result<Digest, serde_json::Error> {
+        let canonical = json::canonicalize(&serde_json::to_value(self)?)?;
+        Ok(Digest::of(Domain::Contract, &[canonical.bytes()]))
+    }
+
+    /// The effect class; without one a tool counts as N, from which nothing may ever be sent again.
+    pub fn effect_class(&self) -> EffectClass {
+        self.effect.as_ref().map_or(EffectClass::N, |effect| effect.class)
+    }
+
+    /// The longest a call may take: the least of timeout class and `runtime.timeout_ms`.
+    pub fn timeout_ms(&self) -> u64 {
+        let class_ms = self.execution.as_ref().map_or(u64::MAX, |execution| execution.timeout_class.timeout_ms_max());
+        class_ms.min(self.runtime.timeout_ms)
+    }
+}

@@ -1,0 +1,35 @@
+//! Who is on the other side, as far as it says so itself: shown in records, trusted for nothing.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use servanda_contract::Caller;
+
+const CLIENT_CHARS_MAX: usize = 128;
+
+#[derive(Deserialize)]
+struct Implementation<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Cow<'a, str>,
+}
+
+/// "name version" of a `clientInfo`, or nothing where it is not one: a client is not refused for how it calls itself.
+pub(crate) fn client_name(client_info: Option<&RawValue>) -> Option<String> {
+    let raw = client_info?.get();
+    if !raw.starts_with('{') {
+        return None;
+    }
+    let implementation: Implementation<'_> = serde_json::from_str(raw).ok()?;
+    let both = format!("{} {}", implementation.name, implementation.version);
+    let text: String = both.chars().filter(|character| !character.is_control()).take(CLIENT_CHARS_MAX).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The caller of a door without authentication.
+pub(crate) fn caller(client: Option<String>, session: Option<String>) -> Caller {
+    Caller { client, session, ..Caller::local() }
+}

@@ -1,0 +1,133 @@
+//! Why a message is not served: the JSON-RPC error, and beside it the HTTP status, which stdio does not look at.
+//!
+//! Messages name members, limits and headers, never the value that was sent. Where a person has to do something, `data`
+//! has a `hint`.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use servanda_mcp::{
+    EnvelopeError, Era, Id, ProtocolVersion, RpcError,
+    envelope::{code, to_json},
+};
+
+/// How long to wait before a call refused for want of room is tried again.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// A message that is not served.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
+    pub(crate) error: RpcError,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Hint<'a> {
+    hint: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_ms: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Versions<'a> {
+    supported: Vec<&'static str>,
+    requested: &'a str,
+    hint: &'static str,
+}
+
+impl Fault {
+    pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
+        Self { status, error: RpcError::new(code, message) }
+    }
+
+    /// A request that is refused before its method is looked at.
+    pub(crate) fn invalid_request(status: StatusCode, message: impl Into<String>) -> Self {
+        Self::new(status, code::INVALID_REQUEST, message)
+    }
+
+    /// Parameters that do not fit. An answer like any other: HTTP 200, unless the era says otherwise.
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::OK, code::INVALID_PARAMS, message)
+    }
+
+    pub(crate) fn method_not_found(era: Era, method: &str) -> Self {
+        // A legacy client reads 404 as "your session is gone"; a modern one is promised it.
+        let status = match era {
+            Era::Legacy => StatusCode::OK,
+            Era::Modern => StatusCode::NOT_FOUND,
+        };
+        Self::new(status, code::METHOD_NOT_FOUND, format!("no such method: `{}`", shorten(method)))
+    }
+
+    pub(crate) fn unsupported_version(requested: &str) -> Self {
+        let versions = Versions {
+            supported: supported_versions(),
+            requested: shorten(requested),
+            hint: "use 2026-07-28 in every request, or open an older version with `initialize`",
+        };
+        let error = RpcError::new(code::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version");
+        Self { status: StatusCode::BAD_REQUEST, error: error.with_data(&versions) }
+    }
+
+    pub(crate) fn header_mismatch(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code::HEADER_MISMATCH, message)
+    }
+
+    /// There is no room now; there may be soon.
+    pub(crate) fn busy(message: impl Into<String>, hint: &str) -> Self {
+        let hint = Hint { hint, retry_after_ms: Some(RETRY_AFTER_MS) };
+        let error = RpcError::new(code::INTERNAL_ERROR, message).with_data(&hint);
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, error }
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::OK, code::INTERNAL_ERROR, message)
+    }
+
+    pub(crate) fn envelope(error: &EnvelopeError) -> Self {
+        match error {
+            EnvelopeError::NotJson(_) => Self::new(StatusCode::BAD_REQUEST, code::PARSE_ERROR, error.to_string()),
+            EnvelopeError::NotAMessage { .. } => Self::invalid_request(StatusCode::BAD_REQUEST, error.to_string())
+                .hint("send one JSON-RPC 2.0 request or notification as one JSON object"),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: &str) -> Self {
+        self.error = self.error.with_data(&Hint { hint, retry_after_ms: None });
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The error as a message. Without an id where the request's could not be read: MCP's schema has no null id.
+    pub(crate) fn message(&self, id: Option<&Id>) -> Vec<u8> {
+        let error = to_json(&self.error);
+        match id {
+            Some(id) => format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, to_json(id)),
+            None => format!(r#"{{"jsonrpc":"2.0","error":{error}}}"#),
+        }
+        .into_bytes()
+    }
+}
+
+/// Newest first, as clients choose from the front.
+pub(crate) fn supported_versions() -> Vec<&'static str> {
+    ProtocolVersion::ALL.iter().rev().map(|version| version.as_str()).collect()
+}
+
+/// What a client wrote, short enough to be sent back.
+fn shorten(text: &str) -> &str {
+    const SHOWN_CHARS_MAX: usize = 64;
+    text.char_indices().nth(SHOWN_CHARS_MAX).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
+}
+
+impl From<RpcError> for Fault {
+    fn from(error: RpcError) -> Self {
+        Self { status: StatusCode::OK, error }
+    }
+}

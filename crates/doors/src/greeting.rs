@@ -1,0 +1,51 @@
+//! What the door says of itself: the answers to `initialize` and `server/discover`, and the `_meta` of modern results.
+//! Rendered once, because identity and capabilities do not change while a door is open.
+
+use servanda_mcp::{ProtocolVersion, envelope::to_json, fields::meta};
+
+use crate::{fault::supported_versions, options::ServerIdentity};
+
+const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
+
+/// How modern clients may cache lists. A client that listens hears of changes at once; five seconds bound how long one
+/// that does not listen works with a withdrawn tool, and still spare an agent's loop most of its repeated listings.
+/// Private, because what is listed may come to depend on who asks.
+pub(crate) const CACHING: &str = r#""ttlMs":5000,"cacheScope":"private""#;
+
+/// The rendered parts.
+#[derive(Debug)]
+pub(crate) struct Greeting {
+    server_info: String,
+    instructions_member: String,
+    /// The one member every modern result's `_meta` has, without braces.
+    pub(crate) meta_member: String,
+    /// The result of `server/discover`.
+    pub(crate) discover: String,
+}
+
+impl Greeting {
+    pub(crate) fn new(identity: &ServerIdentity) -> Self {
+        let server_info = format!(r#"{{"name":{},"version":{}}}"#, to_json(&identity.name), to_json(&identity.version));
+        let instructions_member = identity
+            .instructions
+            .as_ref()
+            .map_or_else(String::new, |instructions| format!(r#","instructions":{}"#, to_json(instructions)));
+        let meta_member = format!("{}:{server_info}", to_json(meta::SERVER_INFO));
+        let discover = format!(
+            r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{CAPABILITIES}{instructions_member},{CACHING},"_meta":{{{meta_member}}}}}"#,
+            to_json(&supported_versions()),
+        );
+        Self { server_info, instructions_member, meta_member, discover }
+    }
+
+    /// The result of `initialize`: the version asked for where it is a legacy one, else the newest of those.
+    pub(crate) fn initialize(&self, requested: &str) -> String {
+        let version = ProtocolVersion::from_wire(requested)
+            .filter(|version| *version <= ProtocolVersion::NEWEST_LEGACY)
+            .unwrap_or(ProtocolVersion::NEWEST_LEGACY);
+        format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{CAPABILITIES},"serverInfo":{}{}}}"#,
+            self.server_info, self.instructions_member
+        )
+    }
+}

@@ -1,0 +1,109 @@
+//! Headers of the protocol: what a POST must accept and be, and the ones of the modern era that repeat the body.
+//!
+//! Something in front of the door may have routed by those headers, so they must say what the body says.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use servanda_mcp::{Era, ProtocolVersion, fields};
+
+use super::base64;
+use crate::fault::Fault;
+
+/// A header as text, without white space around it. Nothing if it is missing, stands twice or is not ASCII.
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then(|| value.trim_matches([' ', '\t']))
+}
+
+/// The era the version header names, if it names a version.
+pub(super) fn era(headers: &HeaderMap) -> Option<Era> {
+    let version = text(headers, fields::header::PROTOCOL_VERSION)?;
+    ProtocolVersion::from_wire(version).map(ProtocolVersion::era)
+}
+
+/// A legacy message need not name its version, but must not name one that does not exist.
+pub(super) fn require_known_version(headers: &HeaderMap) -> Result<(), Fault> {
+    if !headers.contains_key(fields::header::PROTOCOL_VERSION) || era(headers).is_some() {
+        return Ok(());
+    }
+    Err(Fault::unsupported_version(text(headers, fields::header::PROTOCOL_VERSION).unwrap_or_default()))
+}
+
+/// A POST may be answered either way, so the client must say that it reads both.
+pub(super) fn require_both_answers_accepted(headers: &HeaderMap) -> Result<(), Fault> {
+    if accepts(headers, "application/json") && accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
+    Err(not_acceptable("`Accept` must list application/json and text/event-stream"))
+}
+
+/// A GET is answered with a stream only.
+pub(super) fn require_stream_accepted(headers: &HeaderMap) -> Result<(), Fault> {
+    if accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
+    Err(not_acceptable("`Accept` must list text/event-stream"))
+}
+
+/// Browsers send other types across origins without asking first; JSON they must ask for.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), Fault> {
+    let content_type = text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    if media_type(content_type).eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Fault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json"))
+}
+
+/// The version header of a modern request equals the body's.
+pub(super) fn require_version(headers: &HeaderMap, version: &str) -> Result<(), Fault> {
+    require_equal("MCP-Protocol-Version", text(headers, fields::header::PROTOCOL_VERSION).map(Cow::Borrowed), version)
+}
+
+/// The method header of a modern request equals the body's.
+pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), Fault> {
+    require_equal("Mcp-Method", text(headers, fields::header::METHOD).map(Cow::Borrowed), method)
+}
+
+/// The name header of a modern request equals the body's, once decoded.
+pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), Fault> {
+    let written = text(headers, fields::header::NAME);
+    require_equal("Mcp-Name", written.and_then(decoded), name)
+}
+
+fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), Fault> {
+    match written {
+        Some(written) if written == body => Ok(()),
+        Some(_) => Err(Fault::header_mismatch(format!("the header `{header}` does not say what the body says"))),
+        None => Err(Fault::header_mismatch(format!("the header `{header}` is missing or cannot be read"))),
+    }
+}
+
+fn decoded(written: &str) -> Option<Cow<'_, str>> {
+    match written.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(encoded) => String::from_utf8(base64::decode(encoded)?).ok().map(Cow::Owned),
+        None => Some(Cow::Borrowed(written)),
+    }
+}
+
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let family = wanted.split_once('/').map_or(wanted, |(family, _)| family);
+    list(headers, &header::ACCEPT).map(media_type).any(|offered| {
+        offered == "*/*"
+            || offered.eq_ignore_ascii_case(wanted)
+            || offered.strip_suffix("/*").is_some_and(|name| name.eq_ignore_ascii_case(family))
+    })
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','))
+}
+
+fn media_type(text: &str) -> &str {
+    text.split(';').next().unwrap_or_default().trim()
+}
+
+fn not_acceptable(message: &str) -> Fault {
+    Fault::invalid_request(StatusCode::NOT_ACCEPTABLE, message)
+}

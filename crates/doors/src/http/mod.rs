@@ -1,0 +1,134 @@
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, and `/healthz`.
+//!
+//! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
+//! body, and the two forms of an answer. TLS and authentication are deliberately not here.
+
+mod admit;
+mod base64;
+mod body;
+mod headers;
+mod post;
+mod serve;
+mod sessions;
+mod stream;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::Response,
+    routing::{any, get},
+};
+use bytes::Bytes;
+use servanda_engine::Gateway;
+use servanda_mcp::{Era, Id, fields};
+use tokio::sync::Semaphore;
+
+pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining};
+use self::{
+    admit::Admission,
+    serve::Draining,
+    sessions::{Lease, Sessions},
+};
+use crate::{dispatch::Desk, fault::Fault, options::HttpOptions};
+
+/// The door's state.
+struct HttpDoor<G> {
+    desk: Desk<G>,
+    admission: Admission,
+    sessions: Sessions,
+    listen_streams: Arc<Semaphore>,
+    body_bytes_max: usize,
+    body_read_max: Duration,
+    keep_alive: Duration,
+    /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
+    undisturbed: Draining,
+}
+
+/// The routes of the door, to be served with [`serve`] or mounted elsewhere.
+pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
+    let door = HttpDoor {
+        desk: Desk::new(gateway, &options.server, options.page_size, options.calls_in_flight_max),
+        listen_streams: Arc::new(Semaphore::new(options.listen_streams_max.min(Semaphore::MAX_PERMITS))),
+        body_bytes_max: options.body_bytes_max,
+        body_read_max: Duration::from_millis(options.body_read_ms_max),
+        // Tokio's timers want a duration that is not zero.
+        keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
+        sessions: Sessions::new(&options),
+        admission: Admission::new(options.allowed_hosts, options.allowed_origins),
+        undisturbed: Draining::default(),
+    };
+    Router::new().route("/mcp", any(handle::<G>)).route("/healthz", get(async || "ok")).with_state(Arc::new(door))
+}
+
+async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let answer = match door.admission.check(&parts) {
+        Err(fault) => Err(fault),
+        Ok(()) => match parts.method {
+            Method::POST => return post::post(&door, &parts, body).await,
+            Method::GET => stream::open(&door, &parts),
+            Method::DELETE => end_session(&door, &parts),
+            _ => return method_not_allowed("GET, POST, DELETE"),
+        },
+    };
+    answer.unwrap_or_else(|fault| refuse(&fault, None))
+}
+
+fn end_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
+    if headers::era(&parts.headers) == Some(Era::Modern) {
+        return Ok(method_not_allowed("POST"));
+    }
+    let session = leased_session(door, &parts.headers)?;
+    door.sessions.end(&session.session().id);
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// The session a legacy message belongs to.
+fn leased_session<G: Gateway>(door: &HttpDoor<G>, headers: &HeaderMap) -> Result<Lease, Fault> {
+    headers::require_known_version(headers)?;
+    let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
+        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
+            "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
+        ));
+    };
+    door.sessions.lease(id).ok_or_else(|| {
+        Fault::invalid_request(StatusCode::NOT_FOUND, "there is no such session")
+            .hint("it ended or was idle for too long; start a new one with `initialize`")
+    })
+}
+
+fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {
+    parts.extensions.get::<Draining>().unwrap_or(&door.undisturbed).clone()
+}
+
+fn refuse(fault: &Fault, id: Option<&Id>) -> Response {
+    let mut response = json(fault.message(id));
+    *response.status_mut() = fault.status;
+    if fault.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}
+
+fn method_not_allowed(allowed: &'static str) -> Response {
+    let fault = Fault::invalid_request(StatusCode::METHOD_NOT_ALLOWED, "this method is not served here");
+    let mut response = refuse(&fault, None);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+fn json(message: impl Into<Bytes>) -> Response {
+    let mut response = Response::new(Body::from(message.into()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

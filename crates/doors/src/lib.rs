@@ -1,0 +1,25 @@
+//! Wire in, wire out: MCP as a server, over Streamable HTTP and over stdio, both eras on one endpoint.
+//!
+//! Responsible for the wire only: which era a message belongs to, whether it is well formed, whose it is, and in which
+//! form its answer goes back. Whether a call may happen and what it answers is the [`servanda_engine::Gateway`]'s
+//! business: arguments pass through as the bytes that arrived, tool definitions and results as the strings they are.
+//! Deliberately absent: resources, prompts, tasks, elicitation (their capabilities are not declared), authentication,
+//! and resumable streams.
+
+mod call;
+mod client;
+mod dispatch;
+mod era;
+mod fault;
+mod greeting;
+mod in_flight;
+mod listen;
+mod options;
+mod page;
+mod params;
+mod splice;
+
+pub mod http;
+pub mod stdio;
+
+pub use options::{HttpOptions, ServerIdentity, StdioOptions};

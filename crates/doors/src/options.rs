@@ -1,0 +1,96 @@
+//! What a door is told when it opens: who it says it is, and every limit it holds.
+
+/// What the server says of itself. Clients show it; nobody should trust it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The name of the software.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What a model should know before it uses the tools.
+    pub instructions: Option<String>,
+}
+
+/// How the HTTP door behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// Who the door says it is.
+    pub server: ServerIdentity,
+    /// Tools on one page of `tools/list`.
+    pub page_size: usize,
+    /// The longest body of a POST.
+    pub body_bytes_max: usize,
+    /// How long a body may take to arrive.
+    pub body_read_ms_max: u64,
+    /// Legacy sessions kept at once.
+    pub sessions_max: usize,
+    /// How long an unused session is kept.
+    pub session_idle_ms_max: u64,
+    /// GET streams one session may hold open.
+    pub streams_per_session_max: usize,
+    /// `subscriptions/listen` streams open at once, all clients together: the modern era has no session to count by.
+    pub listen_streams_max: usize,
+    /// Calls running at once, all clients together. A call whose client went away still counts until it ends.
+    pub calls_in_flight_max: usize,
+    /// Hostnames the door answers to besides `localhost`, `127.0.0.1` and `[::1]`.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that may call besides those of such hostnames, as browsers write them: `https://app.example`.
+    pub allowed_origins: Vec<String>,
+    /// After how long a silent stream carries a comment, so that nobody in between closes it.
+    pub keep_alive_ms: u64,
+}
+
+/// How the stdio door behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StdioOptions {
+    /// Who the door says it is.
+    pub server: ServerIdentity,
+    /// Tools on one page of `tools/list`.
+    pub page_size: usize,
+    /// The longest message.
+    pub line_bytes_max: usize,
+    /// Calls running at once.
+    pub calls_in_flight_max: usize,
+    /// `subscriptions/listen` requests open at once.
+    pub subscriptions_max: usize,
+    /// How long calls may still run after the input has ended or shutdown was asked for.
+    pub drain_ms_max: u64,
+}
+
+const PAGE_SIZE: usize = 200;
+const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const CALLS_IN_FLIGHT_MAX: usize = 1024;
+
+impl HttpOptions {
+    /// The defaults, for a server of that identity.
+    pub fn new(server: ServerIdentity) -> Self {
+        Self {
+            server,
+            page_size: PAGE_SIZE,
+            body_bytes_max: MESSAGE_BYTES_MAX,
+            body_read_ms_max: 30_000,
+            sessions_max: 1000,
+            session_idle_ms_max: 30 * 60 * 1000,
+            streams_per_session_max: 4,
+            listen_streams_max: 1000,
+            calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            keep_alive_ms: 15_000,
+        }
+    }
+}
+
+impl StdioOptions {
+    /// The defaults, for a server of that identity.
+    pub fn new(server: ServerIdentity) -> Self {
+        Self {
+            server,
+            page_size: PAGE_SIZE,
+            line_bytes_max: MESSAGE_BYTES_MAX,
+            calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
+            subscriptions_max: 64,
+            drain_ms_max: 10_000,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A door on a real socket, and a client that forgets nothing the protocol wants unless told to.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use servanda_doors::{HttpOptions, http};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    fixture::{Fixture, Started, fixture, identity, within},
+    schema::{self, Era},
+};
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) fixture: Arc<Fixture>,
+    pub(crate) started: mpsc::Receiver<Started>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) task: JoinHandle<std::io::Result<()>>,
+    client: reqwest::Client,
+}
+
+/// A request, as headers and a body.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) era: Era,
+    pub(crate) rpc_method: String,
+    pub(crate) method: Method,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) body: String,
+}
+
+/// A stream of events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    era: Era,
+    method: String,
+    response: reqwest::Response,
+    buffer: String,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    pub(crate) async fn start_with(adjust: impl FnOnce(&mut HttpOptions)) -> Self {
+        Self::start_draining(adjust, Duration::from_secs(30)).await
+    }
+
+    pub(crate) async fn start_draining(adjust: impl FnOnce(&mut HttpOptions), drain_max: Duration) -> Self {
+        let (fixture, started) = fixture();
+        let mut options = HttpOptions::new(identity());
+        adjust(&mut options);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let router = http::router(Arc::clone(&fixture), options);
+        let task = tokio::spawn(http::serve_draining(listener, router, shutdown.clone(), drain_max));
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { address, fixture, started, shutdown, task, client }
+    }
+
+    /// Sends and reads to the end. Whatever JSON comes back is held against the schema.
+    pub(crate) async fn send(&self, call: &Call) -> Answer {
+        send(&self.client, self.address, call).await
+    }
+
+    /// Sends in a task of its own; aborting it closes the connection.
+    pub(crate) fn send_later(&self, call: &Call) -> JoinHandle<Answer> {
+        let (client, address, call) = (self.client.clone(), self.address, call.clone());
+        tokio::spawn(async move { send(&client, address, &call).await })
+    }
+
+    /// Sends and reads as the events come.
+    pub(crate) async fn stream(&self, call: &Call) -> Events {
+        let response = within(build(&self.client, self.address, call).send()).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        let headers = response.headers();
+        assert_eq!(headers["content-type"], "text/event-stream");
+        assert_eq!(headers["cache-control"], "no-cache");
+        assert_eq!(headers["x-accel-buffering"], "no");
+        let (era, method) = (call.era, call.rpc_method.clone());
+        Events { era, method, response, buffer: String::new() }
+    }
+
+    /// Begins a session and returns its id.
+    pub(crate) async fn begin_session(&self) -> String {
+        let answer = self.send(&legacy(None, initialize("2025-11-25"))).await;
+        assert_eq!(answer.status, 200);
+        let session = answer.session().unwrap();
+        let initialized = legacy(Some(&session), json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let answer = self.send(&initialized).await;
+        assert_eq!((answer.status.as_u16(), answer.body.as_str()), (202, ""));
+        session
+    }
+
+    /// The next slow call.
+    pub(crate) async fn started(&mut self) -> Started {
+        within(self.started.recv()).await.unwrap()
+    }
+}
+
+async fn send(client: &reqwest::Client, address: SocketAddr, call: &Call) -> Answer {
+    let response = within(build(client, address, call).send()).await.unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    let answer = Answer { status, headers, body: within(response.text()).await.unwrap() };
+    if answer.content_type() == "application/json" {
+        schema::check(call.era, &call.rpc_method, &answer.json());
+    }
+    answer
+}
+
+fn build(client: &reqwest::Client, address: SocketAddr, call: &Call) -> reqwest::RequestBuilder {
+    let mut request = client.request(call.method.clone(), format!("http://{address}/mcp"));
+    for (name, value) in &call.headers {
+        request = request.header(name, value);
+    }
+    request.body(call.body.clone())
+}
+
+impl Call {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.remove(name);
+        self
+    }
+
+    pub(crate) fn body(mut self, body: &str) -> Self {
+        body.clone_into(&mut self.body);
+        self
+    }
+
+    pub(crate) fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    pub(crate) fn code(&self) -> i64 {
+        self.json()["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", self.body))
+    }
+
+    pub(crate) fn session(&self) -> Option<String> {
+        Some(self.headers.get("mcp-session-id")?.to_str().unwrap().to_owned())
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        self.headers.get("content-type").map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+impl Events {
+    /// The next message, nothing at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            let frame = self.frame().await?;
+            if !frame.starts_with(':') {
+                let message = serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap();
+                schema::check(self.era, &self.method, &message);
+                return Some(message);
+            }
+        }
+    }
+
+    /// The next frame, which may be a comment.
+    pub(crate) async fn frame(&mut self) -> Option<String> {
+        loop {
+            if let Some((frame, rest)) = self.buffer.split_once("\n\n") {
+                let frame = frame.to_owned();
+                self.buffer = rest.to_owned();
+                return Some(frame);
+            }
+            let chunk = within(self.response.chunk()).await.unwrap()?;
+            self.buffer.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+}
+
+pub(crate) fn initialize(version: &str) -> Value {
+    let client = json!({"name": "test\u{7}client", "version": "1.0"});
+    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+/// A message of the legacy era.
+pub(crate) fn legacy(session: Option<&str>, message: impl Into<Value>) -> Call {
+    let message = message.into();
+    let mut call = Call {
+        era: Era::Legacy,
+        rpc_method: message["method"].as_str().unwrap_or_default().to_owned(),
+        method: Method::POST,
+        headers: BTreeMap::new(),
+        body: message.to_string(),
+    };
+    call = call.with("accept", "application/json, text/event-stream").with("content-type", "application/json");
+    match session {
+        Some(session) => call.with("mcp-session-id", session).with("mcp-protocol-version", "2025-11-25"),
+        None => call,
+    }
+}
+
+/// A request of the modern era, with everything it must have.
+pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Call {
+    params["_meta"] = meta(params["_meta"].take());
+    let message = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
+    let call = legacy(None, message.clone()).with("mcp-protocol-version", "2026-07-28").with("mcp-method", method);
+    let call = Call { era: Era::Modern, ..call };
+    match message["params"]["name"].as_str() {
+        Some(name) => call.with("mcp-name", name),
+        None => call,
+    }
+}
+
+/// `_meta` of a modern request, with what else stands in it.
+pub(crate) fn meta(others: Value) -> Value {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "modern", "version": "2"},
+    });
+    if let Value::Object(others) = others {
+        meta.as_object_mut().unwrap().extend(others);
+    }
+    meta
+}
+
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {
+    let params = params.into();
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}

@@ -1,0 +1,23 @@
+//! Both doors from outside: real sockets, real pipes, a small gateway behind them, every answer held against MCP's own
+//! schemas.
+
+#[cfg(test)]
+mod admission;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod http_client;
+#[cfg(test)]
+mod http_legacy;
+#[cfg(test)]
+mod http_modern;
+#[cfg(test)]
+mod http_sessions;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod shutdown;
+#[cfg(test)]
+mod stdio;
+#[cfg(test)]
+mod stdio_client;

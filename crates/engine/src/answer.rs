@@ -1,0 +1,66 @@
+//! The one answer every call gets, as the members of an MCP tool result. The upstream's bytes are spliced in unchanged; the
+//! observation goes into `_meta` beside whatever the upstream put there.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use servanda_contract::{
+    Observation, Refusal,
+    observation::{Occasion, PayloadError, Verification},
+    tool::ToolContract,
+};
+use servanda_mcp::{envelope::to_json, fields::meta};
+
+use crate::{gateway::ToolResult, observe::Observed};
+
+/// The answer of an upstream that may be passed on.
+pub(crate) fn of_observed(observed: &Observed<'_>, observation: &Observation, is_error: bool) -> ToolResult {
+    let size: usize = observed.members.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
+    let mut json = String::with_capacity(size + 1024);
+    json.push('{');
+    for (name, value) in &observed.members {
+        let _ = write!(json, "{}:{},", to_json(name), value.get());
+    }
+    json.push_str("\"_meta\":{");
+    for (name, value) in observed.meta.iter().filter(|(name, _)| name != meta::OBSERVATION) {
+        let _ = write!(json, "{}:{},", to_json(name), value.get());
+    }
+    let _ = write!(json, "\"{}\":{}}}}}", meta::OBSERVATION, to_json(observation));
+    ToolResult { json, is_error }
+}
+
+/// A refusal the model can read: the structured feedback as text, so that every client shows it.
+pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolResult {
+    #[derive(Serialize)]
+    struct Text {
+        r#type: &'static str,
+        text: String,
+    }
+    let text = serde_json::to_string_pretty(refusal).unwrap_or_else(|_| refusal.message.clone());
+    let content = to_json(&[Text { r#type: "text", text }]);
+    let observation = to_json(observation);
+    let json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{observation}}}}}"#, meta::OBSERVATION);
+    ToolResult { json, is_error: true }
+}
+
+/// The observation of an answer that may be passed on.
+pub(crate) fn observation(occasion: &Occasion<'_>, observed: &Observed<'_>, verification: Verification) -> Observation {
+    let errors = observed.error_text.iter().map(|text| PayloadError {
+        field: None,
+        message: text.clone(),
+        code: observed.class.name().to_owned(),
+    });
+    let data = observed.data.map(ToOwned::to_owned);
+    Observation::of_result(occasion, observed.class, data, errors.collect(), verification)
+}
+
+/// What a contract asks to be checked afterwards.
+pub(crate) fn verification(contract: &ToolContract) -> Verification {
+    let asked = contract.verification.as_ref();
+    Verification {
+        post_action_verification_required: contract.transactional.post_action_verification_required,
+        target_state_reference: asked.map(|asked| asked.target_state_reference.clone()),
+        expected_state: asked.and_then(|asked| asked.expected_state.clone()),
+        delay_seconds: asked.map_or(0, |asked| asked.delay_seconds),
+    }
+}

@@ -1,0 +1,19 @@
+//! The way of a call, end to end: resolve, gates, fence, perform, observe, record.
+//!
+//! The engine decides nothing itself: gates decide, upstreams perform, the journal keeps. It puts their evidence in order,
+//! keeps the time, and makes the one answer every call gets. It knows no wire format of a door.
+
+mod answer;
+mod clock;
+mod discovery;
+mod engine;
+mod gateway;
+mod observe;
+mod repairs;
+mod upstream_failure;
+
+pub use clock::SystemClock;
+pub use discovery::{Discovered, discover, follow};
+pub use engine::{Engine, EngineParts, Limits};
+pub use gateway::{CallAnswer, CallRequest, Gateway, ToolResult};
+pub use servanda_catalog::{ListedTool, Listing};

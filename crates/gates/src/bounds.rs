@@ -1,0 +1,26 @@
+//! Gate 4, bounds: every value is within its limits: range, length, pattern, format, enumeration, count.
+
+use serde_json::Value;
+use servanda_contract::{GateName, Refusal, TaxonomyClass};
+
+use crate::{Resolved, structure, types::Typed};
+
+/// Evidence: the arguments satisfy the whole schema.
+#[derive(Debug)]
+pub(crate) struct Bounded {
+    pub(crate) resolved: Resolved,
+    pub(crate) arguments: Value,
+}
+
+pub(crate) fn gate(typed: Typed) -> Result<Bounded, Box<Refusal>> {
+    let Typed { resolved, arguments, findings } = typed;
+    let errors = findings.bounds;
+    if errors.is_empty() {
+        return Ok(Bounded { resolved, arguments });
+    }
+    let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
+        Some(option) => format!("did you mean `{option}`? choose a value within the limits named in `expected`"),
+        None => "choose values within the limits named in `expected`".to_owned(),
+    };
+    Err(structure::refuse(&resolved, GateName::Bounds, TaxonomyClass::OutOfBounds, errors, hint))
+}

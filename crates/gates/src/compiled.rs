@@ -1,0 +1,132 @@
+//! Contracts made ready to judge calls, once, when they are admitted. Having a [`CompiledContract`] is the evidence that
+//! the admission predicate held.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use servanda_contract::{
+    Digest, Proposal, ToolContract,
+    admission::{self, Conjunct, Failure, Rejection},
+    record::ContractReference,
+    schema::{CompiledSchema, Profile},
+};
+
+use crate::rules::CompiledRules;
+
+/// An admitted contract with everything compiled that its gates need.
+#[derive(Debug)]
+pub struct CompiledContract {
+    contract: ToolContract,
+    digest: Digest,
+    input: CompiledSchema,
+    output: Option<CompiledSchema>,
+    rules: CompiledRules,
+}
+
+/// Name and version of the contracts already admitted, with their digests.
+pub type Registered = BTreeMap<(String, String), Digest>;
+
+/// A proposal and the contract it will be judged by.
+#[derive(Debug)]
+pub struct Resolved {
+    pub(crate) proposal: Proposal,
+    pub(crate) contract: Arc<CompiledContract>,
+}
+
+/// Decides whether a contract may serve calls. Every conjunct that fails is named, not only the first.
+pub fn admit(contract: ToolContract, registered: &Registered) -> Result<CompiledContract, Rejection> {
+    let mut failures = admission::judge(&contract, registered);
+    let input = CompiledSchema::compile(&contract.affordance.input_schema, Profile::Arguments);
+    let output = compile_output(&contract);
+    let rules = CompiledRules::compile(&contract.rules);
+    if let Err(reasons) = &rules {
+        failures.extend(reasons.iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason.clone())));
+    }
+    if let (Ok(input), Ok(rules)) = (&input, &rules) {
+        let broken = test_examples(&contract, input, rules);
+        failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
+    }
+    let digest = contract.digest();
+    match (input, output, rules, digest) {
+        (Ok(input), Ok(output), Ok(rules), Ok(digest)) if failures.is_empty() => {
+            Ok(CompiledContract { contract, digest, input, output, rules })
+        }
+        // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
+        _ => Err(Rejection { contract: contract.identity.name, failures }),
+    }
+}
+
+fn compile_output(contract: &ToolContract) -> Result<Option<CompiledSchema>, servanda_contract::schema::SchemaError> {
+    let schema = &contract.affordance.output_schema;
+    if schema.is_empty() { Ok(None) } else { CompiledSchema::compile(schema, Profile::Results).map(Some) }
+}
+
+/// A contract's examples are its own tests: each must pass the gates that the contract itself defines.
+fn test_examples(contract: &ToolContract, input: &CompiledSchema, rules: &CompiledRules) -> Vec<String> {
+    let mut broken = Vec::new();
+    for example in &contract.affordance.examples {
+        let mut arguments = serde_json::Value::Object(example.arguments.clone());
+        input.apply_defaults(&mut arguments);
+        let findings = input.judge(&arguments).into_all();
+        let errors = if findings.is_empty() { rules.violations(&arguments) } else { findings };
+        if let Some(error) = errors.first() {
+            broken.push(format!("example `{}`: {}", example.description, error.message));
+        }
+    }
+    broken
+}
+
+impl CompiledContract {
+    /// The contract as written.
+    pub fn contract(&self) -> &ToolContract {
+        &self.contract
+    }
+
+    /// Its digest.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What arguments are held to.
+    pub fn input(&self) -> &CompiledSchema {
+        &self.input
+    }
+
+    /// What structured results are held to, if the contract promises any.
+    pub fn output(&self) -> Option<&CompiledSchema> {
+        self.output.as_ref()
+    }
+
+    /// How a record refers to it.
+    pub fn reference(&self) -> ContractReference {
+        let ToolContract { identity, binding, .. } = &self.contract;
+        ContractReference {
+            name: identity.name.clone(),
+            version: identity.version.clone(),
+            digest: self.digest,
+            upstream: binding.upstream.clone(),
+            upstream_tool: binding.tool.clone(),
+            effect_class: self.contract.effect_class(),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &CompiledRules {
+        &self.rules
+    }
+}
+
+impl Resolved {
+    /// Pairs a proposal with the contract its tool name means.
+    pub fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
+        Self { proposal, contract }
+    }
+
+    /// The proposal.
+    pub fn proposal(&self) -> &Proposal {
+        &self.proposal
+    }
+
+    /// The contract it will be judged by.
+    pub fn contract(&self) -> &Arc<CompiledContract> {
+        &self.contract
+    }
+}

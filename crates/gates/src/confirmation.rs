@@ -1,0 +1,63 @@
+//! Gate 10, confirmation: a call whose contract asks for a person's approval does not go through without one.
+//!
+//! This version has no way to give an approval yet, so such a call is refused, always: a contract that asks for
+//! confirmation and a gateway that waves the call through would be worse than no contract. Being the last gate built, it
+//! mints the permit.
+
+use servanda_contract::{
+    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, json::CanonicalBytes, tool::EffectClass,
+};
+
+use crate::{CompiledContract, semantics::Meant};
+
+/// Evidence that every gate said yes. The only thing that can be fenced.
+#[derive(Debug)]
+pub struct Permit {
+    meant: Meant,
+}
+
+pub(crate) fn gate(meant: Meant) -> Result<Permit, Box<Refusal>> {
+    let contract = meant.resolved.contract.contract();
+    if contract.transactional.confirmation_required {
+        return Err(Box::new(Refusal::new(
+            meant.resolved.proposal.call_id.clone(),
+            GateName::Confirmation,
+            TaxonomyClass::ConfirmationMissing,
+            format!("`{}` needs a person's approval, and there is none for these arguments", contract.identity.name),
+            "tell the user what you wanted to do and why; do not try another way around it".to_owned(),
+        )));
+    }
+    Ok(Permit { meant })
+}
+
+impl Permit {
+    /// The call.
+    pub fn call_id(&self) -> &CallId {
+        &self.meant.resolved.proposal.call_id
+    }
+
+    /// The proposal as it arrived.
+    pub fn proposal(&self) -> &Proposal {
+        &self.meant.resolved.proposal
+    }
+
+    /// The contract it was judged by.
+    pub fn contract(&self) -> &CompiledContract {
+        &self.meant.resolved.contract
+    }
+
+    /// The canonical arguments.
+    pub fn arguments(&self) -> &CanonicalBytes {
+        &self.meant.arguments
+    }
+
+    /// What an approval would sign.
+    pub fn proposal_digest(&self) -> Digest {
+        self.meant.proposal_digest
+    }
+
+    /// What may follow an uncertain dispatch.
+    pub fn effect_class(&self) -> EffectClass {
+        self.contract().contract().effect_class()
+    }
+}

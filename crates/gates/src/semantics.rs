@@ -1,0 +1,51 @@
+//! Gate 5, semantics: the contract's own rules over the arguments hold. Arguments that pass become canonical bytes here,
+//! once, and everything after this gate hashes, shows and sends those bytes.
+
+use servanda_contract::{
+    Digest, GateName, Refusal, TaxonomyClass,
+    digest::Domain,
+    json::{self, CanonicalBytes},
+};
+
+use crate::{Resolved, bounds::Bounded, structure};
+
+/// Evidence: the arguments make sense, in their canonical form.
+#[derive(Debug)]
+pub(crate) struct Meant {
+    pub(crate) resolved: Resolved,
+    pub(crate) arguments: CanonicalBytes,
+    pub(crate) proposal_digest: Digest,
+}
+
+pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
+    let Bounded { resolved, arguments } = bounded;
+    let errors = resolved.contract.rules().violations(&arguments);
+    if !errors.is_empty() {
+        let hint = "reconsider the values together; if the facts are not known, ask the user".to_owned();
+        return Err(structure::refuse(&resolved, GateName::Semantics, TaxonomyClass::SemanticInvalidity, errors, hint));
+    }
+    let arguments = json::canonicalize(&arguments).map_err(|error| {
+        Box::new(Refusal::new(
+            resolved.proposal.call_id.clone(),
+            GateName::Semantics,
+            TaxonomyClass::SemanticInvalidity,
+            format!("the arguments have no canonical form: {error}"),
+            "send plain JSON values".to_owned(),
+        ))
+    })?;
+    let proposal_digest = proposal_digest(&resolved, &arguments);
+    Ok(Meant { resolved, arguments, proposal_digest })
+}
+
+/// H of the design: what an approval signs and an idempotency key is bound to.
+fn proposal_digest(resolved: &Resolved, arguments: &CanonicalBytes) -> Digest {
+    let contract = resolved.contract.contract();
+    let contract_digest = resolved.contract.digest();
+    let parts: [&[u8]; 4] = [
+        resolved.proposal.caller.tenant.as_bytes(),
+        contract.identity.name.as_bytes(),
+        contract_digest.as_bytes(),
+        arguments.bytes(),
+    ];
+    Digest::of(Domain::Proposal, &parts)
+}

@@ -1,0 +1,69 @@
+//! The gates in their order. This file answers "where can a call be refused?": here, at the fence, by the upstream, or
+//! because the answer breaks the contract, and nowhere else.
+
+use servanda_contract::{
+    GateName, Refusal,
+    record::{Decision, Verdict},
+};
+
+use crate::{GateLimits, Permit, Resolved, bounds, confirmation, parse, semantics, structure, types};
+
+/// Takes a resolved call through every gate. The trail has a verdict of each gate that was reached.
+pub fn pass_all(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Permit, Box<Refusal>> {
+    let parsed = trail.judge(GateName::Parse, || parse::gate(resolved, limits))?;
+    let structured = trail.judge(GateName::Structure, || structure::gate(parsed))?;
+    let typed = trail.judge(GateName::Types, || types::gate(structured))?;
+    let bounded = trail.judge(GateName::Bounds, || bounds::gate(typed))?;
+    let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
+    // 6 behaviour, 7 scope, 8 policy, 9 state and 11 budget take their places around here as they are built.
+    trail.judge(GateName::Confirmation, || confirmation::gate(meant))
+}
+
+/// Tells how much time has passed; the engine brings the clock.
+pub trait Stopwatch: Send + Sync {
+    /// Microseconds since some fixed moment.
+    fn elapsed_us(&self) -> u64;
+}
+
+/// What every stage said about one call, in order.
+pub struct Trail<'a> {
+    stopwatch: &'a dyn Stopwatch,
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> Trail<'a> {
+    /// An empty trail.
+    pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
+        Self { stopwatch, verdicts: Vec::with_capacity(12) }
+    }
+
+    /// Lets one stage judge and notes what it said.
+    pub fn judge<T>(
+        &mut self,
+        gate: GateName,
+        stage: impl FnOnce() -> Result<T, Box<Refusal>>,
+    ) -> Result<T, Box<Refusal>> {
+        let started_us = self.stopwatch.elapsed_us();
+        let verdict = stage();
+        self.note(gate, verdict.is_ok(), started_us);
+        verdict
+    }
+
+    /// Notes the verdict of a stage that ran elsewhere and began at `started_us` of this trail's stopwatch.
+    pub fn note(&mut self, gate: GateName, passed: bool, started_us: u64) {
+        let decision = if passed { Decision::Passed } else { Decision::Refused };
+        let took_us = self.stopwatch.elapsed_us().saturating_sub(started_us);
+        self.verdicts.push(Verdict { gate, decision, took_us });
+    }
+
+    /// What has been said so far.
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+}
+
+impl std::fmt::Debug for Trail<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Trail").field("verdicts", &self.verdicts).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+//! Gate 2, structure: the required fields are there and no unknown ones. Absent optional fields get their defaults first,
+//! so that what is judged, hashed and sent is the same.
+
+use serde_json::Value;
+use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, schema::Findings};
+
+use crate::{Resolved, parse::Parsed};
+
+/// Evidence: the right fields, no others. Carries what the next two gates will refuse.
+#[derive(Debug)]
+pub(crate) struct Structured {
+    pub(crate) resolved: Resolved,
+    pub(crate) arguments: Value,
+    pub(crate) findings: Findings,
+}
+
+pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
+    let Parsed { resolved, mut arguments } = parsed;
+    let schema = resolved.contract.input();
+    schema.apply_defaults(&mut arguments);
+    let mut findings = schema.judge(&arguments);
+    let errors = std::mem::take(&mut findings.structure);
+    if errors.is_empty() {
+        return Ok(Structured { resolved, arguments, findings });
+    }
+    let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
+        Some(name) => format!("did you mean `{name}`? send exactly the fields the tool declares"),
+        None => "add what is missing and leave out what is unknown; if a value is not known, ask instead of guessing".to_owned(),
+    };
+    Err(refuse(&resolved, GateName::Structure, TaxonomyClass::StructuralViolation, errors, hint))
+}
+
+/// A refusal by one of the three gates that share the schema's findings.
+pub(crate) fn refuse(
+    resolved: &Resolved,
+    gate: GateName,
+    class: TaxonomyClass,
+    errors: Vec<FieldError>,
+    hint: String,
+) -> Box<Refusal> {
+    let message = match errors.as_slice() {
+        [only] => only.message.clone(),
+        [first, rest @ ..] => format!("{} (and {} more)", first.message, rest.len()),
+        [] => class.name().to_owned(),
+    };
+    let refusal = Refusal::new(resolved.proposal.call_id.clone(), gate, class, message, hint);
+    Box::new(refusal.with_field_errors(errors))
+}

@@ -1,0 +1,27 @@
+//! Gate 3, types: every value has the type its schema names.
+
+use serde_json::Value;
+use servanda_contract::{GateName, Refusal, TaxonomyClass, schema::Findings};
+
+use crate::{
+    Resolved,
+    structure::{self, Structured},
+};
+
+/// Evidence: the right types. Carries what the next gate will refuse.
+#[derive(Debug)]
+pub(crate) struct Typed {
+    pub(crate) resolved: Resolved,
+    pub(crate) arguments: Value,
+    pub(crate) findings: Findings,
+}
+
+pub(crate) fn gate(structured: Structured) -> Result<Typed, Box<Refusal>> {
+    let Structured { resolved, arguments, mut findings } = structured;
+    let errors = std::mem::take(&mut findings.types);
+    if errors.is_empty() {
+        return Ok(Typed { resolved, arguments, findings });
+    }
+    let hint = "send each value in its JSON type: numbers without quotes, text with them".to_owned();
+    Err(structure::refuse(&resolved, GateName::Types, TaxonomyClass::TypeMismatch, errors, hint))
+}

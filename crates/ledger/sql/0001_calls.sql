@@ -1,0 +1,21 @@
+-- Every call, refused ones too. The record is the whole truth; the columns beside it are for finding it.
+create table calls (
+    call_id     text    not null primary key,
+    tenant      text    not null,
+    principal   text    not null,
+    tool        text    not null,
+    outcome     text    not null,
+    class       text,
+    received_ms integer not null,
+    finished_ms integer,
+    record      text    not null
+) strict, without rowid;
+
+create index calls_by_time on calls (received_ms, call_id);
+
+-- Answers that broke their contract: kept for a person to look at, never passed on.
+create table quarantine (
+    call_id     text    not null primary key references calls (call_id),
+    bytes_total integer not null,
+    body        blob    not null
+) strict, without rowid;

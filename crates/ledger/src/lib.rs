@@ -1,0 +1,135 @@
+//! Durable state. The only crate with SQL; statements live in `sql/`.
+//!
+//! Today it keeps the record of every call in an embedded SQLite database. It decides nothing: what a record says is the
+//! engine's business, when a call may be sent is the fence's.
+
+mod migrate;
+mod read;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rusqlite::{Connection, OpenFlags};
+use servanda_contract::CallRecord;
+use servanda_gates::{Journal, JournalError, PortFuture};
+
+pub use read::{CallQuery, CallSummary, Quarantined, Reader};
+use writer::{Write, Writer};
+
+/// The embedded ledger: one file, one writer thread, group commit.
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    writer: Writer,
+}
+
+/// Why the ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The file cannot be opened or is not a database.
+    #[error("cannot open the ledger `{path}`: {source}")]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
+    /// The folder cannot be made.
+    #[error("cannot make the ledger's folder `{path}`: {source}")]
+    Folder {
+        /// Which folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A newer Servanda wrote it.
+    #[error("the ledger has schema version {found}, this servanda knows up to {known}: use the newer servanda")]
+    Newer {
+        /// In the file.
+        found: u32,
+        /// Known here.
+        known: u32,
+    },
+    /// A statement failed.
+    #[error("the ledger failed: {0}")]
+    Sql(#[from] rusqlite::Error),
+    /// A stored record is not one.
+    #[error("the record of `{call_id}` cannot be read: {reason}")]
+    Record {
+        /// Whose.
+        call_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The writer thread could not be started.
+    #[error("cannot start the ledger's writer: {0}")]
+    Thread(std::io::Error),
+}
+
+impl Ledger {
+    /// Opens the ledger for writing, making it or bringing it up to date first.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+        }
+        let mut connection =
+            Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
+        configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
+        migrate::to_newest(&mut connection)?;
+        Ok(Self { path: path.to_owned(), writer: Writer::start(connection)? })
+    }
+
+    /// Waits until everything handed in so far is durable, then stops the writer.
+    pub async fn close(&self) {
+        self.writer.close().await;
+    }
+
+    /// How many records could not be kept since the start.
+    pub fn lost_count(&self) -> u64 {
+        self.writer.lost_count()
+    }
+
+    /// A reader of the same file.
+    pub fn reader(&self) -> Result<Reader, LedgerError> {
+        Reader::open(&self.path)
+    }
+}
+
+impl Journal for Ledger {
+    fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.write(Write { record, quarantine: None }, true))
+    }
+
+    fn finished(
+        &self,
+        record: CallRecord,
+        quarantine: Option<Bytes>,
+        durable: bool,
+    ) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.write(Write { record, quarantine }, durable))
+    }
+}
+
+/// WAL so that readers never wait, `FULL` because `NORMAL` may forget acknowledged effects when the power goes, a busy
+/// wait because the command line may write to the same file as a running gateway.
+fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))
+}
+
+fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        Ok(connection)
+    };
+    open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

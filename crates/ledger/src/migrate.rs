@@ -1,0 +1,28 @@
+//! Versioned, forward-only migrations. A database written by a newer version is refused, never guessed at.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::LedgerError;
+
+/// In order; the position counted from one is the schema version.
+const MIGRATIONS: [&str; 1] = [include_str!("../sql/0001_calls.sql")];
+
+/// Brings a database up to date.
+pub(crate) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> {
+    // Immediate: two processes that start at once must not both migrate.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = check(&transaction)?;
+    for (version, migration) in (1u32..).zip(MIGRATIONS).skip_while(|(version, _)| *version <= found) {
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", version)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The schema version of a database, if this version can read it.
+pub(crate) fn check(connection: &Connection) -> Result<u32, LedgerError> {
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }
+}

@@ -1,0 +1,220 @@
+//! The JSON-RPC 2.0 envelope, read once, with parameters and results left raw.
+//!
+//! Duplicate keys in the envelope are refused: what decides and what is forwarded must be the same bytes. Looking inside
+//! parameters is the business of whoever needs it.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+/// A request id: JSON-RPC's string or integer, kept typed. It identifies a message, never a call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Id {
+    /// An integer.
+    Number(i64),
+    /// A string.
+    Text(String),
+}
+
+/// One message.
+#[derive(Debug, Clone)]
+pub enum Message<'a> {
+    /// Wants an answer.
+    Request {
+        /// To be echoed.
+        id: Id,
+        /// What is asked.
+        method: Cow<'a, str>,
+        /// With what.
+        params: Option<&'a RawValue>,
+    },
+    /// Wants none.
+    Notification {
+        /// What happened.
+        method: Cow<'a, str>,
+        /// With what.
+        params: Option<&'a RawValue>,
+    },
+    /// An answer.
+    Response {
+        /// Of the request.
+        id: Id,
+        /// The answer.
+        result: &'a RawValue,
+    },
+    /// A failure.
+    Failure {
+        /// Of the request; none when the peer could not tell.
+        id: Option<Id>,
+        /// What failed.
+        error: RpcError,
+    },
+}
+
+/// A JSON-RPC error object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// For people.
+    pub message: String,
+    /// For programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+/// Why bytes are not an envelope. `id` is the request's where it could be read, so that the error can be answered.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// Not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(serde_json::Error),
+    /// JSON, but not one JSON-RPC 2.0 message.
+    #[error("not a JSON-RPC 2.0 message: {reason}")]
+    NotAMessage {
+        /// The request's id where there is one.
+        id: Option<Id>,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}
+
+/// JSON-RPC and MCP error codes. Servanda allocates none of its own in the reserved range.
+pub mod code {
+    /// Not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// Not a request.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// No such method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// Parameters that do not fit; also an unknown tool.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something inside failed.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// Modern MCP: a header contradicts the body.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// Modern MCP: the client lacks a capability the request needs.
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// Modern MCP: the version is not supported.
+    pub const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
+}
+
+/// The members of the envelope. A derived struct refuses duplicates of the members it knows.
+#[derive(Deserialize)]
+struct Members<'a> {
+    #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+/// Keeps `null` apart from absence, which `Option` alone would not: a request with a null id is not a notification.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, EnvelopeError> {
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            return Err(EnvelopeError::NotAMessage { id: None, reason: "batches are not part of MCP" });
+        }
+        let members: Members<'a> = serde_json::from_slice(bytes).map_err(|error| {
+            if error.is_data() {
+                EnvelopeError::NotAMessage { id: None, reason: "a member has the wrong type or stands twice" }
+            } else {
+                EnvelopeError::NotJson(error)
+            }
+        })?;
+        members.into_message()
+    }
+}
+
+impl<'a> Members<'a> {
+    fn into_message(self) -> Result<Message<'a>, EnvelopeError> {
+        let id = match self.id.map(|raw| serde_json::from_str::<Option<Id>>(raw.get())) {
+            None => None,
+            Some(Ok(id)) => id,
+            Some(Err(_)) => return Err(not_a_message(None, "`id` must be a string or an integer")),
+        };
+        if self.jsonrpc.as_deref() != Some("2.0") {
+            return Err(not_a_message(id, "`jsonrpc` must be \"2.0\""));
+        }
+        match (self.method, self.result, self.error, id) {
+            (Some(method), None, None, Some(id)) => Ok(Message::Request { id, method, params: self.params }),
+            (Some(method), None, None, None) if self.id.is_none() => {
+                Ok(Message::Notification { method, params: self.params })
+            }
+            (Some(_), None, None, None) => Err(not_a_message(None, "`id` must not be null")),
+            (None, Some(result), None, Some(id)) => Ok(Message::Response { id, result }),
+            (None, None, Some(error), id) => Ok(Message::Failure { id, error }),
+            (_, _, _, id) => Err(not_a_message(id, "a message has exactly one of `method`, `result` and `error`")),
+        }
+    }
+}
+
+const fn not_a_message(id: Option<Id>, reason: &'static str) -> EnvelopeError {
+    EnvelopeError::NotAMessage { id, reason }
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The same with data.
+    #[must_use]
+    pub fn with_data(mut self, data: &impl Serialize) -> Self {
+        self.data = serde_json::value::to_raw_value(data).ok();
+        self
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::Text(text) => write!(formatter, "{text:?}"),
+        }
+    }
+}
+
+/// The bytes of a request. `params` must be JSON.
+pub fn request(id: &Id, method: &str, params: &str) -> Vec<u8> {
+    let id = to_json(id);
+    let method = to_json(method);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into_bytes()
+}
+
+/// The bytes of a notification. `params` must be JSON.
+pub fn notification(method: &str, params: &str) -> Vec<u8> {
+    let method = to_json(method);
+    format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{params}}}"#).into_bytes()
+}
+
+/// The bytes of an answer. `result` must be JSON.
+pub fn response(id: &Id, result: &str) -> Vec<u8> {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, to_json(id)).into_bytes()
+}
+
+/// The bytes of a failure; without an id where the request's could not be read.
+pub fn failure(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
+    let id = id.map_or_else(|| "null".to_owned(), to_json);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, to_json(error)).into_bytes()
+}
+
+/// JSON of what always has a JSON form: our own ids, names and error objects.
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}

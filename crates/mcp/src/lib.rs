@@ -1,0 +1,11 @@
+//! The Model Context Protocol on the wire: envelopes, eras, names of methods and fields.
+//!
+//! Bytes in, bytes out, no sockets: the doors and the upstreams move them. What a decision does not need stays raw and is
+//! forwarded byte for byte, because a typed round trip loses what it does not know.
+
+pub mod envelope;
+pub mod era;
+pub mod fields;
+
+pub use envelope::{EnvelopeError, Id, Message, RpcError};
+pub use era::{Era, ProtocolVersion};

@@ -1,0 +1,90 @@
+//! The catalogue: which tools there are, which of them are listed, and how the list is paged.
+//!
+//! Responsible for the order of the list, which never depends on who asks. Each family of tools
+//! defines and implements its own in a module below; none of them knows whether it is listed.
+
+mod customers;
+mod files;
+mod invoice_record;
+mod invoices;
+mod mail;
+mod meetings;
+mod misbehaviour;
+mod payments;
+mod reports;
+
+use serde_json::{Value, json};
+
+use crate::tool::Tool;
+use crate::wire::RpcError;
+
+/// Small enough that even the honest tools need two pages.
+const PAGE_TOOLS_MAX: usize = 10;
+const CURSOR_PREFIX: &str = "after:";
+
+/// Which groups of tools are listed at the moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listed {
+    pub(crate) misbehaviour: bool,
+    pub(crate) beta: bool,
+}
+
+/// When a family is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Honest,
+    Misbehaving,
+    Beta,
+}
+
+const FAMILIES: [(Group, &[Tool]); 9] = [
+    (Group::Honest, customers::TOOLS),
+    (Group::Honest, invoices::TOOLS),
+    (Group::Honest, payments::TOOLS),
+    (Group::Honest, mail::TOOLS),
+    (Group::Honest, files::TOOLS),
+    (Group::Honest, meetings::TOOLS),
+    (Group::Honest, reports::TOOLS),
+    (Group::Misbehaving, misbehaviour::TOOLS),
+    (Group::Beta, reports::BETA_TOOLS),
+];
+
+/// The tool of that name, if it is listed: an unlisted tool does not exist for the caller.
+pub(crate) fn find(listed: Listed, name: &str) -> Option<&'static Tool> {
+    tools(listed).find(|tool| tool.name == name)
+}
+
+/// One page of `tools/list`.
+pub(crate) fn page(listed: Listed, cursor: Option<&Value>) -> Result<Value, RpcError> {
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => position_after(listed, cursor).ok_or_else(|| RpcError::invalid_params("unknown `cursor`"))?,
+    };
+    let shown: Vec<&Tool> = tools(listed).skip(start).take(PAGE_TOOLS_MAX).collect();
+    let descriptions: Vec<Value> = shown.iter().map(|tool| tool.describe()).collect();
+    let mut page = json!({ "tools": descriptions });
+    let more = tools(listed).nth(start + PAGE_TOOLS_MAX).is_some();
+    if let (true, Some(last), Some(fields)) = (more, shown.last(), page.as_object_mut()) {
+        let cursor = format!("{CURSOR_PREFIX}{}", last.name);
+        fields.insert("nextCursor".into(), cursor.into());
+    }
+    Ok(page)
+}
+
+/// Cursors name the last tool seen rather than count, so a page stays right when the list grows.
+fn position_after(listed: Listed, cursor: &Value) -> Option<usize> {
+    let name = cursor.as_str()?.strip_prefix(CURSOR_PREFIX)?;
+    let position = tools(listed).position(|tool| tool.name == name)?;
+    Some(position + 1)
+}
+
+fn tools(listed: Listed) -> impl Iterator<Item = &'static Tool> {
+    FAMILIES
+        .into_iter()
+        .filter(move |(group, _)| match group {
+            Group::Honest => true,
+            Group::Misbehaving => listed.misbehaviour,
+            Group::Beta => listed.beta,
+        })
+        .flat_map(|(_, family)| family)
+}

@@ -1,0 +1,63 @@
+//! The modern era's subscriptions: who asked, through `subscriptions/listen`, to hear of changes.
+//!
+//! Responsible for acknowledging, telling and closing them. Only changes of the list of tools are on
+//! offer, because nothing else here can change; legacy clients subscribe to nothing.
+
+use serde_json::{Value, json};
+
+use crate::SampleError;
+use crate::dialect::{Dialect, SUBSCRIPTION_ID};
+use crate::wire::{INTERNAL_ERROR, Outlet, Request, RpcError};
+
+const SUBSCRIPTIONS_MAX: usize = 16;
+
+#[derive(Default)]
+pub(crate) struct Subscriptions {
+    open: Vec<Subscription>,
+}
+
+struct Subscription {
+    /// The id of the request that opened it, which also names it.
+    id: Value,
+    hears_tools: bool,
+}
+
+impl Subscriptions {
+    /// Opens a subscription and returns the parameters of its acknowledgement.
+    pub(crate) fn open(&mut self, request: &Request, list_can_change: bool) -> Result<Value, RpcError> {
+        let wanted = request.params.get("notifications");
+        let Some(wanted) = wanted.and_then(Value::as_object) else {
+            let text = "`notifications` must be an object";
+            return Err(RpcError::invalid_params(text));
+        };
+        if self.open.len() >= SUBSCRIPTIONS_MAX {
+            return Err(RpcError::new(INTERNAL_ERROR, "too many subscriptions"));
+        }
+        let hears_tools = list_can_change && wanted.get("toolsListChanged") == Some(&Value::Bool(true));
+        self.open.push(Subscription { id: request.id.clone(), hears_tools });
+        let honoured = if hears_tools { json!({ "toolsListChanged": true }) } else { json!({}) };
+        Ok(json!({ "_meta": { SUBSCRIPTION_ID: request.id }, "notifications": honoured }))
+    }
+
+    pub(crate) fn cancel(&mut self, id: &Value) {
+        self.open.retain(|subscription| subscription.id != *id);
+    }
+
+    pub(crate) fn tell_list_changed(&self, outlet: &Outlet) -> Result<(), SampleError> {
+        let listeners = self.open.iter().filter(|listener| listener.hears_tools);
+        for Subscription { id, .. } in listeners {
+            let params = json!({ "_meta": { SUBSCRIPTION_ID: id } });
+            outlet.notify("notifications/tools/list_changed", &params)?;
+        }
+        Ok(())
+    }
+
+    /// Ends every subscription with the result its request was waiting for.
+    pub(crate) fn close(self, outlet: &Outlet) -> Result<(), SampleError> {
+        for Subscription { id, .. } in self.open {
+            let result = json!({ "_meta": { SUBSCRIPTION_ID: id } });
+            outlet.answer(&id, &Dialect::Modern.complete(result))?;
+        }
+        Ok(())
+    }
+}

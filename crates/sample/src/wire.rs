@@ -1,0 +1,156 @@
+//! The wire: JSON-RPC 2.0 messages, one per line, and the one place output is written.
+//!
+//! Responsible for telling requests from notifications and noise, and for keeping lines whole when
+//! several threads write. Knows nothing of MCP: methods and eras are decided by `server` and `dialect`.
+
+use std::io::{self, BufRead, Read, Write};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::SampleError;
+
+/// Longest message accepted; a peer that exceeds it is not speaking this protocol.
+pub(crate) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INTERNAL_ERROR: i64 = -32603;
+
+/// One line of input, told apart by what it asks of us.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Request(Request),
+    Notification(Notification),
+    /// Not a message we can serve; the answer carries the id when one could be read.
+    Malformed(Option<Value>, RpcError),
+    /// An empty line, or an answer to a request we never sent.
+    Ignored,
+}
+
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: Value,
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Notification {
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+}
+
+/// A JSON-RPC error object.
+#[derive(Debug)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Value>,
+}
+
+impl RpcError {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+}
+
+impl Incoming {
+    pub(crate) fn parse(line: &[u8]) -> Self {
+        if line.trim_ascii().is_empty() {
+            return Self::Ignored;
+        }
+        match serde_json::from_slice(line) {
+            Ok(Value::Object(message)) => Self::from_object(message),
+            Ok(_) => Self::Malformed(None, RpcError::new(INVALID_REQUEST, "a message is one JSON object")),
+            Err(_) => Self::Malformed(None, RpcError::new(PARSE_ERROR, "a line is not JSON")),
+        }
+    }
+
+    fn from_object(mut message: Map<String, Value>) -> Self {
+        let id = message.remove("id");
+        // The protocol narrows JSON-RPC: an id is a string or an integer, never null.
+        let usable_id = id.clone().filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+        let malformed = |text: &str| Self::Malformed(usable_id.clone(), RpcError::new(INVALID_REQUEST, text));
+        if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return malformed("`jsonrpc` must be \"2.0\"");
+        }
+        let Some(Value::String(method)) = message.remove("method") else {
+            return if message.contains_key("result") || message.contains_key("error") {
+                Self::Ignored
+            } else {
+                malformed("`method` must be a string")
+            };
+        };
+        let params = match message.remove("params") {
+            None => Map::new(),
+            Some(Value::Object(params)) => params,
+            Some(_) => return malformed("`params` must be an object"),
+        };
+        match (id, usable_id.clone()) {
+            (None, _) => Self::Notification(Notification { method, params }),
+            (Some(_), Some(id)) => Self::Request(Request { id, method, params }),
+            (Some(_), None) => malformed("`id` must be a string or an integer"),
+        }
+    }
+}
+
+/// Reads one line, or nothing at the end of the input; a last line without a newline still counts.
+pub(crate) fn read_line(input: &mut impl BufRead) -> Result<Option<Vec<u8>>, SampleError> {
+    let mut line = Vec::new();
+    let length = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line).map_err(SampleError::Input)?;
+    if length as u64 > LINE_BYTES_MAX {
+        return Err(SampleError::LineTooLong { line_bytes_max: LINE_BYTES_MAX });
+    }
+    Ok((length > 0).then_some(line))
+}
+
+/// The server's only way out. Whoever holds the lock writes whole lines.
+pub(crate) struct Outlet {
+    writer: Mutex<Box<dyn Write + Send>>,
+}
+
+impl Outlet {
+    pub(crate) fn new(writer: impl Write + Send + 'static) -> Self {
+        Self { writer: Mutex::new(Box::new(writer)) }
+    }
+
+    pub(crate) fn answer(&self, id: &Value, result: &Value) -> Result<(), SampleError> {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+    }
+
+    pub(crate) fn refuse(&self, id: Option<&Value>, error: RpcError) -> Result<(), SampleError> {
+        let mut message = Map::new();
+        message.insert("jsonrpc".into(), "2.0".into());
+        if let Some(id) = id {
+            message.insert("id".into(), id.clone());
+        }
+        let mut body = json!({ "code": error.code, "message": error.message });
+        if let (Some(data), Some(body)) = (error.data, body.as_object_mut()) {
+            body.insert("data".into(), data);
+        }
+        message.insert("error".into(), body);
+        self.send(&Value::Object(message))
+    }
+
+    pub(crate) fn notify(&self, method: &str, params: &Value) -> Result<(), SampleError> {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+    }
+
+    /// Writes anything at all, which only the misbehaving tools need.
+    pub(crate) fn write_raw(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), SampleError> {
+        // A writer is never left half-way by a panic of ours, so a poisoned lock is still usable.
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        write(writer.as_mut()).and_then(|()| writer.flush()).map_err(SampleError::Output)
+    }
+
+    fn send(&self, message: &Value) -> Result<(), SampleError> {
+        self.write_raw(|writer| writeln!(writer, "{message}"))
+    }
+}

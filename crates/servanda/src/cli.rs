@@ -1,0 +1,174 @@
+//! The command line: what people may type. What it means is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const AFTER_HELP: &str = "\
+Start here:
+  servanda demo                    see every gate refuse a call, with nothing installed
+  servanda init                    make contracts for the servers in .mcp.json
+  servanda serve                   run the gateway; point your agent at http://127.0.0.1:7332/mcp
+
+Exit codes:
+  0  done
+  1  something failed while running
+  2  wrong usage, configuration or contract; nothing was started
+  3  the call was refused, or the tool reported an error
+  4  the call was sent and nobody knows how it ended";
+
+/// A gateway between AI agents and the tools they call: every call is checked against a written contract, performed,
+/// verified and put on record.
+#[derive(Debug, Parser)]
+#[command(name = "servanda", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// The configuration.
+    #[arg(long, short = 'c', global = true, value_name = "FILE", env = "SERVANDA_CONFIG", default_value = "servanda.yaml")]
+    pub config: PathBuf,
+    /// Print data as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say more about what happens; twice for everything.
+    #[arg(long, short = 'v', global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Find MCP servers, discover their tools, write a contract for each
+    Init(InitArgs),
+    /// Check the configuration and every contract, without starting anything
+    Check,
+    /// Run the gateway over Streamable HTTP
+    Serve(ServeArgs),
+    /// Run the gateway over stdin and stdout, for clients that start a command
+    Stdio,
+    /// List the tools, how grave each is, and whether its upstream offers it
+    Tools(ToolsArgs),
+    /// Make one call, through every gate
+    Call(CallArgs),
+    /// Explain a recorded call, gate by gate
+    Explain(ExplainArgs),
+    /// Print a JSON Schema
+    Schema(SchemaArgs),
+    /// Look for what could keep the gateway from working
+    Doctor,
+    /// See it work: a sample company, calls that pass and calls that are refused at each gate
+    Demo(DemoArgs),
+    /// The sample company as an MCP server over stdio; `demo` starts it
+    #[command(hide = true)]
+    Sample(SampleArgs),
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// The client's file that lists MCP servers (`mcpServers`); .mcp.json if not said.
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+    /// Write over an existing configuration and its contracts.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Listen here instead of where the configuration says; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+/// `tools`.
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    /// Do not ask the upstreams what they offer.
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// `call`.
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The exposed name, as `servanda tools` shows it.
+    pub tool: String,
+    /// The arguments as JSON; `-` reads them from stdin.
+    #[arg(value_name = "JSON", allow_hyphen_values = true)]
+    pub arguments: Option<String>,
+    /// How long to wait, in milliseconds, if the contract allows more.
+    #[arg(long, value_name = "MS")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The call, or the beginning of its id; without it, the latest calls are listed.
+    pub call_id: Option<String>,
+    /// The latest call.
+    #[arg(long, conflicts_with = "call_id")]
+    pub last: bool,
+    /// Show the answer that was kept back because it broke its contract.
+    #[arg(long)]
+    pub quarantined: bool,
+}
+
+/// `schema`.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Which.
+    pub which: SchemaName,
+}
+
+/// A schema there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// A tool contract.
+    Contract,
+    /// What a call returns in `_meta`.
+    Observation,
+    /// What a refused call returns.
+    Refusal,
+    /// `servanda.yaml`.
+    Config,
+}
+
+/// `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Exit after the tour instead of staying up.
+    #[arg(long)]
+    pub once: bool,
+    /// Where the gateway listens after the tour; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7332")]
+    pub listen: String,
+}
+
+/// `sample`.
+#[derive(Debug, Args)]
+pub(crate) struct SampleArgs {
+    /// Where the company keeps its books; in memory if not said.
+    #[arg(long, value_name = "FILE")]
+    pub database: Option<PathBuf>,
+    /// Offer the misbehaving tools too.
+    #[arg(long)]
+    pub misbehave: bool,
+    /// Which side of the protocol to speak.
+    #[arg(long, default_value = "both")]
+    pub era: SampleEra,
+}
+
+/// Which side of the protocol the sample speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampleEra {
+    /// Both.
+    Both,
+    /// Up to 2025-11-25.
+    Legacy,
+    /// From 2026-07-28.
+    Modern,
+}

@@ -1,0 +1,110 @@
+//! `servanda call`: one call through every gate, on record like any other.
+
+use std::{io::Read as _, path::Path};
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge};
+use servanda_engine::{CallAnswer, CallRequest, Gateway as _};
+use servanda_mcp::fields::meta;
+use tokio_util::sync::CancellationToken;
+
+use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, wiring::Station};
+
+/// The members of a tool result that a person looks at.
+#[derive(Deserialize)]
+struct Answered<'a> {
+    #[serde(borrow, default)]
+    content: Vec<&'a RawValue>,
+    #[serde(rename = "isError", default)]
+    is_error: bool,
+    #[serde(rename = "_meta")]
+    meta: serde_json::Map<String, Value>,
+}
+
+pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let station = Station::assemble(&loaded)?;
+    let request = CallRequest {
+        caller: Caller { client: Some(format!("servanda-cli {}", env!("CARGO_PKG_VERSION"))), ..Caller::local() },
+        tool: args.tool.clone(),
+        arguments: arguments(args)?,
+        caller_wait_ms: args.timeout_ms,
+        trace_parent: None,
+        // Every run of the command is a person's own attempt, not a loop.
+        chain: Some(servanda_contract::CallId::new().to_string()),
+        progress: None,
+        cancel: CancellationToken::new(),
+    };
+    let waiting = screen.wait(format!("calling {}", args.tool));
+    let answer = station.engine.call(request).await;
+    waiting.finish_and_clear();
+    station.close().await;
+    match answer {
+        CallAnswer::UnknownTool(refusal) => Err(refused(&refusal)),
+        CallAnswer::Result(result) => show(&result.json, screen),
+    }
+}
+
+fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
+    match args.arguments.as_deref() {
+        None => Ok(Bytes::new()),
+        Some("-") => {
+            let mut text = Vec::new();
+            std::io::stdin().read_to_end(&mut text)?;
+            Ok(text.into())
+        }
+        Some(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+    }
+}
+
+fn show(json: &str, screen: Screen) -> Result<(), Failure> {
+    let unreadable = |error: serde_json::Error| Failure::failed(format!("the answer cannot be read: {error}"));
+    let answered: Answered<'_> = serde_json::from_str(json).map_err(unreadable)?;
+    let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
+    let observation: Observation = serde_json::from_str(&observation.to_string()).map_err(unreadable)?;
+    if screen.json {
+        screen.json(&serde_json::from_str::<Value>(json).map_err(unreadable)?)?;
+    }
+    let text = answered.content.first().and_then(|block| block_text(block.get()));
+    // A refusal of ours is JSON text; a tool's own error is the tool's text.
+    let refusal = text.as_deref().filter(|_| answered.is_error).and_then(|text| serde_json::from_str::<Refusal>(text).ok());
+    if let Some(refusal) = refusal {
+        return Err(refused(&refusal));
+    }
+    if !screen.json {
+        for block in &answered.content {
+            screen.data(block_text(block.get()).unwrap_or_else(|| block.get().to_owned()))?;
+        }
+        let call_id = &observation.tool_identity.call_id;
+        screen.say(format_args!("{call_id} · {} · {} ms", observation.status.taxonomy_class.name(), observation.execution_metadata.latency_ms));
+    }
+    if answered.is_error {
+        let call_id = &observation.tool_identity.call_id;
+        return Err(Failure::refused("the tool reported an error").hint(format!("servanda explain {call_id}")));
+    }
+    Ok(())
+}
+
+fn refused(refusal: &Refusal) -> Failure {
+    let mut message = format!("refused at {}: {}", refusal.gate, refusal.message);
+    if refusal.field_errors.len() > 1 {
+        for error in &refusal.field_errors {
+            message.push_str(&format!("\n  {}: {}", if error.pointer.is_empty() { "/" } else { &error.pointer }, error.message));
+        }
+    }
+    let hint = format!("{}; servanda explain {}", refusal.hint, refusal.call_id);
+    match refusal.effect {
+        EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),
+        EffectKnowledge::None | EffectKnowledge::Happened => Failure::refused(message).hint(hint),
+    }
+}
+
+fn block_text(block: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    serde_json::from_str::<Block>(block).ok()?.text
+}

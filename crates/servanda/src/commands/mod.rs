@@ -1,0 +1,26 @@
+//! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them.
+
+pub(crate) mod call;
+pub(crate) mod check;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod init;
+pub(crate) mod sample;
+pub(crate) mod schema;
+pub(crate) mod serve;
+pub(crate) mod stdio;
+pub(crate) mod tools;
+
+/// Who the doors say they are.
+pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
+    servanda_doors::ServerIdentity {
+        name: "servanda".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: Some(
+            "Every call is checked against its tool's contract. A refusal is JSON that says which gate refused, what was \
+             expected where, and what to do next; correct the arguments as it says instead of trying variations."
+                .to_owned(),
+        ),
+    }
+}

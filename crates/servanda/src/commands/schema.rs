@@ -1,0 +1,21 @@
+//! `servanda schema`: prints the JSON Schemas others write against.
+
+use crate::{
+    cli::{SchemaArgs, SchemaName},
+    config::Config,
+    failure::Failure,
+    screen::Screen,
+};
+
+pub(crate) fn run(args: &SchemaArgs, screen: Screen) -> Result<(), Failure> {
+    screen.json(&schema(args.which))
+}
+
+pub(crate) fn schema(which: SchemaName) -> serde_json::Value {
+    match which {
+        SchemaName::Contract => servanda_contract::schemas::contract(),
+        SchemaName::Observation => servanda_contract::schemas::observation(),
+        SchemaName::Refusal => servanda_contract::schemas::refusal(),
+        SchemaName::Config => servanda_contract::schemas::published::<Config>("config", "Config"),
+    }
+}

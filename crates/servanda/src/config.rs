@@ -1,0 +1,282 @@
+//! The configuration: one YAML file, `servanda.yaml`, read whole or not at all. An error names file, line and field, and
+//! nothing is started.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use servanda_catalog::names::{self, Naming};
+use servanda_contract::document::{self, DocumentError};
+use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
+
+use crate::{expansion::expand, failure::Failure};
+
+/// The file's name.
+pub(crate) const FILE_NAME: &str = "servanda.yaml";
+/// The version of the file's format.
+pub(crate) const CONFIG_VERSION: u32 = 1;
+
+/// What `servanda.yaml` says.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The version of this file's format.
+    pub servanda: u32,
+    /// Where the HTTP door listens.
+    #[serde(default = "default_listen")]
+    pub listen: String,
+    /// The folder of the contracts, relative to this file.
+    #[serde(default = "default_contracts")]
+    pub contracts: PathBuf,
+    /// The ledger's file, relative to this file.
+    #[serde(default = "default_ledger")]
+    pub ledger: PathBuf,
+    /// How tools are named towards agents.
+    #[serde(default)]
+    pub names: NameStyle,
+    /// The MCP servers behind the gateway, by id.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// How much is taken.
+    #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
+    pub limits: LimitsConfig,
+}
+
+/// How tools are named towards agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NameStyle {
+    /// `<upstream>__<tool>`.
+    #[default]
+    Prefixed,
+    /// The tool's own name; for a single upstream.
+    Bare,
+}
+
+/// One MCP server: a command to start, or a URL. `${VAR}` and `${VAR:-default}` are filled in from the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpstreamConfig {
+    /// The program of a stdio server. No shell is involved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables set for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Variables of ours that it inherits, besides PATH, HOME and the like.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env_pass: Vec<String>,
+    /// Where it runs, relative to this file; this file's folder if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// The URL of a Streamable HTTP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers sent with every request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// How much is taken. Every limit has a default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LimitsConfig {
+    /// Bytes of a call's arguments.
+    pub arguments_bytes_max: usize,
+    /// Arrays and objects inside each other in a call's arguments.
+    #[schemars(range(min = 1, max = 120))]
+    pub arguments_depth_max: usize,
+    /// Bytes of one message of an upstream.
+    pub message_bytes_max: usize,
+    /// How long an upstream may take to start.
+    pub connect_ms_max: u64,
+    /// Refused attempts of one repair chain.
+    pub repair_attempts_max: u32,
+}
+
+/// A configuration and the folder its paths are relative to.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    /// What it says.
+    pub config: Config,
+    /// Where it stands.
+    pub folder: PathBuf,
+    /// The file itself.
+    pub file: PathBuf,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            arguments_bytes_max: 1 << 20,
+            arguments_depth_max: 64,
+            message_bytes_max: 16 << 20,
+            connect_ms_max: 60_000,
+            repair_attempts_max: 5,
+        }
+    }
+}
+
+impl LimitsConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Config {
+    /// A configuration with defaults everywhere.
+    pub(crate) fn new(upstreams: BTreeMap<String, UpstreamConfig>) -> Self {
+        Self {
+            servanda: CONFIG_VERSION,
+            listen: default_listen(),
+            contracts: default_contracts(),
+            ledger: default_ledger(),
+            names: NameStyle::default(),
+            upstreams,
+            limits: LimitsConfig::default(),
+        }
+    }
+
+    /// How names are made.
+    pub(crate) fn naming(&self) -> Naming {
+        match self.names {
+            NameStyle::Prefixed => Naming::Prefixed,
+            NameStyle::Bare => Naming::Bare,
+        }
+    }
+}
+
+impl Loaded {
+    /// Reads and checks the configuration at `file`.
+    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::bad_input(format!("there is no `{}`", file.display()))
+                .hint("run `servanda init` in a folder with a .mcp.json, or try `servanda demo`"),
+            _ => Failure::bad_input(format!("cannot read `{}`: {error}", file.display())),
+        })?;
+        let shown = file.display().to_string();
+        let config: Config = document::read(&shown, &text).map_err(bad_document)?;
+        check(&shown, &config).map_err(bad_document)?;
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { config, folder: folder.to_owned(), file: file.to_owned() })
+    }
+
+    /// The contracts' folder.
+    pub(crate) fn contracts_folder(&self) -> PathBuf {
+        self.beside(&self.config.contracts)
+    }
+
+    /// The ledger's file.
+    pub(crate) fn ledger_file(&self) -> PathBuf {
+        self.beside(&self.config.ledger)
+    }
+
+    /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
+    fn beside(&self, path: &Path) -> PathBuf {
+        if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
+    }
+
+    /// The address of the HTTP door.
+    pub(crate) fn listen(&self) -> Result<SocketAddr, Failure> {
+        parse_listen(&self.config.listen)
+    }
+
+    /// What the upstream of that id is.
+    pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, Failure> {
+        let file = self.file.display().to_string();
+        let filled = |field: &str, text: &str| {
+            expand(text).map_err(|reason| {
+                bad_document(DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason))
+            })
+        };
+        let filled_map = |field: &str, map: &BTreeMap<String, String>| {
+            map.iter().map(|(name, value)| Ok((name.clone(), filled(field, value)?))).collect::<Result<BTreeMap<_, _>, Failure>>()
+        };
+        let transport = match (&upstream.command, &upstream.url) {
+            (Some(command), _) => Transport::Stdio {
+                command: filled("command", command)?,
+                args: upstream.args.iter().map(|arg| filled("args", arg)).collect::<Result<_, _>>()?,
+                env: filled_map("env", &upstream.env)?,
+                env_pass: upstream.env_pass.clone(),
+                cwd: Some(upstream.cwd.as_ref().map_or_else(|| self.folder.clone(), |cwd| self.folder.join(cwd))),
+            },
+            (None, url) => Transport::Http {
+                url: filled("url", url.as_deref().unwrap_or_default())?,
+                headers: filled_map("headers", &upstream.headers)?,
+            },
+        };
+        let limits = servanda_upstream::Limits {
+            message_bytes_max: self.config.limits.message_bytes_max,
+            connect_ms_max: self.config.limits.connect_ms_max,
+            ..servanda_upstream::Limits::default()
+        };
+        Ok(UpstreamSpec { id: UpstreamId(id.to_owned()), transport, limits })
+    }
+}
+
+/// The address a door listens on; a name is not resolved, so that nothing listens where nobody expects it.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, Failure> {
+    let address: SocketAddr = text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
+        Failure::bad_input(format!("`{text}` is not an address to listen on")).hint("write it like 127.0.0.1:7332")
+    })?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(Failure::bad_input(format!("`{text}` is not a loopback address, and this version has no authentication"))
+            .hint("listen on 127.0.0.1 or [::1]"))
+    }
+}
+
+fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
+    let wrong = |field: &str, reason: String| Err(DocumentError::new(file, field, reason));
+    if config.servanda != CONFIG_VERSION {
+        return wrong("servanda", format!("this servanda reads version {CONFIG_VERSION} of the file, not {}", config.servanda));
+    }
+    if config.names == NameStyle::Bare && config.upstreams.len() > 1 {
+        return wrong("names", "`bare` names are for a single upstream".to_owned());
+    }
+    if !(1..=120).contains(&config.limits.arguments_depth_max) {
+        return wrong("limits.arguments_depth_max", "must be between 1 and 120".to_owned());
+    }
+    for (id, upstream) in &config.upstreams {
+        let field = format!("upstreams.{id}");
+        if !names::is_upstream_id(id) {
+            let reason = "an upstream's id starts with a letter, has letters, digits, `-` and single `_`, at most 32 of them";
+            return wrong(&field, reason.to_owned());
+        }
+        match (&upstream.command, &upstream.url) {
+            (Some(_), Some(_)) => return wrong(&field, "has a `command` and a `url`; one of them is meant".to_owned()),
+            (None, None) => return wrong(&field, "has neither a `command` nor a `url`".to_owned()),
+            (None, Some(_)) if !upstream.args.is_empty() || !upstream.env.is_empty() || upstream.cwd.is_some() => {
+                return wrong(&field, "`args`, `env` and `cwd` go with a `command`, not with a `url`".to_owned());
+            }
+            (Some(_), None) if !upstream.headers.is_empty() => {
+                return wrong(&field, "`headers` go with a `url`, not with a `command`".to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn bad_document(error: DocumentError) -> Failure {
+    Failure::bad_input(error.to_string()).hint("nothing was started; correct the file and run `servanda check`")
+}
+
+fn default_listen() -> String {
+    "127.0.0.1:7332".to_owned()
+}
+
+fn default_contracts() -> PathBuf {
+    PathBuf::from("contracts")
+}
+
+fn default_ledger() -> PathBuf {
+    PathBuf::from(".servanda/ledger.db")
+}

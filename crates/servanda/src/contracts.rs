@@ -1,0 +1,117 @@
+//! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
+//! start, because a tool that silently went missing is found by an agent first.
+
+use std::path::{Path, PathBuf};
+
+use servanda_contract::{ToolContract, document};
+use servanda_gates::{CompiledContract, Registered, admit};
+
+use crate::{config::Loaded, failure::Failure};
+
+/// A contract with its file.
+#[derive(Debug)]
+pub(crate) struct ContractFile {
+    /// Where it was read.
+    pub file: PathBuf,
+    /// What became of it.
+    pub admitted: CompiledContract,
+}
+
+/// What is wrong with one file.
+#[derive(Debug, Clone, serde::Serialize)]
+pub(crate) struct Problem {
+    /// Which.
+    pub file: String,
+    /// What, one reason each.
+    pub reasons: Vec<String>,
+}
+
+/// Reads and judges every contract of a configuration.
+pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<ContractFile>, Vec<Problem>), Failure> {
+    let mut admitted = Vec::new();
+    let mut problems = Vec::new();
+    let mut registered = Registered::new();
+    for file in files(&loaded.contracts_folder())? {
+        match judge(&file, loaded, &registered) {
+            Ok(contract) => {
+                let identity = &contract.contract().identity;
+                registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
+                admitted.push(ContractFile { file, admitted: contract });
+            }
+            Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
+        }
+    }
+    Ok((admitted, problems))
+}
+
+/// Every contract of a configuration, or a failure that lists all that is wrong.
+pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
+    let (admitted, problems) = judge_all(loaded)?;
+    if problems.is_empty() {
+        return Ok(admitted.into_iter().map(|contract| contract.admitted).collect());
+    }
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    let count = match problems.len() {
+        1 => "a contract is not admitted".to_owned(),
+        count => format!("{count} contracts are not admitted"),
+    };
+    Err(Failure::bad_input(format!("{count}\n{}", lines.join("\n")))
+        .hint("nothing was started; correct the files and run `servanda check`"))
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, reason) in self.reasons.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "\n" };
+            // A reason of the reader already names the file and the line.
+            if reason.starts_with(&self.file) {
+                write!(formatter, "{separator}  {reason}")?;
+            } else {
+                write!(formatter, "{separator}  {}: {reason}", self.file)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<CompiledContract, Vec<String>> {
+    let text = std::fs::read_to_string(file).map_err(|error| vec![error.to_string()])?;
+    let contract: ToolContract =
+        document::read(&file.display().to_string(), &text).map_err(|error| vec![error.to_string()])?;
+    let upstream = contract.binding.upstream.clone();
+    let mut reasons = Vec::new();
+    if !loaded.config.upstreams.contains_key(&upstream) {
+        let config = loaded.file.display();
+        reasons.push(format!("`binding.upstream`: `{upstream}` is not an upstream of `{config}`"));
+    }
+    match admit(contract, registered) {
+        Ok(admitted) if reasons.is_empty() => Ok(admitted),
+        Ok(_) => Err(reasons),
+        Err(rejection) => {
+            reasons.extend(rejection.failures.iter().map(|failure| format!("{}: {}", failure.conjunct, failure.reason)));
+            Err(reasons)
+        }
+    }
+}
+
+/// YAML and JSON files of a folder and the folders in it, in a fixed order.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| {
+            Failure::bad_input(format!("cannot read the contracts' folder `{}`: {error}", folder.display()))
+                .hint("run `servanda init`, or correct `contracts` in servanda.yaml")
+        })?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}

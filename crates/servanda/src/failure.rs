@@ -1,0 +1,82 @@
+//! How a command ends when it does not end well: one message, one hint that names the next command, one exit code.
+
+use std::{fmt, process::ExitCode};
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+/// Something failed while running.
+const FAILED: u8 = 1;
+/// Usage, configuration or contract: nothing was started.
+const BAD_INPUT: u8 = 2;
+/// The call was refused, or the tool reported an error.
+const REFUSED: u8 = 3;
+/// The call was sent and nobody knows how it ended.
+const UNKNOWN: u8 = 4;
+
+impl Failure {
+    /// Something failed while running.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: FAILED }
+    }
+
+    /// What was given is wrong; nothing was started.
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: BAD_INPUT }
+    }
+
+    /// A call was refused, or its tool reported an error.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: REFUSED }
+    }
+
+    /// A call was sent and nobody knows how it ended.
+    pub(crate) fn unknown_outcome(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: UNKNOWN }
+    }
+
+    /// Says what to do next.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The hint.
+    pub(crate) fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+
+    /// The exit code as a number.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+impl From<servanda_ledger::LedgerError> for Failure {
+    fn from(error: servanda_ledger::LedgerError) -> Self {
+        Self::failed(error.to_string()).hint("`servanda doctor` looks at the ledger")
+    }
+}

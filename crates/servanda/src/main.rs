@@ -1,0 +1,79 @@
+//! The binary: reads what was typed, runs the command, ends with its exit code.
+
+mod cli;
+mod commands;
+mod config;
+mod contracts;
+mod expansion;
+mod failure;
+mod import;
+mod screen;
+mod wiring;
+
+use std::{io::IsTerminal as _, process::ExitCode};
+
+use clap::Parser as _;
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    cli::{Cli, Command},
+    failure::Failure,
+    screen::Screen,
+};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let screen = Screen { json: cli.json };
+    start_log(cli.verbose, &cli.command);
+    match run(&cli, screen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            screen.failure(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
+    // What needs no runtime does not get one.
+    match &cli.command {
+        Command::Schema(args) => return commands::schema::run(args, screen),
+        Command::Check => return commands::check::run(&cli.config, screen),
+        Command::Explain(args) => return commands::explain::run(&cli.config, args, screen),
+        Command::Sample(args) => return commands::sample::run(args),
+        _ => {}
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        match &cli.command {
+            Command::Init(args) => commands::init::run(&cli.config, args, screen).await,
+            Command::Serve(args) => commands::serve::run(&cli.config, args, screen).await,
+            Command::Stdio => commands::stdio::run(&cli.config, screen).await,
+            Command::Tools(args) => commands::tools::run(&cli.config, args, screen).await,
+            Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
+            Command::Doctor => commands::doctor::run(&cli.config, screen).await,
+            Command::Demo(args) => commands::demo::run(args, screen).await,
+            Command::Schema(_) | Command::Check | Command::Explain(_) | Command::Sample(_) => Ok(()),
+        }
+    });
+    // A read of stdin cannot be interrupted; everything that has to end has ended.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The log goes to stderr: stdout belongs to data, and in `stdio` to the protocol.
+fn start_log(verbose: u8, command: &Command) {
+    let quiet = if matches!(command, Command::Serve(_) | Command::Stdio) { "warn" } else { "error" };
+    let level = match verbose {
+        0 => quiet,
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_target(false)
+        .init();
+}

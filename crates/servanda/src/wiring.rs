@@ -1,0 +1,82 @@
+//! Puts the gateway together from its configuration: contracts, upstreams, ledger, engine; and takes it apart again in an
+//! order that loses nothing.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use servanda_catalog::Catalog;
+use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
+use servanda_gates::{GateLimits, repair::RepairLimits};
+use servanda_ledger::Ledger;
+use servanda_upstream::Upstream;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{config::Loaded, contracts, failure::Failure};
+
+/// A gateway, put together.
+#[derive(Debug)]
+pub(crate) struct Station {
+    /// Takes calls through.
+    pub engine: Arc<Engine>,
+    ledger: Arc<Ledger>,
+    followers: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Station {
+    /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
+    pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
+        let contracts = contracts::load(loaded)?;
+        let upstreams = upstreams(loaded)?;
+        let catalog = Catalog::new(contracts, loaded.config.naming())
+            .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or use prefixed names"))?;
+        let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
+        let limits = &loaded.config.limits;
+        let engine = Engine::new(EngineParts {
+            catalog: Arc::new(catalog),
+            upstreams,
+            journal: ledger.clone(),
+            clock: Arc::new(SystemClock),
+            limits: Limits {
+                gates: GateLimits {
+                    arguments_bytes_max: limits.arguments_bytes_max,
+                    arguments_depth_max: limits.arguments_depth_max,
+                },
+                repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
+            },
+        });
+        Ok(Self {
+            engine: Arc::new(engine),
+            ledger,
+            followers: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
+    pub(crate) fn follow_upstreams(&self) {
+        for (id, upstream) in self.engine.upstreams() {
+            let catalog = self.engine.catalog().clone();
+            self.followers.spawn(follow(upstream.clone(), id.clone(), catalog, self.stop.clone()));
+        }
+    }
+
+    /// Ends upstreams, then the ledger, so that the last record is kept.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.followers.close();
+        self.followers.wait().await;
+        let upstreams = self.engine.upstreams().values();
+        let mut ending = tokio::task::JoinSet::new();
+        for upstream in upstreams.cloned() {
+            ending.spawn(async move { upstream.shutdown().await });
+        }
+        ending.join_all().await;
+        self.ledger.close().await;
+    }
+}
+
+/// Every upstream of a configuration, not connected yet.
+pub(crate) fn upstreams(loaded: &Loaded) -> Result<BTreeMap<String, Upstream>, Failure> {
+    let of = |(id, config)| Ok((String::clone(id), Upstream::new(loaded.upstream(id, config)?)));
+    loaded.config.upstreams.iter().map(of).collect()
+}

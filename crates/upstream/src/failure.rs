@@ -1,0 +1,185 @@
+//! What can go wrong at an upstream, typed, and what each kind proves about the outside world.
+//!
+//! What to do about it (refuse, retry, record as unknown) is decided by the engine from the contract.
+
+use serde_json::value::RawValue;
+
+/// How many characters of foreign text a sentence of ours quotes.
+pub(crate) const QUOTE_CHARS_MAX: usize = 300;
+
+/// Why a call brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum PerformFailure {
+    /// Nothing was sent: the server could not be reached or started, or did not take the request.
+    #[error("the upstream is not available: {why}")]
+    Unavailable {
+        /// What is known about it.
+        why: String,
+    },
+    /// Nothing was sent: too many requests are waiting for answers already.
+    #[error("the upstream already has {in_flight_max} requests in flight")]
+    Busy {
+        /// The limit.
+        in_flight_max: usize,
+    },
+    /// The caller did not want it any more.
+    #[error("the call was cancelled {}", if *sent { "after it was sent" } else { "before anything was sent" })]
+    Cancelled {
+        /// Whether a byte had left.
+        sent: bool,
+    },
+    /// It was sent and the deadline passed.
+    #[error("the upstream did not answer before the deadline{}", note_suffix(note.as_deref()))]
+    TimedOut {
+        /// What the server did instead of answering, where that is known.
+        note: Option<String>,
+    },
+    /// It was sent and the connection was lost.
+    #[error("the upstream was lost before it answered: {why}")]
+    Died {
+        /// What is known about the loss.
+        why: String,
+    },
+    /// The server answered with a JSON-RPC error.
+    #[error("the upstream answered with error {code}: {}", quote(message))]
+    Rejected {
+        /// The code.
+        code: i64,
+        /// The server's text, bounded, with configured secrets removed.
+        message: String,
+        /// The server's data, as it wrote it.
+        data: Option<Box<RawValue>>,
+    },
+    /// The server answered with an HTTP status that is not an answer to the request.
+    #[error("the upstream answered with HTTP status {status}{}", note_suffix(Some(excerpt).filter(|text| !text.is_empty()).map(String::as_str)))]
+    HttpStatus {
+        /// The status.
+        status: u16,
+        /// The beginning of the body, with configured secrets removed.
+        excerpt: String,
+    },
+    /// The server's answer is longer than allowed; it was not kept.
+    #[error("the upstream's answer is longer than {bytes_max} bytes")]
+    TooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The server's answer is not an MCP answer.
+    #[error("the upstream's answer is not valid: {why}")]
+    Malformed {
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Why a tool list could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum UpstreamError {
+    /// A page was not answered.
+    #[error("the tool list could not be read: {0}")]
+    Page(#[from] PerformFailure),
+    /// A page is not a list of tools.
+    #[error("the tool list is not valid: {why}")]
+    NotAList {
+        /// What is wrong.
+        why: String,
+    },
+    /// A cursor came twice: following it would never end.
+    #[error("the tool list repeats a cursor on page {page}")]
+    RepeatedCursor {
+        /// The page that repeated it, from 1.
+        page: usize,
+    },
+    /// More pages than allowed.
+    #[error("the tool list has more than {pages_max} pages")]
+    TooManyPages {
+        /// The limit.
+        pages_max: usize,
+    },
+    /// More tools than allowed.
+    #[error("the tool list has more than {tools_max} tools")]
+    TooManyTools {
+        /// The limit.
+        tools_max: usize,
+    },
+    /// More bytes than allowed over all pages.
+    #[error("the tool list is longer than {bytes_max} bytes")]
+    TooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+}
+
+impl PerformFailure {
+    /// Whether it is certain that the upstream did not execute the call, because nothing of it was sent.
+    pub fn provably_not_executed(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Busy { .. } | Self::Cancelled { sent: false } => true,
+            Self::Cancelled { sent: true }
+            | Self::TimedOut { .. }
+            | Self::Died { .. }
+            | Self::Rejected { .. }
+            | Self::HttpStatus { .. }
+            | Self::TooLarge { .. }
+            | Self::Malformed { .. } => false,
+        }
+    }
+
+    pub(crate) fn unavailable(why: impl Into<String>) -> Self {
+        Self::Unavailable { why: why.into() }
+    }
+
+    pub(crate) fn malformed(why: impl Into<String>) -> Self {
+        Self::Malformed { why: why.into() }
+    }
+}
+
+/// Foreign text made fit for one of our sentences: one line, bounded.
+pub(crate) fn quote(text: &str) -> String {
+    let mut quoted: String = text
+        .trim()
+        .chars()
+        .take(QUOTE_CHARS_MAX)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    if text.trim().chars().nth(QUOTE_CHARS_MAX).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+fn note_suffix(note: Option<&str>) -> String {
+    note.map_or_else(String::new, |note| format!(": {}", quote(note)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_never_left_is_provably_not_executed() {
+        let table = [
+            (PerformFailure::unavailable("refused"), true),
+            (PerformFailure::Busy { in_flight_max: 1 }, true),
+            (PerformFailure::Cancelled { sent: false }, true),
+            (PerformFailure::Cancelled { sent: true }, false),
+            (PerformFailure::TimedOut { note: None }, false),
+            (PerformFailure::Died { why: "exit status: 1".to_owned() }, false),
+            (PerformFailure::Rejected { code: -32603, message: "boom".to_owned(), data: None }, false),
+            (PerformFailure::HttpStatus { status: 503, excerpt: String::new() }, false),
+            (PerformFailure::TooLarge { bytes_max: 1 }, false),
+            (PerformFailure::malformed("no result"), false),
+        ];
+        for (failure, expected) in table {
+            assert_eq!(failure.provably_not_executed(), expected, "{failure}");
+            assert!(!failure.to_string().contains('\n'));
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_one_bounded_line() {
+        assert_eq!(quote(" a\nb\u{1b}[31m "), "a b [31m");
+        let long = quote(&"x".repeat(1_000));
+        assert_eq!(long.chars().count(), QUOTE_CHARS_MAX + 1);
+    }
+}

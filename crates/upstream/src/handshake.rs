@@ -1,0 +1,198 @@
+//! Which era a server speaks, decided from what it answered. Values in, values out: asking is the transports' business.
+
+use serde_json::{Value, value::RawValue};
+use servanda_mcp::{Era, ProtocolVersion, envelope::code, fields::meta};
+
+use crate::{PerformFailure, failure::quote};
+
+/// What is known about a server after the handshake. Its name and version are its own words and decide nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) server_name: String,
+    pub(crate) server_version: String,
+    /// Whether it says when its tool list changes.
+    pub(crate) announces_changes: bool,
+}
+
+/// What the probe showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Modern.
+    Modern(Peer),
+    /// Not modern: try the legacy handshake.
+    Legacy,
+    /// It went away or could not be reached: nothing is known.
+    Gone {
+        /// What happened.
+        why: String,
+    },
+}
+
+impl Peer {
+    pub(crate) fn era(&self) -> Era {
+        self.version.era()
+    }
+
+    fn read(version: ProtocolVersion, answer: &Value, server: Option<&Value>) -> Self {
+        let text = |name: &str| {
+            let value = server.and_then(|server| server.get(name)).and_then(Value::as_str);
+            quote(value.unwrap_or("unnamed"))
+        };
+        let announces_changes = answer.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true));
+        Self { version, server_name: text("name"), server_version: text("version"), announces_changes }
+    }
+}
+
+/// The verdict of a stdio server: modern if it says so, legacy after any error, whatever its code, and after silence.
+pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
+    match answer {
+        Ok(result) => discovered(result),
+        Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => Verdict::Gone { why: why.clone() },
+        Err(_) => Verdict::Legacy,
+    }
+}
+
+/// The verdict of an HTTP server. Errors that only the modern protocol knows keep it modern if there is a common version.
+pub(crate) fn http_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
+    match answer {
+        Err(PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. })
+            if supports_modern(data.as_deref()) =>
+        {
+            modern_without_details()
+        }
+        Err(PerformFailure::Rejected { code: code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY, .. }) => {
+            modern_without_details()
+        }
+        // A lost connection is not a verdict over HTTP, but some legacy servers just hang up on what they do not know.
+        Err(PerformFailure::Died { .. }) => Verdict::Legacy,
+        other => stdio_verdict(other),
+    }
+}
+
+/// Reads the answer to `initialize`.
+pub(crate) fn initialized(result: &[u8]) -> Result<Peer, String> {
+    let answer: Value =
+        serde_json::from_slice(result).map_err(|error| format!("the answer to `initialize` is not JSON: {error}"))?;
+    let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+    match ProtocolVersion::from_wire(version).filter(|version| version.era() == Era::Legacy) {
+        Some(version) => Ok(Peer::read(version, &answer, answer.get("serverInfo"))),
+        None => Err(format!("the server speaks protocol version `{}`, which Servanda does not", quote(version))),
+    }
+}
+
+fn discovered(result: &[u8]) -> Verdict {
+    let answer: Value = serde_json::from_slice(result).unwrap_or_default();
+    let modern = ProtocolVersion::NEWEST;
+    if !lists(answer.get("supportedVersions"), modern) {
+        return Verdict::Legacy;
+    }
+    let server = answer.get("_meta").and_then(|members| members.get(meta::SERVER_INFO)).or(answer.get("serverInfo"));
+    Verdict::Modern(Peer::read(modern, &answer, server))
+}
+
+fn supports_modern(data: Option<&RawValue>) -> bool {
+    let data: Value = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
+    lists(data.get("supported"), ProtocolVersion::NEWEST)
+}
+
+fn lists(versions: Option<&Value>, version: ProtocolVersion) -> bool {
+    versions
+        .and_then(Value::as_array)
+        .is_some_and(|versions| versions.iter().any(|listed| listed.as_str() == Some(version.as_str())))
+}
+
+fn modern_without_details() -> Verdict {
+    Verdict::Modern(Peer::read(ProtocolVersion::NEWEST, &Value::Null, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
+        let data = data.map(|data| RawValue::from_string(data.to_owned()).unwrap());
+        PerformFailure::Rejected { code, message: "no".to_owned(), data }
+    }
+
+    #[derive(Debug, PartialEq)]
+    enum Kind {
+        Modern,
+        Legacy,
+        Gone,
+    }
+
+    fn kind(verdict: &Verdict) -> Kind {
+        match verdict {
+            Verdict::Modern(_) => Kind::Modern,
+            Verdict::Legacy => Kind::Legacy,
+            Verdict::Gone { .. } => Kind::Gone,
+        }
+    }
+
+    #[test]
+    fn results_of_the_probe() {
+        let table = [
+            (r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#, Kind::Modern),
+            (r#"{"supportedVersions":["2025-11-25","2026-07-28"]}"#, Kind::Modern),
+            (r#"{"supportedVersions":["2031-01-01"]}"#, Kind::Legacy),
+            (r#"{"supportedVersions":"2026-07-28"}"#, Kind::Legacy),
+            ("{}", Kind::Legacy),
+            ("7", Kind::Legacy),
+        ];
+        for (result, expected) in table {
+            assert_eq!(kind(&stdio_verdict(&Ok(result.as_bytes()))), expected, "{result}");
+            assert_eq!(kind(&http_verdict(&Ok(result.as_bytes()))), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn failures_of_the_probe() {
+        let died = PerformFailure::Died { why: "exit status: 1".to_owned() };
+        let table = [
+            (rejected(-32601, None), Kind::Legacy, Kind::Legacy),
+            (rejected(-32602, None), Kind::Legacy, Kind::Legacy),
+            (rejected(-32000, None), Kind::Legacy, Kind::Legacy),
+            (rejected(-32022, Some(r#"{"supported":["2026-07-28"]}"#)), Kind::Legacy, Kind::Modern),
+            (rejected(-32022, Some(r#"{"supported":["2025-11-25"]}"#)), Kind::Legacy, Kind::Legacy),
+            (rejected(-32022, None), Kind::Legacy, Kind::Legacy),
+            (rejected(-32020, None), Kind::Legacy, Kind::Modern),
+            (rejected(-32021, None), Kind::Legacy, Kind::Modern),
+            (PerformFailure::TimedOut { note: None }, Kind::Legacy, Kind::Legacy),
+            (PerformFailure::HttpStatus { status: 404, excerpt: String::new() }, Kind::Legacy, Kind::Legacy),
+            (PerformFailure::malformed("x"), Kind::Legacy, Kind::Legacy),
+            (died, Kind::Gone, Kind::Legacy),
+            (PerformFailure::unavailable("connection refused"), Kind::Gone, Kind::Gone),
+        ];
+        for (failure, stdio, http) in table {
+            assert_eq!(kind(&stdio_verdict(&Err(&failure))), stdio, "stdio: {failure}");
+            assert_eq!(kind(&http_verdict(&Err(&failure))), http, "http: {failure}");
+        }
+    }
+
+    #[test]
+    fn a_modern_server_is_described() {
+        let result = br#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},
+            "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"git","version":"1.2"}}}"#;
+        let expected = Peer {
+            version: ProtocolVersion::V2026_07_28,
+            server_name: "git".to_owned(),
+            server_version: "1.2".to_owned(),
+            announces_changes: true,
+        };
+        assert_eq!(stdio_verdict(&Ok(result)), Verdict::Modern(expected));
+    }
+
+    #[test]
+    fn legacy_versions_are_accepted_and_others_are_not() {
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            let result = format!(r#"{{"protocolVersion":"{version}","serverInfo":{{"name":"x"}}}}"#);
+            let peer = initialized(result.as_bytes()).unwrap();
+            assert_eq!((peer.version.as_str(), peer.server_name.as_str()), (version, "x"));
+            assert_eq!(peer.server_version, "unnamed");
+        }
+        for result in [r#"{"protocolVersion":"2026-07-28"}"#, r#"{"protocolVersion":"1.0"}"#, "{}", "null"] {
+            assert!(initialized(result.as_bytes()).is_err(), "{result}");
+        }
+    }
+}

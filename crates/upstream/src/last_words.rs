@@ -1,0 +1,78 @@
+//! The last lines a child wrote to its standard error: when a server dies, one of them is what its user needs to know.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+/// How many lines are kept.
+const LINES_MAX: usize = 32;
+/// How much of a line is kept.
+pub(crate) const LINE_BYTES_MAX: usize = 2048;
+
+/// The last lines, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords(Mutex<VecDeque<String>>);
+
+impl LastWords {
+    pub(crate) fn add(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line.get(..LINE_BYTES_MAX).unwrap_or(line)).trim_end().to_owned();
+        if line.is_empty() {
+            return;
+        }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// The last line that says something.
+    pub(crate) fn telling(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().rev().find(|line| !is_trailer(line)).or_else(|| lines.back()).cloned()
+    }
+}
+
+/// Node.js ends its crash reports with a stack, braces and its own version: the error stands above them.
+fn is_trailer(line: &str) -> bool {
+    let text = line.trim();
+    text.starts_with("Node.js v")
+        || text.starts_with("at ")
+        || text.chars().all(|character| "{}[](),^~".contains(character))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_telling_line_is_found() {
+        let table: [(&[&str], Option<&str>); 4] = [
+            (&[], None),
+            (
+                &["Traceback (most recent call last):", "  File \"x\"", "ImportError: no x", ""],
+                Some("ImportError: no x"),
+            ),
+            (&["Error: no token", "    at main (x.js:1)", "    at y", "", "Node.js v24.21.0"], Some("Error: no token")),
+            (&["Node.js v24.21.0"], Some("Node.js v24.21.0")),
+        ];
+        for (lines, expected) in table {
+            let words = LastWords::default();
+            for line in lines {
+                words.add(line.as_bytes());
+            }
+            assert_eq!(words.telling().as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn words_are_bounded() {
+        let words = LastWords::default();
+        for _ in 0..1_000 {
+            words.add(&[b'x'; 10_000]);
+        }
+        assert_eq!(words.telling().unwrap().len(), LINE_BYTES_MAX);
+        assert_eq!(words.0.lock().unwrap().len(), LINES_MAX);
+    }
+}

@@ -1,0 +1,314 @@
+//! The life of an upstream's connection: none, connecting, ready, down, closed; and how long to pause between attempts.
+//!
+//! One task owns it. Callers look at the phase, ask for a connection, and wait for the next phase.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use servanda_mcp::{Era, ProtocolVersion};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Limits, Transport, announcement,
+    connect::{Setting, connect},
+    http::Endpoint,
+    link::{Gone, Link},
+};
+
+/// A connection that held this long was not a quick death.
+const STABLE_MS_MIN: u64 = 10_000;
+
+/// How an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UpstreamStatus {
+    /// Nobody has needed it yet, or it is shut down.
+    NotConnected,
+    /// It is being started or reached.
+    Connecting,
+    /// It can be called.
+    Ready {
+        /// The side of the protocol it speaks.
+        era: Era,
+        /// The revision it speaks.
+        version: ProtocolVersion,
+        /// Its own name for itself.
+        server_name: String,
+        /// Its own version of itself.
+        server_version: String,
+    },
+    /// It was lost or could not be reached. The next call tries again.
+    Down {
+        /// Why.
+        why: String,
+        /// How many times in a row.
+        failures: u32,
+        /// How long the next attempt has to wait.
+        next_attempt_ms: u64,
+    },
+}
+
+/// Where the connection is in its life.
+#[derive(Clone)]
+pub(crate) enum Phase {
+    Idle,
+    Connecting,
+    Ready(Arc<Link>),
+    Down(Arc<Setback>),
+    Closed,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct Setback {
+    pub(crate) why: String,
+    pub(crate) failures: u32,
+    pub(crate) next_attempt: Instant,
+}
+
+/// The phase, and how many attempts have failed so far: who waits for an attempt learns from it that the attempt is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub(crate) phase: Phase,
+    pub(crate) attempts_failed: u64,
+}
+
+/// What a caller who needs a connection does at a stage.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Use it.
+    Use(Arc<Link>),
+    /// Wait for the next stage, after asking for an attempt if nobody is making one.
+    Wait {
+        /// Whether to ask.
+        ask: bool,
+    },
+    /// Give up.
+    GiveUp(String),
+}
+
+/// The task that owns the connection.
+pub(crate) struct Lifecycle {
+    pub(crate) setting: Arc<Setting>,
+    pub(crate) stage: watch::Sender<Stage>,
+    pub(crate) demand: Arc<Notify>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// How long to pause before the next attempt: not at all after the first setback, then doubling up to the maximum.
+pub(crate) fn pause_ms(failures: u32, limits: &Limits) -> u64 {
+    match failures {
+        0 | 1 => 0,
+        failures => {
+            let doublings = (failures - 2).min(63);
+            limits.restart_backoff_ms.saturating_mul(1 << doublings).min(limits.restart_backoff_ms_max)
+        }
+    }
+}
+
+/// What a caller does. It came when `attempts_failed_before` attempts had failed, and waits for at most one more.
+pub(crate) fn next_step(stage: &Stage, attempts_failed_before: u64, now: Instant, deadline: Instant) -> Step {
+    match &stage.phase {
+        Phase::Ready(link) if !link.departure().is_told() => Step::Use(Arc::clone(link)),
+        Phase::Closed => Step::GiveUp("it is shut down".to_owned()),
+        Phase::Down(setback) if stage.attempts_failed > attempts_failed_before => Step::GiveUp(setback.why.clone()),
+        Phase::Down(setback) if setback.next_attempt > deadline => {
+            let wait_ms = setback.next_attempt.saturating_duration_since(now).as_millis();
+            Step::GiveUp(format!("{}; the next attempt is in {wait_ms} ms", setback.why))
+        }
+        Phase::Idle | Phase::Down(_) => Step::Wait { ask: true },
+        Phase::Connecting | Phase::Ready(_) => Step::Wait { ask: false },
+    }
+}
+
+impl Stage {
+    pub(crate) fn status(&self, now: Instant) -> UpstreamStatus {
+        match &self.phase {
+            Phase::Idle | Phase::Closed => UpstreamStatus::NotConnected,
+            Phase::Connecting => UpstreamStatus::Connecting,
+            Phase::Ready(link) => UpstreamStatus::Ready {
+                era: link.peer.era(),
+                version: link.peer.version,
+                server_name: link.peer.server_name.clone(),
+                server_version: link.peer.server_version.clone(),
+            },
+            Phase::Down(setback) => UpstreamStatus::Down {
+                why: setback.why.clone(),
+                failures: setback.failures,
+                next_attempt_ms: milliseconds(setback.next_attempt.saturating_duration_since(now)),
+            },
+        }
+    }
+}
+
+impl Lifecycle {
+    /// Runs until stopped: connects when somebody needs it, and waits for the end of what it connected.
+    pub(crate) async fn run(self) {
+        let endpoint = match &self.setting.spec.transport {
+            Transport::Http { url, headers } => Some(Endpoint::new(url, headers, &self.setting.spec.limits)),
+            Transport::Stdio { .. } => None,
+        };
+        let mut known = None;
+        let mut first = true;
+        let mut failures = 0;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                () = self.demand.notified() => {}
+            }
+            let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                () = self.pause_passed(pause) => {}
+            }
+            // Whoever has asked so far waits for this attempt; a leftover request must not start another one later.
+            let _ = self.demand.notified().now_or_never();
+            self.enter(Phase::Connecting, false);
+            let connected = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                connected = self.connect(endpoint.as_ref(), known) => connected,
+            };
+            match connected {
+                Ok(link) => {
+                    known = Some(link.peer.era());
+                    let Some(after) = self.keep(link, first, failures).await else { break };
+                    failures = after;
+                    first = false;
+                }
+                Err(why) => {
+                    // Whatever it spoke before, it may be another server when it comes back.
+                    known = None;
+                    failures = failures.saturating_add(1);
+                    tracing::warn!(upstream = %self.setting.spec.id, why, failures, "the upstream is not available");
+                    self.enter(self.setback(why, failures), true);
+                }
+            }
+        }
+        self.enter(Phase::Closed, false);
+    }
+
+    async fn connect(&self, endpoint: Option<&Result<Endpoint, String>>, known: Option<Era>) -> Result<Link, String> {
+        let endpoint = endpoint.map(|endpoint| endpoint.as_ref().map_err(Clone::clone)).transpose()?;
+        let connect_ms_max = self.setting.spec.limits.connect_ms_max;
+        let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
+        Box::pin(connect(&self.setting, endpoint, known, deadline)).await
+    }
+
+    /// Keeps a connection until it goes. Returns the failures in a row after it; none if the upstream is shut down.
+    async fn keep(&self, link: Link, first: bool, failures: u32) -> Option<u32> {
+        let link = Arc::new(link);
+        let since = Instant::now();
+        tracing::info!(
+            upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
+        );
+        announcement::follow(&self.setting, &link);
+        self.enter(Phase::Ready(Arc::clone(&link)), false);
+        if !first {
+            self.setting.announce_change();
+        }
+        let gone = tokio::select! {
+            biased;
+            gone = link.departure().told() => gone,
+            () = self.stop.cancelled() => {
+                self.enter(Phase::Closed, false);
+                link.wire.close().await;
+                return None;
+            }
+        };
+        link.wire.close().await;
+        let stable = since.elapsed() >= Duration::from_millis(STABLE_MS_MIN);
+        Some(match gone {
+            Gone::Session => {
+                self.enter(Phase::Idle, false);
+                if stable { 0 } else { failures }
+            }
+            Gone::Broke { why } => {
+                let failures = if stable { 1 } else { failures.saturating_add(1) };
+                tracing::warn!(upstream = %self.setting.spec.id, why, failures, "the upstream was lost");
+                self.enter(self.setback(why, failures), false);
+                failures
+            }
+        })
+    }
+
+    async fn pause_passed(&self, pause: Duration) {
+        let next_attempt = match &self.stage.borrow().phase {
+            Phase::Down(setback) => setback.next_attempt,
+            _ => Instant::now() + pause,
+        };
+        tokio::time::sleep_until(next_attempt).await;
+    }
+
+    fn setback(&self, why: String, failures: u32) -> Phase {
+        let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
+        Phase::Down(Arc::new(Setback { why, failures, next_attempt: Instant::now() + pause }))
+    }
+
+    fn enter(&self, phase: Phase, attempt_failed: bool) {
+        self.stage.send_modify(|stage| {
+            stage.phase = phase;
+            stage.attempts_failed += u64::from(attempt_failed);
+        });
+    }
+}
+
+impl fmt::Debug for Phase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Idle => "Idle",
+            Self::Connecting => "Connecting",
+            Self::Ready(_) => "Ready",
+            Self::Down(_) => "Down",
+            Self::Closed => "Closed",
+        })
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_maximum() {
+        let limits = Limits::default();
+        let pauses: Vec<u64> = (0..12).map(|failures| pause_ms(failures, &limits)).collect();
+        assert_eq!(pauses, [0, 0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+        assert_eq!(pause_ms(u32::MAX, &limits), 30_000);
+    }
+
+    #[test]
+    fn a_caller_waits_for_one_attempt_within_its_deadline() {
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs(10);
+        let down = |pause_s| {
+            let next_attempt = now + Duration::from_secs(pause_s);
+            Phase::Down(Arc::new(Setback { why: "refused".to_owned(), failures: 3, next_attempt }))
+        };
+        let table = [
+            (Phase::Idle, 0, Ok(true)),
+            (Phase::Connecting, 0, Ok(false)),
+            (down(5), 0, Ok(true)),
+            (down(5), 1, Err("refused")),
+            (down(20), 0, Err("refused; the next attempt is in 20000 ms")),
+            (Phase::Closed, 0, Err("it is shut down")),
+        ];
+        for (phase, attempts_failed, expected) in table {
+            let stage = Stage { phase, attempts_failed };
+            match (next_step(&stage, 0, now, deadline), expected) {
+                (Step::Wait { ask }, Ok(expected)) => assert_eq!(ask, expected),
+                (Step::GiveUp(why), Err(expected)) => assert_eq!(why, expected),
+                (step, expected) => panic!("{stage:?}: {step:?} instead of {expected:?}"),
+            }
+        }
+    }
+}

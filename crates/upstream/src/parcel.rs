@@ -1,0 +1,73 @@
+//! Bytes that either leave or are withdrawn, never both: the proof behind "nothing was sent".
+//!
+//! The transport takes the bytes out in the moment it is about to write the first of them; a caller that gives up takes
+//! them out to withdraw. Whoever comes first has decided.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// A message on its way to the transport, shared between the caller and whoever writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Parcel(Arc<Mutex<Option<Bytes>>>);
+
+/// Held by a caller for as long as it waits.
+#[derive(Debug)]
+pub(crate) struct WithdrawnWhenDropped(Parcel);
+
+impl Drop for WithdrawnWhenDropped {
+    fn drop(&mut self) {
+        self.0.withdraw();
+    }
+}
+
+impl Parcel {
+    pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
+        Self(Arc::new(Mutex::new(Some(bytes.into()))))
+    }
+
+    /// Takes the bytes to write them; none if they were withdrawn.
+    pub(crate) fn take(&self) -> Option<Bytes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Puts them back: taken, but provably not one byte was written.
+    pub(crate) fn put_back(&self, bytes: Bytes) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+    }
+
+    /// Withdraws the bytes when the caller is gone: nobody would learn what came of them.
+    pub(crate) fn withdrawn_when_dropped(&self) -> WithdrawnWhenDropped {
+        WithdrawnWhenDropped(self.clone())
+    }
+
+    /// Withdraws the bytes. True means that they never leave; false that they did, or may have.
+    pub(crate) fn withdraw(&self) -> bool {
+        self.take().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_or_is_withdrawn() {
+        let sent = Parcel::new("a");
+        assert!(sent.take().is_some());
+        assert!(!sent.withdraw());
+
+        let withdrawn = Parcel::new("a");
+        assert!(withdrawn.withdraw());
+        assert!(withdrawn.take().is_none());
+
+        let abandoned = Parcel::new("a");
+        drop(abandoned.withdrawn_when_dropped());
+        assert!(abandoned.take().is_none());
+
+        let unwritten = Parcel::new("a");
+        let bytes = unwritten.take().unwrap();
+        unwritten.put_back(bytes);
+        assert!(unwritten.withdraw());
+    }
+}

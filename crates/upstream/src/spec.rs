@@ -1,0 +1,158 @@
+//! Which server an upstream is and how much of it is endured. Plain values: where they come from is the configuration's
+//! business, and no default here is a secret.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The upstream's name in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UpstreamId(pub String);
+
+/// One configured server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UpstreamSpec {
+    /// Its name.
+    pub id: UpstreamId,
+    /// How it is reached.
+    pub transport: Transport,
+    /// How much of it is endured.
+    pub limits: Limits,
+}
+
+/// How a server is reached. `Debug` shows no values of variables and headers.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A child process that speaks on its standard streams. No shell is involved.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables set for it.
+        env: BTreeMap<String, String>,
+        /// Our own variables that it inherits besides the baseline (`PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `LANG`,
+        /// `LC_ALL`, `LC_CTYPE`, `TERM`, `TMPDIR`, `TZ`). Nothing else is inherited.
+        env_pass: Vec<String>,
+        /// Where it runs; ours if none.
+        cwd: Option<PathBuf>,
+    },
+    /// A Streamable HTTP endpoint. Redirects are not followed and proxies from the environment are not used.
+    Http {
+        /// The endpoint.
+        url: String,
+        /// Headers sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// How much of a server is endured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest single message it may send.
+    pub message_bytes_max: usize,
+    /// How long starting it and agreeing on the protocol may take, and each page of its tool list.
+    pub connect_ms_max: u64,
+    /// How long it may take to say that it speaks the modern protocol, before it is taken for a legacy server.
+    pub probe_ms_max: u64,
+    /// The pause before the third start after two quick deaths; it doubles with each further one.
+    pub restart_backoff_ms: u64,
+    /// The longest pause.
+    pub restart_backoff_ms_max: u64,
+    /// How many requests may be waiting for its answers.
+    pub in_flight_max: usize,
+    /// How many pages its tool list may have.
+    pub pages_max: usize,
+    /// How many tools its list may have.
+    pub tools_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes_max: 16 * 1024 * 1024,
+            connect_ms_max: 60_000,
+            probe_ms_max: 30_000,
+            restart_backoff_ms: 200,
+            restart_backoff_ms_max: 30_000,
+            in_flight_max: 256,
+            pages_max: 1_000,
+            tools_max: 10_000,
+        }
+    }
+}
+
+impl UpstreamId {
+    /// The text form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for UpstreamId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl From<&str> for UpstreamId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, args, env, env_pass, cwd } => formatter
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("args_count", &args.len())
+                .field("env_names", &env.keys().collect::<Vec<_>>())
+                .field("env_pass", env_pass)
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { url, headers } => formatter
+                .debug_struct("Http")
+                .field("url", &address_of(url))
+                .field("header_names", &headers.keys().collect::<Vec<_>>())
+                .finish(),
+        }
+    }
+}
+
+/// Scheme, host and path of a URL: user information and query may be secret.
+pub(crate) fn address_of(url: &str) -> String {
+    match reqwest::Url::parse(url) {
+        Ok(url) => {
+            let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+            format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or("?"), url.path())
+        }
+        Err(_) => "an invalid URL".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_values() {
+        let stdio = Transport::Stdio {
+            command: "server".to_owned(),
+            args: vec!["--token=s3cret".to_owned()],
+            env: BTreeMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]),
+            env_pass: Vec::new(),
+            cwd: None,
+        };
+        let http = Transport::Http {
+            url: "https://user:s3cret@example.test:8443/mcp?key=s3cret".to_owned(),
+            headers: BTreeMap::from([("authorization".to_owned(), "Bearer s3cret".to_owned())]),
+        };
+        let shown = format!("{stdio:?} {http:?}");
+        assert!(!shown.contains("s3cret"), "{shown}");
+        assert!(shown.contains("https://example.test:8443/mcp"), "{shown}");
+        assert!(shown.contains("TOKEN"), "{shown}");
+    }
+}

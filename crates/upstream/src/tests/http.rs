@@ -1,0 +1,237 @@
+//! Calls over real sockets: both eras, JSON and events, and servers that misbehave.
+
+use servanda_mcp::Era;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::*;
+use crate::{UpstreamStatus, process::Pipes};
+
+/// A server process that ends with the test.
+struct Server {
+    url: String,
+    _process: Process,
+    _input: tokio::process::ChildStdin,
+}
+
+async fn serve(traits: &str) -> Server {
+    let args = python("http_server.py", &[traits]);
+    let env = BTreeMap::new();
+    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], cwd: None };
+    let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
+    let mut port = String::new();
+    tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
+    Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
+}
+
+fn client(url: &str) -> Upstream {
+    let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer tok_secret_1".to_owned())]);
+    let transport = Transport::Http { url: url.to_owned(), headers };
+    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() })
+}
+
+async fn seen(upstream: &Upstream) -> Vec<String> {
+    serde_json::from_str(&text(call(upstream, "seen").await)).unwrap()
+}
+
+#[tokio::test]
+async fn both_eras_answer_as_json_and_as_events() {
+    let table = [
+        ("modern", Era::Modern),
+        ("modern,sse", Era::Modern),
+        ("needs-header", Era::Modern),
+        ("legacy", Era::Legacy),
+        ("legacy,sse", Era::Legacy),
+        ("legacy,html", Era::Legacy),
+    ];
+    for (traits, expected) in table {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        assert_eq!(upstream.tools().await.unwrap().tools[0].name, "echo", "{traits}");
+        echoes(&upstream).await;
+        let UpstreamStatus::Ready { era, .. } = upstream.status() else { panic!("not ready") };
+        assert_eq!(era, expected, "{traits}");
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn requests_carry_the_headers_of_their_era() {
+    let server = serve("modern").await;
+    let upstream = client(&server.url);
+    let headers: serde_json::Value = serde_json::from_str(&text(call(&upstream, "headers").await)).unwrap();
+    assert_eq!(headers["mcp-protocol-version"], "2026-07-28");
+    assert_eq!(headers["mcp-method"], "tools/call");
+    assert_eq!(headers["mcp-name"], "headers");
+    assert_eq!(headers["authorization"], "Bearer tok_secret_1");
+    assert_eq!(headers["accept"], "application/json, text/event-stream");
+    assert!(headers.get("mcp-session-id").is_none());
+    let headers: serde_json::Value = serde_json::from_str(&text(call(&upstream, "h\u{e9}").await)).unwrap();
+    assert_eq!(headers["mcp-name"], "=?base64?aMOp?=");
+
+    let server = serve("legacy").await;
+    let upstream = client(&server.url);
+    let headers: serde_json::Value = serde_json::from_str(&text(call(&upstream, "headers").await)).unwrap();
+    assert_eq!(headers["mcp-protocol-version"], "2025-11-25");
+    assert_eq!(headers["mcp-session-id"], "session-1");
+    assert!(headers.get("mcp-method").is_none());
+}
+
+#[tokio::test]
+async fn a_forgotten_session_is_begun_again_and_the_call_is_sent_once_more() {
+    for traits in ["legacy", "legacy,sse"] {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
+        let calls = (0..8).map(|_| echoes(&upstream));
+        futures_util::future::join_all(calls).await;
+        let sessions = seen(&upstream).await.iter().filter(|method| *method == "initialize").count();
+        assert_eq!(sessions, 2, "one new session for all of them");
+    }
+}
+
+#[tokio::test]
+async fn a_session_refused_otherwise_is_begun_again_for_the_next_call_only() {
+    let server = serve("legacy,session-400").await;
+    let upstream = client(&server.url);
+    assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
+    let failure = failure(call(&upstream, "echo").await);
+    assert!(matches!(failure, PerformFailure::Rejected { code: -32000, .. }), "{failure}");
+    echoes(&upstream).await;
+}
+
+#[tokio::test]
+async fn shutdown_ends_the_session() {
+    let server = serve("legacy").await;
+    let upstream = client(&server.url);
+    echoes(&upstream).await;
+    upstream.shutdown().await;
+    assert!(!call(&upstream, "echo").await.sent);
+    let methods = seen(&client(&server.url)).await;
+    assert!(methods.contains(&"DELETE".to_owned()), "{methods:?}");
+    assert!(methods.contains(&"notifications/initialized".to_owned()), "{methods:?}");
+}
+
+#[tokio::test]
+async fn announcements_are_followed_in_both_eras() {
+    for traits in ["modern,stream", "legacy,stream"] {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        let mut changes = upstream.changes();
+        echoes(&upstream).await;
+        tokio::time::timeout(PATIENCE, changes.changed()).await.unwrap().unwrap();
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_server_answers_the_next_call_works() {
+    for traits in ["modern", "legacy,sse"] {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        for tool in ["huge-announced", "huge-json", "huge-event"] {
+            let failure = failure(call(&upstream, tool).await);
+            assert!(matches!(failure, PerformFailure::TooLarge { bytes_max: 1_048_576 }), "{tool}: {failure}");
+            echoes(&upstream).await;
+        }
+        for tool in ["reset", "reset-in-stream", "stream-ends"] {
+            let failure = failure(call(&upstream, tool).await);
+            assert!(matches!(failure, PerformFailure::Died { .. }), "{tool}: {failure}");
+            echoes(&upstream).await;
+        }
+        for tool in ["another-id", "accepted"] {
+            let failure = failure(call(&upstream, tool).await);
+            assert!(matches!(failure, PerformFailure::Malformed { .. }), "{tool}: {failure}");
+        }
+        for tool in ["hang", "slow-body"] {
+            let failure = failure(call_with(&upstream, tool, "{}", delivery(IMPATIENCE)).await);
+            assert!(matches!(failure, PerformFailure::TimedOut { .. }), "{tool}: {failure}");
+            echoes(&upstream).await;
+        }
+        let rejected = failure(call(&upstream, "error").await);
+        assert!(matches!(rejected, PerformFailure::Rejected { code: -32602, .. }), "{rejected}");
+        let redirected = failure(call(&upstream, "redirect").await);
+        assert!(matches!(redirected, PerformFailure::HttpStatus { status: 307, .. }), "{redirected}");
+        let unavailable = failure(call(&upstream, "unavailable").await).to_string();
+        assert!(unavailable.contains("503: try later, token [redacted]"), "{unavailable}");
+        echoes(&upstream).await;
+    }
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_answer_and_reading_stops_there() {
+    let server = serve("modern,sse").await;
+    let upstream = client(&server.url);
+    let (sink, mut progress) = tokio::sync::mpsc::channel(8);
+    let delivery = Delivery { progress: Some(sink), ..delivery(PATIENCE) };
+    // The server keeps the stream open after the answer.
+    assert!(call_with(&upstream, "progress", "{}", delivery).await.outcome.is_ok());
+    let mut steps = 0;
+    while progress.try_recv().is_ok() {
+        steps += 1;
+    }
+    assert_eq!(steps, 3);
+}
+
+#[tokio::test]
+async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
+    let server = serve("legacy").await;
+    let upstream = client(&server.url);
+    echoes(&upstream).await;
+    let cancel = CancellationToken::new();
+    let arguments = Bytes::from_static(b"{}");
+    let terms = Delivery { cancel: cancel.clone(), ..delivery(PATIENCE) };
+    let calling = upstream.call_tool("until-cancelled", &arguments, EffectClass::N, terms);
+    let cancelling = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        cancel.cancel();
+    };
+    let (called, ()) = tokio::join!(calling, cancelling);
+    assert_eq!(text(called), "done although cancelled");
+
+    let terms = delivery(PATIENCE);
+    terms.cancel.cancel();
+    let called = call_with(&upstream, "echo", "{}", terms).await;
+    assert!(!called.sent);
+}
+
+#[tokio::test]
+async fn nobody_there_means_nothing_was_sent() {
+    // A port that was just free.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let upstream = client(&format!("http://127.0.0.1:{port}/mcp"));
+    let called = call(&upstream, "echo").await;
+    assert!(!called.sent);
+    let shown = failure(called).to_string();
+    assert!(shown.contains("refused"), "{shown}");
+    assert!(!shown.contains("tok_secret"), "{shown}");
+
+    for url in ["ftp://localhost/", "not a url"] {
+        let failure = failure(call(&client(url), "echo").await);
+        assert!(failure.provably_not_executed(), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_went_away_provably_got_nothing() {
+    let server = serve("modern").await;
+    let upstream = client(&server.url);
+    echoes(&upstream).await;
+    drop(server);
+    // While it is going, a call may still be lost; once it is gone, every call provably never left.
+    for _ in 0..100 {
+        if let Err(failure) = call(&upstream, "echo").await.outcome
+            && failure.provably_not_executed()
+        {
+            return;
+        }
+    }
+    panic!("no call was told that nobody is there");
+}
+
+#[tokio::test]
+async fn a_failed_tls_handshake_provably_sent_nothing() {
+    let server = serve("modern").await;
+    let upstream = client(&server.url.replace("http:", "https:"));
+    let failure = failure(call(&upstream, "echo").await);
+    assert!(matches!(failure, PerformFailure::Unavailable { .. }), "{failure}");
+}
