@@ -135,11 +135,7 @@ fn limits_kept(contract: &ToolContract, verdict: &mut Verdict) {
     }
 }
 
-fn version_registered(
-    contract: &ToolContract,
-    registered: &BTreeMap<(String, String), Digest>,
-    verdict: &mut Verdict,
-) {
+fn version_registered(contract: &ToolContract, registered: &BTreeMap<(String, String), Digest>, verdict: &mut Verdict) {
     let conjunct = Conjunct::VersionRegistered;
     let identity = &contract.identity;
     if let Err(error) = semver::Version::parse(&identity.version) {
@@ -218,6 +214,10 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
     verdict.require(manifested, conjunct, reason);
     let undone = mutation_class != MutationClass::WriteReversible || contract.transactional.compensation_tool.is_some();
     verdict.require(undone, conjunct, "a reversible write names transactional.compensation_tool");
+    let cached = contract.execution.as_ref().is_some_and(|execution| execution.cache_ttl_sec.is_some());
+    let reason =
+        "execution.cache_ttl_sec is only for tools that change nothing: a cached answer would stand for no effect";
+    verdict.require(read_only || !cached, conjunct, reason);
     if let Some(behaviour) = &contract.behaviour {
         let behaves = read_only == (behaviour.mutability == crate::tool::Mutability::Pure);
         verdict.require(behaves, conjunct, "behaviour.mutability contradicts effect.mutation_class");
@@ -230,8 +230,10 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
     let recorded = observability.audit_required || !contract.effect_class().mutates();
     verdict.require(recorded, conjunct, "observability.audit_required must be true for a tool that changes something");
     for (code, class) in &observability.error_taxonomy_mapping {
-        if TaxonomyClass::from_name(class).is_none() {
-            let reason = format!("observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is not a taxonomy class");
+        // An error that counts as a success would be one that nobody sees.
+        if TaxonomyClass::from_name(class).and_then(TaxonomyClass::envelope).is_none() {
+            let reason =
+                format!("observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is no failure class");
             verdict.fail(conjunct, reason);
         }
     }

@@ -150,11 +150,8 @@ impl Observation {
 
     /// A call that was refused. The refusal's own answers win over the class's.
     pub fn of_refusal(occasion: &Occasion<'_>, refusal: &Refusal, verification: Verification) -> Self {
-        let whole = PayloadError {
-            field: None,
-            message: refusal.message.clone(),
-            code: refusal.error_code.name().to_owned(),
-        };
+        let whole =
+            PayloadError { field: None, message: refusal.message.clone(), code: refusal.error_code.name().to_owned() };
         let fields = refusal.field_errors.iter().map(|error| PayloadError {
             field: Some(error.pointer.clone()),
             message: error.message.clone(),
@@ -184,11 +181,7 @@ impl Observation {
 
 impl Occasion<'_> {
     fn tool_identity(&self) -> ToolIdentity {
-        ToolIdentity {
-            name: self.tool.to_owned(),
-            version: self.version.to_owned(),
-            call_id: self.call_id.clone(),
-        }
+        ToolIdentity { name: self.tool.to_owned(), version: self.version.to_owned(), call_id: self.call_id.clone() }
     }
 
     fn execution_metadata(&self) -> ExecutionMetadata {

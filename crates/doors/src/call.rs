@@ -163,3 +163,37 @@ async fn next_note(progress: Option<&mut Progress>) -> Option<Box<RawValue>> {
         None => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::to_raw_value;
+
+    use super::*;
+    use crate::options::ServerIdentity;
+
+    /// The task may send its last progress and end between two looks at the channel.
+    #[tokio::test]
+    async fn progress_that_waits_goes_out_before_the_answer() {
+        let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
+        let (sender, notes) = mpsc::channel(2);
+        sender.try_send(to_raw_value(&["not an object"]).unwrap()).unwrap();
+        sender.try_send(to_raw_value(&serde_json::json!({"progress": 1})).unwrap()).unwrap();
+        let asker = Asker {
+            id: Id::Number(1),
+            era: Era::Legacy,
+            greeting: Arc::new(Greeting::new(&server)),
+            progress: Some(Progress { token: "7".to_owned(), notes }),
+            entry: None,
+        };
+        let cancel = CancellationToken::new();
+        let mut call = RunningCall {
+            asker,
+            answer: tokio::spawn(std::future::pending()),
+            finished: Some(b"answer".to_vec()),
+            _cancel_on_drop: cancel.clone().drop_guard(),
+            cancel,
+        };
+        assert!(matches!(call.next().await, CallEvent::Progress(note) if note.ends_with(br#""progress":1}}"#)));
+        assert!(matches!(call.next().await, CallEvent::Answered(message) if message == b"answer"));
+    }
+}

@@ -364,7 +364,7 @@ fn quarantined(fenced: &Fenced, broken: Broken) -> Refusal {
         GateName::Observe,
         TaxonomyClass::ObservationNormalizationFail,
         format!("the upstream's answer {}{happened}", broken.message),
-        "the answer was kept back; a person can look at it with `servanda explain`".to_owned(),
+        format!("the answer was kept back; a person can look at it with `servanda explain {} --quarantined`", fenced.call_id()),
     )
     .with_field_errors(broken.errors)
     .with_effect(effect)

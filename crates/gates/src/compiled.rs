@@ -41,10 +41,12 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     if let Err(reasons) = &rules {
         failures.extend(reasons.iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason.clone())));
     }
-    if let (Ok(input), Ok(rules)) = (&input, &rules) {
-        let broken = test_examples(&contract, input, rules);
-        failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
-    }
+    let broken = match (&input, &rules) {
+        (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
+        _ if contract.affordance.examples.is_empty() => Vec::new(),
+        _ => vec!["the examples cannot be tried while the schema or a rule does not compile".to_owned()],
+    };
+    failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
     let digest = contract.digest();
     match (input, output, rules, digest) {
         (Ok(input), Ok(output), Ok(rules), Ok(digest)) if failures.is_empty() => {

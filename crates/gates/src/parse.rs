@@ -39,13 +39,13 @@ pub(crate) fn gate(resolved: Resolved, limits: GateLimits) -> Result<Parsed, Box
 }
 
 fn refuse(resolved: &Resolved, error: &StrictError) -> Box<Refusal> {
-    let finding = whole("strict JSON", "text that is not", error.to_string());
+    let finding = whole("strict JSON within the limits", "other text", error.to_string());
     Box::new(
         Refusal::new(
             resolved.proposal.call_id.clone(),
             GateName::Parse,
             TaxonomyClass::SyntacticParseFail,
-            format!("the arguments are not strict JSON: {error}"),
+            format!("the arguments cannot be taken: {error}"),
             error.hint().to_owned(),
         )
         .with_field_errors(vec![finding]),

@@ -1,7 +1,7 @@
 //! The one writer: a thread that takes whatever has queued up, writes it in one transaction, and wakes those who wait.
 //!
-//! No timer: while one commit is syncing, the next batch gathers by itself. Measured elsewhere, that is what turns
-//! hundreds of durable writes a second into tens of thousands.
+//! Where somebody waits there is no timer: while one commit is syncing, the next batch gathers by itself. Where nobody
+//! does, a batch gathers for a few milliseconds, so that reads do not spend their time on syncs they do not need.
 
 use std::{
     sync::{
@@ -9,13 +9,18 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior, params};
 use servanda_contract::CallRecord;
 use servanda_gates::JournalError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    runtime,
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
 
 use crate::LedgerError;
 
@@ -23,6 +28,8 @@ use crate::LedgerError;
 const QUEUE_MAX: usize = 8_192;
 /// Records of one transaction.
 const BATCH_MAX: usize = 512;
+/// How long records that nobody waits for gather before they are written.
+const GATHER_MS_MAX: u64 = 5;
 /// Bytes of a quarantined answer that are kept.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
 
@@ -52,9 +59,11 @@ impl Writer {
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
+        // A runtime of its own, for the timer: the thread blocks on disk, and nobody else's tasks must wait for that.
+        let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
         let thread = thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || run(connection, jobs, &counter))
+            .spawn(move || run(connection, jobs, &runtime, &counter))
             .map_err(LedgerError::Thread)?;
         Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), lost })
     }
@@ -89,20 +98,35 @@ fn closed() -> JournalError {
     JournalError("the ledger is closed".to_owned())
 }
 
-fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, lost: &AtomicU64) {
-    while let Some(first) = jobs.blocking_recv() {
-        let mut batch = vec![first];
-        while batch.len() < BATCH_MAX
-            && let Ok(next) = jobs.try_recv()
-        {
-            batch.push(next);
-        }
+fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Runtime, lost: &AtomicU64) {
+    while let Some(batch) = runtime.block_on(gather(&mut jobs)) {
         settle(&mut connection, batch, lost);
     }
     // Leaves one file behind instead of three.
     if let Err(error) = connection.pragma_update(None, "wal_checkpoint", "truncate") {
         tracing::debug!(%error, "the ledger was not checkpointed");
     }
+}
+
+/// The next batch: everything there is as soon as somebody waits for one of them, else what comes in a few milliseconds.
+async fn gather(jobs: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
+    let first = jobs.recv().await?;
+    let mut awaited = first.done.is_some();
+    let mut batch = vec![first];
+    let until = Instant::now() + Duration::from_millis(GATHER_MS_MAX);
+    while batch.len() < BATCH_MAX {
+        let next = match jobs.try_recv() {
+            Ok(next) => next,
+            Err(_) if awaited => break,
+            Err(_) => match timeout_at(until, jobs.recv()).await {
+                Ok(Some(next)) => next,
+                Ok(None) | Err(_) => break,
+            },
+        };
+        awaited |= next.done.is_some();
+        batch.push(next);
+    }
+    Some(batch)
 }
 
 /// Writes a batch; if that fails, each record by itself, so that one bad record cannot take others with it.

@@ -184,7 +184,7 @@ impl Loaded {
 
     /// The address of the HTTP door.
     pub(crate) fn listen(&self) -> Result<SocketAddr, Failure> {
-        parse_listen(&self.config.listen)
+        parse_listen(&self.config.listen).map_err(|failure| failure.at(&self.file, "listen"))
     }
 
     /// What the upstream of that id is.

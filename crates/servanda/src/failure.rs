@@ -40,6 +40,13 @@ impl Failure {
         Self { message: message.into(), hint: None, code: UNKNOWN }
     }
 
+    /// Says in which file and field the reason stands.
+    #[must_use]
+    pub(crate) fn at(mut self, file: &std::path::Path, field: &str) -> Self {
+        self.message = format!("{}: `{field}`: {}", file.display(), self.message);
+        self
+    }
+
     /// Says what to do next.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

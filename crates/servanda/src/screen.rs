@@ -39,7 +39,11 @@ pub(crate) enum Mood {
 impl Screen {
     /// A line of data.
     pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {
-        writeln!(io::stdout(), "{line}").map_err(Failure::from)
+        match writeln!(io::stdout(), "{line}") {
+            // Whoever read it has seen enough, as `head` does; that is no failure of ours.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(Failure::from),
+        }
     }
 
     /// Data as JSON.

@@ -30,7 +30,8 @@ pub struct Delivery {
 pub struct Performed {
     /// The call, back.
     pub fenced: Fenced,
-    /// Whether a byte of the request left. If not, it was provably not executed.
+    /// Whether a byte of the request left. If not, it was not executed; if so, it may still be provable that it was not
+    /// (a session the server had forgotten), so ask [`PerformFailure::provably_not_executed`].
     pub sent: bool,
     /// How long it took, connecting included.
     pub took_us: u64,

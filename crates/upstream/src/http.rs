@@ -118,6 +118,9 @@ impl HttpWire {
         if terms.cancel.is_cancelled() {
             return Ended::Failed(PerformFailure::Cancelled { sent: false });
         }
+        if terms.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Ended::Failed(not_connected());
+        }
         let Outgoing { id, method, name, version, body } = request;
         let body_bytes = body.len();
         let parcel = Parcel::new(body);
@@ -142,8 +145,7 @@ impl HttpWire {
                 }
                 () = terms.deadline_passed() => {
                     if parcel.withdraw() {
-                        let why = "no connection to it could be made before the deadline, so nothing was sent";
-                        return Ended::Failed(PerformFailure::unavailable(why));
+                        return Ended::Failed(not_connected());
                     }
                     self.say_cancelled(id, version, "the deadline passed", &terms);
                     return Ended::Failed(PerformFailure::TimedOut { note: None });
@@ -286,6 +288,10 @@ struct Question<'a> {
     id: i64,
     method: &'static str,
     terms: &'a Terms,
+}
+
+fn not_connected() -> PerformFailure {
+    PerformFailure::unavailable("the deadline passed before a connection took the request, so nothing was sent")
 }
 
 /// The body was withdrawn before it was taken.

@@ -64,15 +64,14 @@ impl StdioWire {
     /// Starts the child and the tasks around it.
     pub(crate) fn start(setting: &Arc<Setting>, program: Program<'_>) -> Result<Self, String> {
         let (process, pipes) = Process::start(program)?;
-        let limits = &setting.spec.limits;
-        let pending = Arc::new(PendingRequests::new(limits.in_flight_max));
-        let (outbox, parcels) = mpsc::channel(limits.in_flight_max.max(1));
+        let in_flight_max = setting.spec.limits.in_flight_max;
+        let pending = Arc::new(PendingRequests::new(in_flight_max));
+        let (outbox, parcels) = mpsc::channel(in_flight_max.max(1));
         let oddities = Arc::new(Oddities::default());
         let last_words = Arc::new(LastWords::default());
         let departure = Departure::default();
         let stop = CancellationToken::new();
         let finished = CancellationToken::new();
-        let [read_done, write_done, errors_done] = std::array::from_fn(|_| CancellationToken::new());
 
         let inbound = Inbound {
             setting: Arc::clone(setting),
@@ -80,38 +79,16 @@ impl StdioWire {
             outbox: outbox.downgrade(),
             oddities: Arc::clone(&oddities),
         };
-        let abandon = finished.clone();
-        let guard = read_done.clone().drop_guard();
-        setting.tasks.spawn(async move {
-            tokio::select! {
-                () = abandon.cancelled() => {}
-                () = read(pipes.output, inbound) => {}
-            }
-            drop(guard);
-        });
-        let (closing, guard) = (stop.clone(), write_done.clone().drop_guard());
-        setting.tasks.spawn(async move {
-            write(pipes.input, parcels, closing).await;
-            drop(guard);
-        });
-        let (abandon, guard) = (finished.clone(), errors_done.clone().drop_guard());
-        let (words, upstream) = (Arc::clone(&last_words), Arc::clone(setting));
-        setting.tasks.spawn(async move {
-            tokio::select! {
-                () = abandon.cancelled() => {}
-                () = drain_errors(pipes.errors, words, upstream) => {}
-            }
-            drop(guard);
-        });
+        let errors = drain_errors(pipes.errors, Arc::clone(&last_words), Arc::clone(setting));
         let supervision = Supervision {
             process,
             pending: Arc::clone(&pending),
             last_words,
             departure: departure.clone(),
             stop: stop.clone(),
-            read_done,
-            write_done,
-            errors_done,
+            read_done: spawn_until(&finished, setting, read(pipes.output, inbound)),
+            write_done: spawn_until(&finished, setting, write(pipes.input, parcels, stop.clone())),
+            errors_done: spawn_until(&finished, setting, errors),
             setting: Arc::clone(setting),
         };
         let guard = finished.clone().drop_guard();
@@ -119,7 +96,7 @@ impl StdioWire {
             supervision.run().await;
             drop(guard);
         });
-        let in_flight_max = limits.in_flight_max;
+        let stop_when_dropped = stop.clone().drop_guard();
         Ok(Self {
             in_flight_max,
             pending,
@@ -127,8 +104,8 @@ impl StdioWire {
             oddities,
             departure,
             finished,
-            _stop_when_dropped: stop.clone().drop_guard(),
             stop,
+            _stop_when_dropped: stop_when_dropped,
         })
     }
 
@@ -199,6 +176,7 @@ impl StdioWire {
         tokio::select! {
             biased;
             () = terms.cancel.cancelled() => Err(Ended::Failed(PerformFailure::Cancelled { sent: false })),
+            () = terms.deadline_passed() => Err(Ended::Failed(not_taken())),
             permit = self.outbox.reserve() => match permit {
                 Ok(permit) => {
                     permit.send(parcel);
@@ -207,7 +185,6 @@ impl StdioWire {
                 // The writer has ended, and the child is about to.
                 Err(_) => Err(Ended::NeverLeft { why: "the server closed its input".to_owned() }),
             },
-            () = terms.deadline_passed() => Err(Ended::Failed(not_taken())),
         }
     }
 
@@ -219,6 +196,24 @@ impl StdioWire {
             let _ = self.outbox.try_send(Parcel::new(body));
         }
     }
+}
+
+/// Spawns work that ends at the latest when the child is gone. The returned token tells when it has.
+fn spawn_until(
+    gone: &CancellationToken,
+    setting: &Setting,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> CancellationToken {
+    let (gone, done) = (gone.clone(), CancellationToken::new());
+    let guard = done.clone().drop_guard();
+    setting.tasks.spawn(async move {
+        tokio::select! {
+            () = gone.cancelled() => {}
+            () = work => {}
+        }
+        drop(guard);
+    });
+    done
 }
 
 /// What a waiter was told, seen together with whether its request left.

@@ -118,7 +118,9 @@ pub fn decode(text: &[u8], limits: Limits) -> Result<Value, StrictError> {
         .and_then(|value| deserializer.end().map(|()| value))
         .map_err(|error| name_error(&error, &reader, text))?;
     // Only the text tells an integer that lost digits from a float that never had them (1E30).
-    if reader.suspicious && let Some(at) = integers::first_inexact(text.as_bytes()) {
+    if reader.suspicious
+        && let Some(at) = integers::first_inexact(text.as_bytes())
+    {
         return Err(StrictError::IntegerTooLarge { at });
     }
     Ok(value)

@@ -151,7 +151,10 @@ fn an_error_says_where() {
     let cases = [
         ("{\n  \"a\": 1,\n  \"a\": 2\n}", "the key `a` stands twice in the same object at line 3 column 5"),
         // A key that looks like the library's own words about a position.
-        (r#"{"a at line 9":1,"a at line 9":2}"#, "the key `a at line 9` stands twice in the same object at line 1 column 30"),
+        (
+            r#"{"a at line 9":1,"a at line 9":2}"#,
+            "the key `a at line 9` stands twice in the same object at line 1 column 30",
+        ),
         (r#"{"n": [1, 9007199254740993]}"#, "an integer is beyond ±9007199254740991 at byte 10"),
         (r#"{"a": nul}"#, "not JSON: expected ident at line 1 column 10"),
         (r#"{"a": -Infinity}"#, "not JSON: `NaN` and `Infinity` are no numbers at line 1 column 8"),
@@ -227,7 +230,8 @@ fn value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         exact.prop_map(Value::from),
-        prop_oneof![any::<f64>(), -1e6..1e6].prop_filter_map("strict", |number| strict(&json!(number).to_string()).ok()),
+        prop_oneof![any::<f64>(), -1e6..1e6]
+            .prop_filter_map("strict", |number| strict(&json!(number).to_string()).ok()),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 6, |inner| {
@@ -245,7 +249,8 @@ fn rewritten(value: &Value) -> String {
         Value::Array(items) => format!("[ {}\n]", items.iter().map(rewritten).collect::<Vec<_>>().join("\t, ")),
         Value::Object(members) => {
             let members = members.iter().rev();
-            let written: Vec<String> = members.map(|(key, member)| format!("{}: {}", escaped(key), rewritten(member))).collect();
+            let written: Vec<String> =
+                members.map(|(key, member)| format!("{}: {}", escaped(key), rewritten(member))).collect();
             format!("{{\r\n{} }}", written.join(" ,"))
         }
         Value::String(text) => escaped(text),
@@ -254,8 +259,8 @@ fn rewritten(value: &Value) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let units: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
-    format!("\"{units}\"")
+    let units: Vec<String> = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+    format!("\"{}\"", units.concat())
 }
 
 proptest! {

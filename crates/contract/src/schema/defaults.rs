@@ -3,6 +3,8 @@
 //! A default that breaks its own schema (`"type": "string", "default": null` is in 4 of 100 tools in the wild) is no value
 //! the argument may have. It is dropped when the schema is compiled, so that leaving the argument out stays possible.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 use super::members::{Document, list};
@@ -130,7 +132,7 @@ fn fragment(pointer: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            let _ = write!(text, "%{byte:02X}");
         }
         text
     })

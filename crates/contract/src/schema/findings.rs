@@ -98,7 +98,13 @@ impl Collection {
     }
 
     /// Of several alternatives that all failed, the one that came furthest says most about what was meant.
-    fn alternatives(&mut self, context: &[Vec<ValidationError<'static>>], at: &str, error: &ValidationError<'_>, schema: &Value) {
+    fn alternatives(
+        &mut self,
+        context: &[Vec<ValidationError<'static>>],
+        at: &str,
+        error: &ValidationError<'_>,
+        schema: &Value,
+    ) {
         if let Some(finding) = telling::no_such_type(context, at, error.instance()) {
             self.push(Group::Types, finding);
             return;
@@ -154,6 +160,8 @@ impl Collection {
             }
         }
         for (count, list) in self.counts.into_iter().zip(findings.lists()) {
+            // In an order of our own: the library's is not promised, and a chain of repairs is followed by its errors.
+            list.sort_by(|one, other| one.pointer.cmp(&other.pointer));
             if count > list.len() {
                 list.push(telling::omitted(count - list.len()));
             }

@@ -15,9 +15,7 @@ mod unfolding;
 
 use std::collections::BTreeSet;
 
-use jsonschema::{
-    Draft, PatternOptions, Registry, RegistryBuilder, Validator, error::ValidationErrorKind as Kind,
-};
+use jsonschema::{Draft, PatternOptions, Registry, RegistryBuilder, Validator, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
 
 pub use findings::Findings;

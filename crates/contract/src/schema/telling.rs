@@ -23,7 +23,8 @@ const POINTER_CHARS_MAX: usize = 512;
 /// A field that is not there.
 pub(super) fn missing(at: &str, property: &Value, error: &ValidationError<'_>, schema: &Value) -> FieldError {
     let name = property.as_str().unwrap_or_default();
-    let declared = parent_schema(error, schema).and_then(|parent| parent.get("properties")?.get(name)?.get("type").cloned());
+    let declared =
+        parent_schema(error, schema).and_then(|parent| parent.get("properties")?.get(name)?.get("type").cloned());
     let expected = match declared {
         Some(Value::String(declared)) => format!("{declared} (required)"),
         _ => "a value (required)".to_owned(),
@@ -137,15 +138,21 @@ fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
         Kind::MaxLength { limit } => measure("at most", *limit, "characters", characters),
         Kind::MinItems { limit } => measure("at least", *limit, "items", items),
         Kind::MaxItems { limit } => measure("at most", *limit, "items", items),
-        Kind::AdditionalItems { limit } => measure("at most", u64::try_from(*limit).unwrap_or(u64::MAX), "items", items),
+        Kind::AdditionalItems { limit } => {
+            measure("at most", u64::try_from(*limit).unwrap_or(u64::MAX), "items", items)
+        }
         Kind::MinProperties { limit } => measure("at least", *limit, "members", members),
         Kind::MaxProperties { limit } => measure("at most", *limit, "members", members),
         Kind::UniqueItems => words("items that are all different", "a repeated item"),
         Kind::Contains => words("an item of the contained kind", "none"),
         Kind::Pattern { pattern } => (format!("text matching `{pattern}`"), "other text".to_owned()),
         Kind::Format { format } => (format!("text in the format `{format}`"), "other text".to_owned()),
-        Kind::ContentEncoding { content_encoding } => (format!("text encoded as `{content_encoding}`"), "other text".to_owned()),
-        Kind::ContentMediaType { content_media_type } => (format!("text of type `{content_media_type}`"), "other text".to_owned()),
+        Kind::ContentEncoding { content_encoding } => {
+            (format!("text encoded as `{content_encoding}`"), "other text".to_owned())
+        }
+        Kind::ContentMediaType { content_media_type } => {
+            (format!("text of type `{content_media_type}`"), "other text".to_owned())
+        }
         Kind::Enum { options } => (format!("one of {}", options_listed(options)), other()),
         Kind::Constant { expected_value } => (format!("exactly {}", shown(&expected_value.to_string())), other()),
         Kind::Not { .. } => words("a value outside the excluded kind", "a value of it"),
@@ -215,11 +222,8 @@ fn options_listed(options: &Value) -> String {
 
 fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(LISTED_MAX);
-    let mut text = names.take(LISTED_MAX).map(shown).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        text.push_str(&format!(" and {more} more"));
-    }
-    text
+    let text = names.take(LISTED_MAX).map(shown).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{text} and {more} more") } else { text }
 }
 
 fn shown(name: &str) -> String {

@@ -17,7 +17,7 @@ const UNFOLDED_MAX: u64 = 10_000;
 /// Checks every schema of a document.
 pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     let mut unfolding = Unfolding { document: Document(document), known: BTreeMap::new() };
-    unfolding.everywhere(document, String::new())
+    unfolding.everywhere(document, "")
 }
 
 struct Unfolding<'a> {
@@ -27,16 +27,16 @@ struct Unfolding<'a> {
 }
 
 impl<'a> Unfolding<'a> {
-    fn everywhere(&mut self, value: &'a Value, at: String) -> Result<(), SchemaError> {
+    fn everywhere(&mut self, value: &'a Value, at: &str) -> Result<(), SchemaError> {
         match value {
             Value::Object(members) => {
-                if self.count(members, &at)? > UNFOLDED_MAX {
+                if self.count(members, at)? > UNFOLDED_MAX {
                     return Err(SchemaError::Unfolds { unfolded_max: UNFOLDED_MAX });
                 }
-                members.iter().try_for_each(|(name, inner)| self.everywhere(inner, format!("{at}/{name}")))
+                members.iter().try_for_each(|(name, inner)| self.everywhere(inner, &format!("{at}/{name}")))
             }
             Value::Array(items) => {
-                items.iter().enumerate().try_for_each(|(index, item)| self.everywhere(item, format!("{at}/{index}")))
+                items.iter().enumerate().try_for_each(|(index, item)| self.everywhere(item, &format!("{at}/{index}")))
             }
             _ => Ok(()),
         }

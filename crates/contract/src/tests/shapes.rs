@@ -118,7 +118,8 @@ fn observations_keep_the_specification_s_schema() {
     let refused = Observation::of_refusal(&occasion(&call_id), &refusal(), Verification::none());
     golden_json("observation_refused.json", &refused);
     let failed = PayloadError { field: None, message: "no such invoice".to_owned(), code: "STALE_STATE".to_owned() };
-    let failed = Observation::of_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
+    let failed =
+        Observation::of_result(&occasion(&call_id), TaxonomyClass::StaleState, None, vec![failed], verification());
     for observation in [&done, &refused, &failed] {
         assert_eq!(holds(&schemas::observation(), &json!(observation)), []);
     }

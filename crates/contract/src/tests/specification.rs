@@ -25,15 +25,14 @@ const SECTIONS: [&str; 8] = [
 fn specified(title: &str) -> Option<Value> {
     let text = fs::read_to_string(shared("seeds/004_c85f39b29f83610d.txt")?).unwrap();
     let starts = text.match_indices("{\n  \"$schema\"").map(|(at, _)| at);
-    let mut documents = starts.filter_map(|at| {
-        serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok()
-    });
+    let mut documents =
+        starts.filter_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok());
     Some(documents.find(|document| document["title"] == json!(title)).unwrap())
 }
 
 #[test]
 fn the_observation_schema_is_the_specification_s() {
-    let Some(mut specified) = specified("ToolObservation") else { return };
+    let Some(mut specified) = specified("ObservationObject") else { return };
     let mut ours = schemas::observation();
     assert_ne!(ours["$id"], specified["$id"]);
     for schema in [&mut ours, &mut specified] {
@@ -96,7 +95,9 @@ impl Walk<'_> {
         let ours = self.behind(ours);
         self.expect(words(&specified["type"]) == types(&ours), at, &format!("has type {}", ours["type"]));
         for limit in ["minimum", "maximum", "pattern", "format"] {
-            let same = specified[limit].is_null() || ours[limit] == specified[limit] || same_number(&ours[limit], &specified[limit]);
+            let same = specified[limit].is_null()
+                || ours[limit] == specified[limit]
+                || same_number(&ours[limit], &specified[limit]);
             self.expect(same, at, &format!("has {limit} {}", ours[limit]));
         }
         if specified["enum"].is_array() {

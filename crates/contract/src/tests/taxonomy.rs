@@ -18,7 +18,7 @@ fn response_vectors() {
     for class in TaxonomyClass::ALL {
         let response = class.response();
         let envelope = class.envelope().map_or_else(|| "-".to_owned(), |code| text(&code));
-        table.push_str(&format!(
+        table.extend([format!(
             "{:<30} {:<20} {:<6} {:<10} {:<9} {:<8} {:<6} {:<8} {}\n",
             class.name(),
             envelope,
@@ -29,7 +29,7 @@ fn response_vectors() {
             word(response.fail_closed),
             word(response.escalate),
             text(&response.next_action),
-        ));
+        )]);
     }
     golden("taxonomy.txt", &table);
 }
@@ -38,7 +38,8 @@ fn response_vectors() {
 fn names_are_those_of_the_observation_schema() {
     let schema = schemas::observation();
     let words = &schema["properties"]["status"]["properties"]["taxonomy_class"]["enum"];
-    let expected: BTreeSet<String> = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
+    let expected: BTreeSet<String> =
+        words.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
     let ours: BTreeSet<String> = TaxonomyClass::ALL.iter().map(|class| class.name().to_owned()).collect();
     assert_eq!(ours, expected);
     assert_eq!(ours.len(), 21);
@@ -54,7 +55,8 @@ fn names_are_those_of_the_observation_schema() {
 /// contract yet whose class it could be.
 #[test]
 fn every_envelope_code_has_its_use() {
-    let of_classes: BTreeSet<String> = TaxonomyClass::ALL.iter().filter_map(|class| class.envelope()).map(|code| text(&code)).collect();
+    let of_classes: BTreeSet<String> =
+        TaxonomyClass::ALL.iter().filter_map(|class| class.envelope()).map(|code| text(&code)).collect();
     let all = schemars::schema_for!(EnvelopeCode).to_value();
     let all: BTreeSet<String> = words(&all);
     assert_eq!(all.len(), 11);

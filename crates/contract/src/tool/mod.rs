@@ -16,15 +16,13 @@ use serde::{Deserialize, Serialize};
 
 pub use affordance::{Affordance, Example};
 pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain};
-pub use effect::{
-    Effect, EffectClass, KeyPlacement, MutationClass, SideEffect, SideEffectOperation, StatusQuery,
-};
+pub use effect::{Effect, EffectClass, KeyPlacement, MutationClass, SideEffect, SideEffectOperation, StatusQuery};
 pub use execution::{Execution, RetryPolicy, TimeoutClass};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
     CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,
-    LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass, Transactional,
-    TransactionSemantics,
+    LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass,
+    TransactionSemantics, Transactional,
 };
 
 use crate::{Digest, digest::Domain, json};

@@ -28,13 +28,12 @@ pub struct Lifecycle {
     /// Active, deprecated or gone.
     pub status: LifecycleStatus,
     /// When it goes, as a date.
-    #[schemars(extend("format" = "date"))]
     #[serde(deserialize_with = "present")]
-    #[schemars(required)]
+    #[schemars(required, extend("type" = ["string", "null"], "format" = "date"))]
     pub sunset_date: Option<String>,
     /// What takes its place.
     #[serde(deserialize_with = "present")]
-    #[schemars(required)]
+    #[schemars(required, extend("type" = ["string", "null"]))]
     pub replacement: Option<String>,
 }
 
@@ -178,7 +177,7 @@ pub struct Transactional {
     pub semantics: TransactionSemantics,
     /// What undoes it, by contract name.
     #[serde(deserialize_with = "present")]
-    #[schemars(required)]
+    #[schemars(required, extend("type" = ["string", "null"]))]
     pub compensation_tool: Option<String>,
     /// Whether the effect has to be looked at afterwards.
     pub post_action_verification_required: bool,
@@ -244,11 +243,11 @@ pub struct Idempotency {
     pub required: bool,
     /// The header that carries it.
     #[serde(deserialize_with = "present")]
-    #[schemars(required)]
+    #[schemars(required, extend("type" = ["string", "null"]))]
     pub key_header: Option<String>,
     /// For how long a key is remembered.
     #[serde(deserialize_with = "present")]
-    #[schemars(required, range(min = 1))]
+    #[schemars(required, range(min = 1), extend("type" = ["integer", "null"]))]
     pub ttl_seconds: Option<u64>,
     /// Whether a key is bound to its payload.
     pub payload_hash_required: bool,
@@ -280,7 +279,8 @@ pub struct ErrorContract {
     pub escalation_errors: Vec<String>,
 }
 
-/// A field that may be null but must be there: leaving it out is not the same as saying "none".
+/// A field that may be null but must be there: leaving it out is not the same as saying "none". The schema has to say
+/// `null` itself, because schemars takes a required option for one that is never empty.
 fn present<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer)
 }

@@ -84,14 +84,22 @@ impl Server {
 
     /// Sends and reads as the events come.
     pub(crate) async fn stream(&self, call: &Call) -> Events {
+        self.try_stream(call).await.expect("a stream")
+    }
+
+    /// The same, nothing where the door has no place for another stream.
+    pub(crate) async fn try_stream(&self, call: &Call) -> Option<Events> {
         let response = within(build(&self.client, self.address, call).send()).await.unwrap();
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            return None;
+        }
         assert_eq!(response.status(), StatusCode::OK);
         let headers = response.headers();
         assert_eq!(headers["content-type"], "text/event-stream");
         assert_eq!(headers["cache-control"], "no-cache");
         assert_eq!(headers["x-accel-buffering"], "no");
         let (era, method) = (call.era, call.rpc_method.clone());
-        Events { era, method, response, buffer: String::new() }
+        Some(Events { era, method, response, buffer: String::new() })
     }
 
     /// Begins a session and returns its id.
@@ -175,6 +183,7 @@ impl Events {
         loop {
             let frame = self.frame().await?;
             if !frame.starts_with(':') {
+                assert!(!frame.contains('\n'), "one line is one message: {frame}");
                 let message = serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap();
                 schema::check(self.era, &self.method, &message);
                 return Some(message);

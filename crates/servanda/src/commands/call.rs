@@ -42,7 +42,12 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     waiting.finish_and_clear();
     station.close().await;
     match answer {
-        CallAnswer::UnknownTool(refusal) => Err(refused(&refusal)),
+        CallAnswer::UnknownTool(refusal) => {
+            if screen.json {
+                screen.json(&refusal)?;
+            }
+            Err(refused(&refusal))
+        }
         CallAnswer::Result(result) => show(&result.json, screen),
     }
 }

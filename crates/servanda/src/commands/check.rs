@@ -24,7 +24,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let count = admitted.len();
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.admitted.contract())).collect();
     servanda_catalog::Catalog::new(admitted.into_iter().map(|contract| contract.admitted), loaded.config.naming())
-        .map_err(|error| Failure::bad_input(error.to_string()))?;
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
     if !screen.json {
         let upstreams = loaded.config.upstreams.len();
         screen.data(format_args!("{} is good: {count} contracts for {upstreams} upstreams", loaded.file.display()))?;

@@ -40,12 +40,13 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
             .hint("make one: `servanda call TOOL '{...}'`"));
     }
     let reader = Reader::open(&file)?;
-    let query = match (&args.call_id, args.last) {
-        (Some(id), _) => CallQuery::Id(id.clone()),
-        (None, true) => CallQuery::Latest,
+    // A second one that begins alike means that the beginning is not enough; there is only one latest.
+    let (query, limit) = match (&args.call_id, args.last) {
+        (Some(id), _) => (CallQuery::Id(id.clone()), 2),
+        (None, true) => (CallQuery::Latest, 1),
         (None, false) => return list(&reader, screen),
     };
-    let mut found = reader.find(&query, 2)?;
+    let mut found = reader.find(&query, limit)?;
     let record = match (found.pop(), found.is_empty()) {
         (Some(record), true) => record,
         (Some(_), false) => {
@@ -107,6 +108,9 @@ pub(crate) fn render(record: &CallRecord) -> String {
     if let Some(refusal) = &record.refusal {
         lines.push(String::new());
         lines.push(format!("  why       {}", refusal.message));
+        if refusal.field_errors.is_empty() {
+            lines.push("    at (the whole call): no single argument is to blame".to_owned());
+        }
         for error in &refusal.field_errors {
             let pointer = if error.pointer.is_empty() { "(the whole)" } else { &error.pointer };
             lines.push(format!("    at {pointer}: expected {}; was {}", error.expected, error.actual));

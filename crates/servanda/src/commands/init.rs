@@ -15,7 +15,7 @@ use crate::{
     config::{Config, Loaded},
     failure::Failure,
     import::{self, Imported},
-    screen::{Mood, Screen, lines, paint, table},
+    screen::{Mood, Screen, lines, paint, paint_stderr, table},
     wiring,
 };
 
@@ -140,7 +140,7 @@ fn write_contract(file: &Path, contract: &ToolContract, why: &str) -> Result<(),
     let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
     let why: String = why.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
     let head = format!(
-        "# Inferred by `servanda init`: {} because of {why}.\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
+        "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
         contract.transactional.side_effect_class.word()
     );
     std::fs::write(file, format!("{head}{text}"))
@@ -184,7 +184,7 @@ fn report(
     }
     for outcome in outcomes {
         if let Some(error) = &outcome.error {
-            screen.say(format_args!("{} `{}` could not be asked: {error}", paint("upstream", Mood::Bad), outcome.upstream));
+            screen.say(format_args!("{} `{}` could not be asked: {error}", paint_stderr("upstream", Mood::Bad), outcome.upstream));
         }
     }
     let written = decisions.iter().filter(|decision| decision.file.is_some()).count();

@@ -32,7 +32,7 @@ struct Row {
 pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     let catalog = Catalog::new(contracts::load(&loaded)?, loaded.config.naming())
-        .map_err(|error| Failure::bad_input(error.to_string()))?;
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
     let unreached = if args.offline { Vec::new() } else { ask(&loaded, &catalog, screen).await? };
     let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog, &unreached)).collect();
     if screen.json {

@@ -192,6 +192,8 @@ async fn a_cancelled_mutation_is_told_and_read_to_its_end() {
     terms.cancel.cancel();
     let called = call_with(&upstream, "echo", "{}", terms).await;
     assert!(!called.sent);
+    let late = call_with(&upstream, "echo", "{}", delivery(Duration::ZERO)).await;
+    assert!(!late.sent);
 }
 
 #[tokio::test]

@@ -113,6 +113,16 @@ async fn cancelled_before_it_is_written_nothing_is_sent() {
 }
 
 #[tokio::test]
+async fn after_the_deadline_nothing_is_sent() {
+    let upstream = stdio("legacy");
+    echoes(&upstream).await;
+    let called = call_with(&upstream, "die", "{}", delivery(Duration::ZERO)).await;
+    assert!(!called.sent);
+    assert!(failure(called).provably_not_executed());
+    echoes(&upstream).await;
+}
+
+#[tokio::test]
 async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_end() {
     let upstream = stdio("legacy");
     echoes(&upstream).await;

@@ -40,7 +40,9 @@ fn real_tools_compile() {
             Err(error) => panic!("{}: {error}", tool["id"]),
         }
     }
-    println!("tools.jsonl: {compiled}/{tools} input schemas compile, {with_broken_defaults} had broken defaults: {reasons:#?}");
+    println!(
+        "tools.jsonl: {compiled}/{tools} input schemas compile, {with_broken_defaults} had broken defaults: {reasons:#?}"
+    );
     assert_eq!(tools, 6_804);
     assert_eq!(unusable, Vec::<String>::new());
     // Neither can be enforced as written: the first would need an engine that backtracks, the second is not a schema of

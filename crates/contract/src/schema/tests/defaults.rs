@@ -18,9 +18,13 @@ fn at_the_root_and_nested() {
         "made": { "type": "object", "default": {}, "properties": { "inner": { "default": true } } },
     } });
     check(schema.clone(), json!({}), &json!({ "limit": 10, "made": { "inner": true } }));
-    check(schema, json!({ "limit": 0, "range": {}, "made": { "inner": false } }), &json!({
-        "limit": 0, "range": { "from": 0 }, "made": { "inner": false },
-    }));
+    check(
+        schema,
+        json!({ "limit": 0, "range": {}, "made": { "inner": false } }),
+        &json!({
+            "limit": 0, "range": { "from": 0 }, "made": { "inner": false },
+        }),
+    );
 }
 
 #[test]

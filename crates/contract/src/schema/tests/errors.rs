@@ -50,7 +50,11 @@ fn kinds() -> Vec<(Value, Value, &'static str)> {
         (json!({ "type": "string" }), json!(1), "types /a: string / integer"),
         (json!({ "type": ["string", "null"] }), json!([]), "types /a: null or string / array"),
         (json!({ "type": "integer" }), json!(1.5), "types /a: integer / number"),
-        (json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }), json!("x"), "types /a: integer or null / string"),
+        (
+            json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }),
+            json!("x"),
+            "types /a: integer or null / string",
+        ),
         // Bounds
         (json!({ "minimum": 1 }), json!(0), "bounds /a: a number >= 1 / another number"),
         (json!({ "maximum": 1 }), json!(2), "bounds /a: a number <= 1 / another number"),
@@ -68,7 +72,11 @@ fn kinds() -> Vec<(Value, Value, &'static str)> {
         (json!({ "pattern": "^inv_" }), json!("x"), "bounds /a: text matching `^inv_` / other text"),
         (json!({ "enum": ["x", 1] }), json!("q"), "bounds /a: one of \"x\", 1 / another string"),
         (json!({ "const": 1 }), json!(2), "bounds /a: exactly 1 / another integer"),
-        (json!({ "not": { "type": "null" } }), json!(null), "bounds /a: a value outside the excluded kind / a value of it"),
+        (
+            json!({ "not": { "type": "null" } }),
+            json!(null),
+            "bounds /a: a value outside the excluded kind / a value of it",
+        ),
         // Behind a reference
         (json!({ "$ref": "#/$defs/point" }), json!({}), "structure /a/x: integer (required) / missing"),
     ]
@@ -121,7 +129,10 @@ fn the_nearest_alternative_is_told() {
         (json!({ "kind": "cash", "drawer": "1" }), "types /a/drawer: one of 2 alternatives: integer / string"),
         (json!({ "kind": "cash" }), "structure /a/drawer: one of 2 alternatives: integer (required) / missing"),
         (json!({ "kind": "card", "number": 1 }), "types /a/number: one of 2 alternatives: string / integer"),
-        (json!({ "kind": "card", "drawer": 1 }), "structure /a/drawer: fields of one alternative / a field of another alternative"),
+        (
+            json!({ "kind": "card", "drawer": 1 }),
+            "structure /a/drawer: fields of one alternative / a field of another alternative",
+        ),
         // Neither alternative says that it is an object, so a string fits both.
         (json!("card"), "structure /a: exactly one alternative / a value that fits more than one"),
     ];
@@ -132,7 +143,8 @@ fn the_nearest_alternative_is_told() {
 
 #[test]
 fn kinds_that_only_draft_07_has() {
-    let schema = compiled(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {
+    let schema =
+        compiled(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {
         "tuple": { "items": [{}], "additionalItems": false },
         "encoded": { "contentEncoding": "base64" },
         "media": { "contentMediaType": "application/json" },
@@ -149,7 +161,8 @@ fn kinds_that_only_draft_07_has() {
 
 #[test]
 fn a_failing_part_does_not_make_its_members_unknown() {
-    let schema = json!({ "allOf": [{ "properties": { "count": { "type": "integer" } } }, { "properties": { "name": {} } }] });
+    let schema =
+        json!({ "allOf": [{ "properties": { "count": { "type": "integer" } } }, { "properties": { "name": {} } }] });
     assert_eq!(judged(&schema, &json!({ "count": "3", "name": 1 })), ["types /a/count: integer / string"]);
     assert_eq!(
         judged(&schema, &json!({ "count": "3", "nam": 1 })),
@@ -201,7 +214,9 @@ fn did_you_mean() {
 
 #[test]
 fn a_misspelt_required_field_says_what_was_sent_instead() {
-    let schema = compiled(json!({ "type": "object", "required": ["invoice_id"], "properties": { "invoice_id": { "type": "string" } } }));
+    let schema = compiled(
+        json!({ "type": "object", "required": ["invoice_id"], "properties": { "invoice_id": { "type": "string" } } }),
+    );
     let findings = schema.judge(&json!({ "invoiceId": "x" }));
     let messages: Vec<&str> = findings.structure.iter().map(|error| error.message.as_str()).collect();
     assert_eq!(
@@ -226,7 +241,9 @@ fn long_lists_and_names_are_cut() {
 
 #[test]
 fn pointers_escape_and_names_do_not() {
-    let schema = compiled(json!({ "type": "object", "properties": { "a/b": { "properties": { "c~d": { "type": "integer" } } } } }));
+    let schema = compiled(
+        json!({ "type": "object", "properties": { "a/b": { "properties": { "c~d": { "type": "integer" } } } } }),
+    );
     let error = &schema.judge(&json!({ "a/b": { "c~d": "x" } })).types[0];
     assert_eq!((error.pointer.as_str(), error.field.as_str()), ("/a~1b/c~0d", "a/b.c~d"));
 }

@@ -69,7 +69,12 @@ fn dialects() {
     ] {
         assert!(compile(json!({ "$schema": known, "type": "object" })).is_ok(), "{known}");
     }
-    for unknown in [json!("http://json-schema.org/draft-04/schema#"), json!("https://example.test/own"), json!("2020-12"), json!(7)] {
+    for unknown in [
+        json!("http://json-schema.org/draft-04/schema#"),
+        json!("https://example.test/own"),
+        json!("2020-12"),
+        json!(7),
+    ] {
         let error = refused(json!({ "$schema": unknown, "type": "object" }));
         assert!(matches!(error, SchemaError::Dialect { .. }), "{error}");
     }
@@ -119,6 +124,7 @@ fn a_few_lines_that_unfold_to_billions() {
         let below = format!("#/$defs/d{}", level - 1);
         definitions[format!("d{level}")] = json!({ "allOf": [{ "$ref": below }, { "$ref": below }] });
     }
-    let error = refused(json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d40" } }, "$defs": definitions }));
+    let error =
+        refused(json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d40" } }, "$defs": definitions }));
     assert!(matches!(error, SchemaError::Unfolds { .. }), "{error}");
 }

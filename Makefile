@@ -1,0 +1,54 @@
+# `make test` is what CI runs: it sets up all it needs and passes on a machine with Rust, a C compiler, Node and Python.
+# Longer runs have targets of their own; a short form of each is part of `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.PHONY: test lint unit doc interop interop-full bench bench-smoke demo deny clean
+
+test: lint unit doc interop bench-smoke deny
+	@echo "all of make test passed"
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+# nextest runs every test in a process of its own; without it cargo's runner does the same tests.
+unit:
+	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --workspace; else cargo test --workspace --lib --bins --tests; fi
+
+doc:
+	cargo test --doc --workspace --quiet
+
+# Real servers and clients from npm and PyPI, through the gateway and directly: the answers must be equal.
+interop: .tools/ready
+	cargo build -p servanda
+	trials/interop/run --quick --servanda target/debug/servanda
+
+interop-full: .tools/ready
+	cargo build --release
+	trials/interop/run --servanda target/release/servanda
+
+.tools/ready: trials/setup $(wildcard trials/pins/*)
+	trials/setup
+	@touch .tools/ready
+
+# A short load, for errors only: figures of a debug build on a busy machine mean nothing.
+bench-smoke:
+	cargo build -p servanda
+	cargo build --manifest-path trials/bench/Cargo.toml
+	trials/bench-smoke target/debug/servanda trials/bench/target/debug
+
+bench:
+	cargo build --profile dist
+	cargo build --release --manifest-path trials/bench/Cargo.toml
+	trials/bench-ratio target/dist/servanda trials/bench/target/release
+
+demo:
+	cargo run --release -- demo
+
+deny:
+	if cargo deny --version >/dev/null 2>&1; then cargo deny check; else echo "skipped: cargo-deny is not installed"; fi
+
+clean:
+	cargo clean
+	rm -rf .tools trials/bench/target

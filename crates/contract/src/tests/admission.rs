@@ -1,0 +1,198 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{
+    Digest, ToolContract,
+    admission::{Conjunct, judge},
+    digest::Domain,
+    testing::void_invoice,
+};
+
+/// The fixture with the members at these pointers replaced; `null` takes an optional section away.
+fn changed(changes: &[(&str, Value)]) -> ToolContract {
+    let mut contract = json!(void_invoice());
+    for (pointer, value) in changes {
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        contract.pointer_mut(parent).unwrap()[name] = value.clone();
+    }
+    serde_json::from_value(contract).unwrap()
+}
+
+fn failures(contract: &ToolContract) -> Vec<(Conjunct, String)> {
+    judge(contract, &BTreeMap::new()).into_iter().map(|failure| (failure.conjunct, failure.reason)).collect()
+}
+
+/// A read-only version of the fixture.
+fn read_only() -> Vec<(&'static str, Value)> {
+    vec![
+        ("/effect", json!({ "class": "R", "mutation_class": "read_only" })),
+        ("/behaviour", json!({ "mutability": "PURE", "action": "READ", "output_domain": "DATA" })),
+        ("/transactional/side_effect_class", json!("READ_ONLY")),
+    ]
+}
+
+#[test]
+fn the_fixture_is_admitted_and_so_is_a_read_only_tool() {
+    assert_eq!(failures(&void_invoice()), []);
+    let mut changes = read_only();
+    changes.extend([
+        ("/security/required_scopes", json!([])),
+        ("/observability/audit_required", json!(false)),
+        ("/execution/cache_ttl_sec", json!(60)),
+    ]);
+    assert_eq!(failures(&changed(&changes)), []);
+}
+
+/// One row a reason: the words of the failure, and what is changed to make it fail. Nothing else may fail.
+fn check(conjunct: Conjunct, rows: &[(&str, &[(&str, Value)])]) {
+    for (words, changes) in rows {
+        let found = failures(&changed(changes));
+        assert_eq!(found.len(), 1, "{changes:?}: {found:?}");
+        assert_eq!(found[0].0, conjunct, "{changes:?}: {found:?}");
+        assert!(found[0].1.contains(words), "{changes:?}: {found:?}");
+    }
+}
+
+#[test]
+fn schema_valid() {
+    let no_class = "`OOPS` is not a taxonomy class";
+    let name = "identity.name must be text matching";
+    let date = "identity.lifecycle.sunset_date must be text in the format `date`";
+    let rate = "runtime.rate_limits.max_requests must be a number >= 1";
+    let cost = "runtime.cost_profile.cost_per_call must be a number >= 0";
+    let pattern = "affordance.input_schema: the pattern `(?=x)` is refused";
+    check(
+        Conjunct::SchemaValid,
+        &[
+            ("affordance.input_schema: the root must", &[("/affordance/input_schema", json!({ "type": "array" }))]),
+            (pattern, &[("/affordance/input_schema/properties/note/pattern", json!("(?=x)"))]),
+            ("affordance.output_schema: `$schema` names", &[("/affordance/output_schema/$schema", json!("draft-03"))]),
+            (no_class, &[("/error_contract/repairable_errors", json!(["OOPS"]))]),
+            (no_class, &[("/error_contract/retryable_errors", json!(["OOPS"]))]),
+            (no_class, &[("/error_contract/fail_closed_errors", json!(["OOPS"]))]),
+            (no_class, &[("/error_contract/escalation_errors", json!(["OOPS"]))]),
+            (name, &[("/identity/name", json!("void invoice"))]),
+            (name, &[("/identity/name", json!(""))]),
+            (name, &[("/identity/name", json!("n".repeat(129)))]),
+            (date, &[("/identity/lifecycle/sunset_date", json!("soon"))]),
+            ("runtime.timeout_ms must be a number >= 1", &[("/runtime/timeout_ms", json!(0))]),
+            (rate, &[("/runtime/rate_limits/max_requests", json!(0))]),
+            (cost, &[("/runtime/cost_profile/cost_per_call", json!(-1))]),
+            ("idempotency.ttl_seconds must be a number >= 1", &[("/idempotency/ttl_seconds", json!(0))]),
+        ],
+    );
+}
+
+#[test]
+fn version_registered_auth_policy_defined_and_timeout_class_assigned() {
+    let version = "identity.version `1.0` is not a semantic version";
+    let gone = "identity.lifecycle.status is `sunsetted`";
+    check(
+        Conjunct::VersionRegistered,
+        &[
+            (version, &[("/identity/version", json!("1.0"))]),
+            (gone, &[("/identity/lifecycle/status", json!("sunsetted"))]),
+        ],
+    );
+    let scope = "security.required_scopes is empty, but the tool changes something";
+    check(
+        Conjunct::AuthPolicyDefined,
+        &[
+            (scope, &[("/security/required_scopes", json!([]))]),
+            ("security.required_scopes has an empty scope", &[("/security/required_scopes", json!(["a", " "]))]),
+        ],
+    );
+    check(Conjunct::TimeoutClassAssigned, &[("execution.timeout_class is missing", &[("/execution", json!(null))])]);
+}
+
+#[test]
+fn idempotency_specified() {
+    let keyed = "effect class K needs effect.key and effect.key_window_sec";
+    let required = ("/idempotency/required", json!(true));
+    check(
+        Conjunct::IdempotencySpecified,
+        &[
+            (keyed, &[("/effect/class", json!("K"))]),
+            (keyed, &[("/effect/class", json!("K")), ("/effect/key_window_sec", json!(60))]),
+            (keyed, &[("/effect/class", json!("K")), ("/effect/key", json!({ "meta": "key" }))]),
+            ("effect class Q needs effect.status", &[("/effect/class", json!("Q"))]),
+            ("but idempotency.supported is false", &[required.clone(), ("/idempotency/ttl_seconds", json!(60))]),
+            ("but idempotency.ttl_seconds is null", &[required, ("/idempotency/supported", json!(true))]),
+        ],
+    );
+}
+
+#[test]
+fn mutation_class_labeled() {
+    let side_effect = "transactional.side_effect_class is READ_ONLY exactly when";
+    let reversible = "a reversible write names transactional.compensation_tool";
+    check(
+        Conjunct::MutationClassLabeled,
+        &[
+            ("effect.mutation_class is missing", &[("/effect/mutation_class", json!(null))]),
+            ("effect.class is R exactly when", &[("/effect/class", json!("R"))]),
+            (side_effect, &[("/transactional/side_effect_class", json!("READ_ONLY"))]),
+            ("effect.manifest lists every change", &[("/effect/manifest", json!([]))]),
+            (reversible, &[("/effect/mutation_class", json!("write_reversible"))]),
+            ("behaviour.mutability contradicts", &[("/behaviour/mutability", json!("PURE"))]),
+            ("execution.cache_ttl_sec is only for", &[("/execution/cache_ttl_sec", json!(60))]),
+        ],
+    );
+}
+
+#[test]
+fn observability_instrumented() {
+    let mapping = "/observability/error_taxonomy_mapping";
+    check(
+        Conjunct::ObservabilityInstrumented,
+        &[
+            ("observability.audit_required must be true", &[("/observability/audit_required", json!(false))]),
+            ("`x` maps to `OOPS`, which is no failure class", &[(mapping, json!({ "x": "OOPS" }))]),
+            ("`x` maps to `SUCCESS`, which is no failure class", &[(mapping, json!({ "x": "SUCCESS" }))]),
+        ],
+    );
+}
+
+#[test]
+fn a_missing_effect_fails_both_conjuncts_that_need_it() {
+    let found = failures(&changed(&[("/effect", json!(null))]));
+    let conjuncts: Vec<Conjunct> = found.iter().map(|(conjunct, _)| *conjunct).collect();
+    assert_eq!(conjuncts, [Conjunct::IdempotencySpecified, Conjunct::MutationClassLabeled]);
+}
+
+#[test]
+fn a_version_means_one_contract() {
+    let contract = void_invoice();
+    let key = (contract.identity.name.clone(), contract.identity.version.clone());
+    let same = BTreeMap::from([(key.clone(), contract.digest().unwrap())]);
+    assert_eq!(judge(&contract, &same), [], "the same contract again");
+    let other = BTreeMap::from([(key, Digest::of(Domain::Contract, &[b"other"]))]);
+    let found = judge(&contract, &other);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].reason, "another contract is already registered as `company.void_invoice` 1.0.0");
+}
+
+#[test]
+fn every_failure_is_listed() {
+    let found = failures(&changed(&[
+        ("/error_contract/repairable_errors", json!(["OOPS", "AGAIN"])),
+        ("/identity/version", json!("one")),
+        ("/security/required_scopes", json!([])),
+        ("/execution", json!(null)),
+        ("/effect", json!(null)),
+        ("/observability/audit_required", json!(false)),
+    ]));
+    let conjuncts: Vec<String> = found.iter().map(|(conjunct, _)| conjunct.to_string()).collect();
+    let expected = [
+        "SchemaValid",
+        "SchemaValid",
+        "VersionRegistered",
+        "AuthPolicyDefined",
+        "TimeoutClassAssigned",
+        "IdempotencySpecified",
+        "MutationClassLabeled",
+        "ObservabilityInstrumented",
+    ];
+    assert_eq!(conjuncts, expected);
+}

@@ -1,0 +1,230 @@
+//! An upper bound on what evaluating an expression takes, worked out without evaluating it.
+//!
+//! Every value an expression can make is followed by its size: how long it is, how heavy its heaviest element is, and how
+//! heavy it is as a whole. A loop takes its turns times its body, and what it builds is as heavy as its turns allow, so
+//! that a value doubled again and again, or a list of lists, shows in the bound before it shows in memory.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+use serde_json::Value;
+
+/// A pattern is compiled anew whenever it is used.
+const PATTERN_COST: u64 = 10_000;
+/// More than any number, time or duration takes as text.
+const SCALAR_CHARS: u64 = 64;
+
+/// An upper bound on the steps `expression` takes over `arguments`.
+pub(super) fn bound(expression: &IdedExpr, arguments: &Value) -> u64 {
+    let scope = Scope { name: "args", value: Known::Exactly(arguments), outer: None };
+    cost(expression, &scope).steps
+}
+
+/// What is known of a value without having it.
+#[derive(Clone, Copy)]
+enum Known<'v> {
+    Exactly(&'v Value),
+    AtMost(Size),
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    /// Items, members or characters.
+    len: u64,
+    /// The weight of the heaviest of them.
+    each: u64,
+    /// The weight of the whole.
+    total: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Cost<'v> {
+    steps: u64,
+    value: Known<'v>,
+}
+
+/// The variables that can be seen, innermost first.
+#[derive(Clone, Copy)]
+struct Scope<'s, 'v> {
+    name: &'s str,
+    value: Known<'v>,
+    outer: Option<&'s Scope<'s, 'v>>,
+}
+
+fn cost<'v>(expression: &IdedExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
+    match &expression.expr {
+        Expr::Literal(literal) => Cost { steps: 1, value: Known::AtMost(literal_size(literal)) },
+        Expr::Ident(name) => Cost { steps: 1, value: scope.find(name) },
+        Expr::Select(select) => {
+            let operand = cost(&select.operand, scope);
+            let value = if select.test { Known::AtMost(SCALAR) } else { operand.value.member(&select.field) };
+            Cost { steps: operand.steps.saturating_add(1), value }
+        }
+        Expr::List(list) => built(list.elements.iter(), scope),
+        Expr::Map(map) => built(map.entries.iter().flat_map(|entry| parts(&entry.expr)), scope),
+        Expr::Struct(made) => built(made.entries.iter().flat_map(|entry| parts(&entry.expr)), scope),
+        Expr::Call(call) => call_cost(call, scope),
+        Expr::Comprehension(loops) => loop_cost(loops, scope),
+        Expr::Unspecified => Cost { steps: u64::MAX, value: Known::AtMost(SCALAR) },
+    }
+}
+
+/// A list or map written out.
+fn built<'e, 'v>(elements: impl Iterator<Item = &'e IdedExpr>, scope: &Scope<'_, 'v>) -> Cost<'v> {
+    let mut steps: u64 = 1;
+    let mut size = Size { len: 0, each: 0, total: 1 };
+    for element in elements {
+        let element = cost(element, scope);
+        let weight = element.value.size().total;
+        steps = steps.saturating_add(element.steps).saturating_add(weight);
+        size = size.appended(weight);
+    }
+    Cost { steps, value: Known::AtMost(size) }
+}
+
+fn parts(entry: &EntryExpr) -> impl Iterator<Item = &IdedExpr> {
+    let (key, value) = match entry {
+        EntryExpr::StructField(field) => (None, &field.value),
+        EntryExpr::MapEntry(entry) => (Some(&entry.key), &entry.value),
+    };
+    key.into_iter().chain(std::iter::once(value))
+}
+
+fn call_cost<'v>(call: &CallExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
+    let operands: Vec<Cost<'v>> =
+        call.target.as_deref().into_iter().chain(&call.args).map(|operand| cost(operand, scope)).collect();
+    let evaluated = operands.iter().fold(1, |sum: u64, operand| sum.saturating_add(operand.steps));
+    let value = |position: usize| operands.get(position).map_or(Known::AtMost(SCALAR), |operand| operand.value);
+    let name = call.func_name.as_str();
+    // Everything that is not named here looks at its operands once and gives a scalar.
+    let (work, result) = match name {
+        operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT | operators::NOT_STRICTLY_FALSE => {
+            (0, Known::AtMost(SCALAR))
+        }
+        operators::CONDITIONAL => (0, Known::AtMost(value(1).size().max(value(2).size()))),
+        operators::INDEX => (1, Known::AtMost(value(0).size().element())),
+        operators::ADD => {
+            let sum = value(0).size().joined(value(1).size());
+            (sum.total, Known::AtMost(sum))
+        }
+        "matches" => {
+            let (text, pattern) = (value(0).size().total, value(1).size().total);
+            (text.saturating_mul(pattern).saturating_add(PATTERN_COST), Known::AtMost(SCALAR))
+        }
+        _ => {
+            let weight = operands.iter().fold(0, |sum: u64, operand| sum.saturating_add(operand.value.size().total));
+            let text = weight.max(SCALAR_CHARS);
+            let result = match name {
+                "dyn" => value(0).size(),
+                "string" | "bytes" => Size { len: text, each: 1, total: text },
+                _ => SCALAR,
+            };
+            (weight, Known::AtMost(result))
+        }
+    };
+    Cost { steps: evaluated.saturating_add(work), value: result }
+}
+
+fn loop_cost<'v>(loops: &ComprehensionExpr, scope: &Scope<'_, 'v>) -> Cost<'v> {
+    let range = cost(&loops.iter_range, scope);
+    let start = cost(&loops.accu_init, scope);
+    let (turns, element) = (range.value.size().len, range.value.size().element());
+    let item = Scope { name: &loops.iter_var, value: Known::AtMost(element), outer: Some(scope) };
+    let second = loops.iter_var2.as_deref().unwrap_or_default();
+    let item = Scope { name: second, value: Known::AtMost(element), outer: Some(&item) };
+    let accumulating = Scope { name: &loops.accu_var, value: start.value, outer: Some(&item) };
+    let (goes_on, step) = (cost(&loops.loop_cond, &accumulating), cost(&loops.loop_step, &accumulating));
+    // Only macros make loops, and theirs add the same to the accumulator on every turn, or replace it.
+    let accumulated = start.value.size().grown(step.value.size(), turns);
+    let after = Scope { name: &loops.accu_var, value: Known::AtMost(accumulated), outer: Some(&item) };
+    let result = cost(&loops.result, &after);
+    let turn = goes_on.steps.saturating_add(step.steps).saturating_add(element.total);
+    let steps =
+        [start.steps, turns.saturating_mul(turn), result.steps].into_iter().fold(range.steps, u64::saturating_add);
+    Cost { steps, value: result.value }
+}
+
+/// One number, boolean or null.
+const SCALAR: Size = Size { len: 1, each: 1, total: 1 };
+
+impl Size {
+    fn text(len: usize) -> Self {
+        let len = u64::try_from(len).unwrap_or(u64::MAX).max(1);
+        Self { len, each: 1, total: len }
+    }
+
+    fn element(self) -> Self {
+        Self { len: self.each, each: self.each, total: self.each }
+    }
+
+    fn appended(self, weight: u64) -> Self {
+        Self {
+            len: self.len.saturating_add(1),
+            each: self.each.max(weight),
+            total: self.total.saturating_add(weight).saturating_add(1),
+        }
+    }
+
+    fn joined(self, other: Self) -> Self {
+        Self {
+            len: self.len.saturating_add(other.len),
+            each: self.each.max(other.each),
+            total: self.total.saturating_add(other.total),
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self { len: self.len.max(other.len), each: self.each.max(other.each), total: self.total.max(other.total) }
+    }
+
+    /// What becomes of an accumulator that one turn takes from `self` to `after`.
+    fn grown(self, after: Self, turns: u64) -> Self {
+        let grow = |from: u64, to: u64| from.saturating_add(to.saturating_sub(from).saturating_mul(turns)).max(to);
+        Self { len: grow(self.len, after.len), each: self.each.max(after.each), total: grow(self.total, after.total) }
+    }
+}
+
+impl Known<'_> {
+    fn size(self) -> Size {
+        match self {
+            Self::Exactly(value) => measure(value),
+            Self::AtMost(size) => size,
+        }
+    }
+
+    fn member(self, name: &str) -> Self {
+        match self {
+            Self::Exactly(value) => value.get(name).map_or(Self::AtMost(SCALAR), Self::Exactly),
+            Self::AtMost(size) => Self::AtMost(size.element()),
+        }
+    }
+}
+
+impl<'v> Scope<'_, 'v> {
+    fn find(&self, name: &str) -> Known<'v> {
+        if self.name == name {
+            return self.value;
+        }
+        // The name of a type, which is the only thing that is not in scope.
+        self.outer.map_or(Known::AtMost(SCALAR), |outer| outer.find(name))
+    }
+}
+
+fn measure(value: &Value) -> Size {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => SCALAR,
+        Value::String(text) => Size::text(text.len()),
+        Value::Array(items) => {
+            items.iter().fold(Size { len: 0, each: 0, total: 1 }, |size, item| size.appended(measure(item).total))
+        }
+        Value::Object(members) => members.iter().fold(Size { len: 0, each: 0, total: 1 }, |size, (name, member)| {
+            size.appended(measure(member).total.saturating_add(Size::text(name.len()).total))
+        }),
+    }
+}
+
+fn literal_size(literal: &LiteralValue) -> Size {
+    match literal {
+        LiteralValue::String(text) => Size::text(text.inner().len()),
+        LiteralValue::Bytes(bytes) => Size::text(bytes.inner().len()),
+        _ => SCALAR,
+    }
+}

@@ -1,0 +1,79 @@
+//! A contract is admitted whole or not at all, and every conjunct that fails is named.
+
+use serde_json::{Value, json};
+use servanda_contract::admission::Conjunct;
+
+use super::{admitted, rejected};
+
+fn conjuncts(changes: &[(&str, Value)]) -> Vec<Conjunct> {
+    let mut conjuncts: Vec<Conjunct> = rejected(changes).failures.into_iter().map(|failure| failure.conjunct).collect();
+    conjuncts.dedup();
+    conjuncts
+}
+
+#[test]
+fn a_contract_that_breaks_all_eight_lists_all_eight() {
+    let mut found = conjuncts(&[
+        ("/error_contract/repairable_errors", json!(["OOPS"])),
+        ("/identity/version", json!("one")),
+        ("/security/required_scopes", json!([])),
+        ("/execution", json!(null)),
+        ("/effect", json!(null)),
+        ("/observability/audit_required", json!(false)),
+        ("/affordance/examples", json!([{ "description": "none", "arguments": {} }])),
+    ]);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            Conjunct::SchemaValid,
+            Conjunct::VersionRegistered,
+            Conjunct::AuthPolicyDefined,
+            Conjunct::TimeoutClassAssigned,
+            Conjunct::IdempotencySpecified,
+            Conjunct::MutationClassLabeled,
+            Conjunct::ObservabilityInstrumented,
+            Conjunct::ContractTestsPassing,
+        ]
+    );
+}
+
+#[test]
+fn examples_are_the_contract_s_own_tests() {
+    let example =
+        |arguments: Value| [("/affordance/examples", json!([{ "description": "x", "arguments": arguments }]))];
+    let reason = |arguments: Value| rejected(&example(arguments)).failures[0].reason.clone();
+    let good = json!({ "room": "room_1", "start": "2026-11-15T09:00:00Z", "end": "2026-11-15T10:00:00Z" });
+    admitted(&example(good.clone()));
+    assert_eq!(reason(json!({})), "example `x`: `end` is missing: string (required)");
+    let mut backwards = good;
+    backwards["end"] = json!("2026-11-15T08:00:00Z");
+    assert_eq!(reason(backwards), "example `x`: a meeting ends after it starts (rule `ends_after_it_starts`)");
+}
+
+/// Examples that cannot be tried have not passed.
+#[test]
+fn examples_without_a_schema_to_try_them_do_not_pass() {
+    let changes = [("/affordance/input_schema", json!({ "type": "array" }))];
+    assert_eq!(conjuncts(&changes), [Conjunct::SchemaValid, Conjunct::ContractTestsPassing]);
+}
+
+#[test]
+fn rules_that_cannot_be_used_are_listed_one_by_one() {
+    let rejection = rejected(&[(
+        "/rules",
+        json!([
+            { "id": "one", "rule": "args.", "message": "m" },
+            { "id": "two", "rule": "user.name == 'x'", "message": "m" },
+            { "id": "three", "rule": "true", "when": "now() > 1", "message": "m" },
+        ]),
+    )]);
+    let reasons: Vec<&str> = rejection.failures.iter().map(|failure| failure.reason.as_str()).collect();
+    assert!(reasons[0].starts_with("rule `one`: does not compile: "), "{reasons:?}");
+    assert_eq!(reasons[1], "rule `two`: knows only `args`, not `user`");
+    assert_eq!(reasons[2], "rule `three`: knows no function `now`");
+    assert!(
+        rejection.to_string().starts_with("contract `office.book_room` is not admitted: SchemaValid: "),
+        "{rejection}"
+    );
+}

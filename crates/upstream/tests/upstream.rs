@@ -1,0 +1,124 @@
+//! A fenced call through the public interface: the evidence goes in and comes back, and the canonical bytes arrive.
+#![expect(clippy::expect_used, reason = "a test says what it expects")]
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use servanda_contract::{
+    CallId, CallRecord, Caller, Proposal, Timestamp, document,
+    record::{Outcome, RECORD_VERSION},
+};
+use servanda_gates::{
+    Fenced, GateLimits, Journal, JournalError, PortFuture, Registered, Resolved, Stopwatch, Trail, admit, fence,
+    pass_all,
+};
+use servanda_upstream::{
+    Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,
+};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Keeps nothing: a read needs no mark before it.
+#[derive(Debug)]
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn dispatching(&self, _: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async { Err(JournalError("nothing is kept here".to_owned())) })
+    }
+
+    fn finished(&self, _: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async { Err(JournalError("nothing is kept here".to_owned())) })
+    }
+}
+
+struct NoTime;
+
+impl Stopwatch for NoTime {
+    fn elapsed_us(&self) -> u64 {
+        0
+    }
+}
+
+async fn fenced(arguments: &'static str) -> Fenced {
+    let contract = document::read("echo.yaml", include_str!("fixtures/echo.yaml")).expect("a contract");
+    let contract = Arc::new(admit(contract, &Registered::new()).expect("admitted"));
+    let proposal = Proposal {
+        call_id: CallId::new(),
+        caller: Caller::local(),
+        tool: "fixture.echo".to_owned(),
+        arguments: Bytes::from_static(arguments.as_bytes()),
+        received_at: Timestamp::from_unix_ms(0),
+        trace_id: "0".repeat(32),
+        chain: "test".to_owned(),
+        caller_wait_ms: None,
+    };
+    let record = CallRecord {
+        record_version: RECORD_VERSION,
+        call_id: proposal.call_id.clone(),
+        trace_id: proposal.trace_id.clone(),
+        caller: proposal.caller.clone(),
+        tool: proposal.tool.clone(),
+        contract: None,
+        arguments_digest: proposal.arguments_digest(),
+        proposal_digest: None,
+        received_at: proposal.received_at,
+        dispatched_at: None,
+        finished_at: None,
+        deadline_ms: None,
+        verdicts: Vec::new(),
+        outcome: Outcome::Dispatching,
+        class: None,
+        refusal: None,
+        answer_digest: None,
+    };
+    let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
+    let permit = pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&NoTime)).expect("a permit");
+    fence(permit, record, &NoJournal).await.expect("fenced")
+}
+
+fn upstream(id: &str) -> Upstream {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/stdio_server.py");
+    let transport = Transport::Stdio {
+        command: "python3".to_owned(),
+        args: ["-S", "-E", script, "modern"].map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        env_pass: Vec::new(),
+        cwd: None,
+    };
+    Upstream::new(UpstreamSpec { id: UpstreamId::from(id), transport, limits: Limits::default() })
+}
+
+fn delivery() -> Delivery {
+    Delivery {
+        deadline: Instant::now() + Duration::from_mins(1),
+        progress: None,
+        cancel: CancellationToken::new(),
+        trace_parent: None,
+    }
+}
+
+#[tokio::test]
+async fn a_fenced_call_is_performed_with_its_canonical_bytes() {
+    let upstream = upstream("fixture");
+    let fenced = fenced(r#"{ "text": "b", "note": "a" }"#).await;
+    let call_id = fenced.call_id().clone();
+    let performed = upstream.perform(fenced, delivery()).await;
+    assert!(performed.sent);
+    assert_eq!(*performed.fenced.call_id(), call_id);
+    let result: serde_json::Value =
+        serde_json::from_slice(&performed.outcome.expect("an answer").result).expect("JSON");
+    assert_eq!(result["content"][0]["text"], r#"{"note":"a","text":"b"}"#);
+    assert!(matches!(upstream.status(), UpstreamStatus::Ready { .. }));
+    upstream.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_for_another_upstream_is_not_sent() {
+    let upstream = upstream("elsewhere");
+    let performed = upstream.perform(fenced(r#"{"text":"x"}"#).await, delivery()).await;
+    assert!(!performed.sent);
+    let failure = performed.outcome.expect_err("a failure");
+    assert!(matches!(failure, PerformFailure::Unavailable { .. }) && failure.provably_not_executed(), "{failure}");
+    assert_eq!(upstream.status(), UpstreamStatus::NotConnected);
+}
