@@ -19,7 +19,9 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentEr
     let mut field = None;
     let result = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            field = Some(error.path().to_string()).filter(|path| path != ".");
+            // A `?` stands for a step that was not known yet when the error came up.
+            let path = error.path().to_string();
+            field = Some(path.trim_end_matches(['?', '.']).to_owned()).filter(|path| !path.is_empty());
             error.into_inner()
         })
     });
@@ -67,7 +69,15 @@ fn reason(error: &serde_saphyr::Error) -> String {
     let first = text.lines().next().unwrap_or_default();
     let end = first.rfind(" at line ").unwrap_or(first.len());
     let text = first.get(..end).unwrap_or(first);
-    text.trim_start_matches("error: ").trim().to_owned()
+    let text = text.trim_start_matches("error: ").trim();
+    // The names of Rust's types mean nothing to whoever writes a contract.
+    match text.strip_prefix("invalid ") {
+        Some("u64" | "u32" | "u8" | "usize") => "not a whole number of zero or more".to_owned(),
+        Some("f64") => "not a number".to_owned(),
+        Some("bool") => "neither true nor false".to_owned(),
+        // The rest of that sentence is for programmers.
+        _ => text.split(", set DuplicateKeyPolicy").next().unwrap_or(text).to_owned(),
+    }
 }
 
 impl fmt::Display for DocumentError {
@@ -113,20 +123,46 @@ mod tests {
             ("  compensation_tool: null\n", ""),
             ("class: N", "class: N\n  class: R"),
         ];
-        let lines: Vec<String> = cases
-            .iter()
-            .map(|(from, to)| {
-                assert!(CONTRACT.contains(from), "{from}");
-                error(&CONTRACT.replacen(from, to, 1))
-            })
-            .collect();
-        for line in &lines {
+        let expected = [
+            ("contracts/void_invoice.yaml:25:", "`runtime.timeout_ms`: not a whole number of zero or more"),
+            ("contracts/void_invoice.yaml:25:", "timeout_msec"),
+            ("contracts/void_invoice.yaml:37:", "`transactional.side_effect_class`"),
+            ("contracts/void_invoice.yaml:", "compensation_tool"),
+            ("contracts/void_invoice.yaml:62:", "`effect`: duplicate mapping key: class"),
+        ];
+        for ((from, to), (place, field)) in cases.into_iter().zip(expected) {
+            assert!(CONTRACT.contains(from), "{from}");
+            let line = error(&CONTRACT.replacen(from, to, 1));
             println!("{line}");
-            assert!(line.starts_with("contracts/void_invoice.yaml:"), "{line}");
+            assert!(line.starts_with(place) && line.contains(field) && !line.contains('\n'), "{line}");
         }
-        assert!(lines[0].contains("`runtime.timeout_ms`"), "{}", lines[0]);
-        assert!(lines[1].contains("timeout_msec"), "{}", lines[1]);
-        assert!(lines[2].contains("`transactional.side_effect_class`"), "{}", lines[2]);
-        assert!(lines[3].contains("compensation_tool"), "{}", lines[3]);
+    }
+
+    #[test]
+    fn json_is_yaml() {
+        let contract: ToolContract = read("contract.yaml", CONTRACT).unwrap();
+        let again: ToolContract = read("contract.json", &serde_json::to_string(&contract).unwrap()).unwrap();
+        assert_eq!(contract, again);
+    }
+
+    /// One tool a file: what stands after the first document would be believed to be in force.
+    #[test]
+    fn a_second_document_in_the_file_is_refused() {
+        assert!(read::<ToolContract>("x.yaml", &format!("{CONTRACT}\n---\nidentity: {{}}\n")).is_err());
+        assert!(read::<ToolContract>("x.yaml", &format!("---\n{CONTRACT}\n")).is_ok());
+    }
+
+    /// Documents that would fill the memory or the stack are errors like any other.
+    #[test]
+    fn hostile_documents_are_refused() {
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..12 {
+            let alias = vec![format!("*a{}", level - 1); 10].join(", ");
+            bomb.push_str(&["a", &level.to_string(), ": &a", &level.to_string(), " [", &alias, "]\n"].concat());
+        }
+        for text in [bomb, "[".repeat(100_000), "{a: ".repeat(100_000), "\u{0}".to_owned(), String::new()] {
+            assert!(read::<serde_json::Value>("x.yaml", &text).is_err() || text.is_empty(), "{text:.40}");
+            assert!(read::<ToolContract>("x.yaml", &text).is_err(), "{text:.40}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use servanda_contract::{
 use servanda_gates::{Fenced, GateLimits, Journal, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all, repair::RepairLimits};
 use servanda_upstream::{Answer, Delivery, Performed, Upstream};
 use tokio::{sync::watch, time::Instant};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     answer,
@@ -35,6 +36,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     gate_limits: GateLimits,
     repairs: Repairs,
+    in_flight: TaskTracker,
 }
 
 /// What an engine is made of.
@@ -78,6 +80,7 @@ impl Gateway for Engine {
     }
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
+        let _in_flight = self.in_flight.token();
         let stopwatch = CallStopwatch::start();
         let trail = Trail::new(&stopwatch);
         let (proposal, terms) = self.propose(request);
@@ -90,7 +93,16 @@ impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { catalog, upstreams, journal, clock, limits } = parts;
-        Self { catalog, upstreams, journal, clock, gate_limits: limits.gates, repairs: Repairs::new(limits.repair) }
+        Self { catalog, upstreams, journal, clock, gate_limits: limits.gates, repairs: Repairs::new(limits.repair), in_flight: TaskTracker::new() }
+    }
+
+    /// Waits until every call has its answer and its record, but not longer than that. Calls whose caller has gone are
+    /// waited for too: what was dispatched must be recorded.
+    pub async fn drain(&self, wait_max: Duration) {
+        self.in_flight.close();
+        if tokio::time::timeout(wait_max, self.in_flight.wait()).await.is_err() {
+            tracing::warn!(calls = self.in_flight.len(), "calls were still in flight when the engine had to end");
+        }
     }
 
     /// Which tools exist.

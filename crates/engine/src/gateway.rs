@@ -17,8 +17,8 @@ pub trait Gateway: Send + Sync + 'static {
     /// Bumped whenever [`Gateway::listing`] returns another list.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Takes a call through to its answer. Dropping the future does not stop a dispatched call: it is read to its end and
-    /// recorded; to give up before dispatch, cancel the request's token.
+    /// Takes a call through to its answer. A door runs it in a task of its own and never drops it: a dispatched call is read
+    /// to its end and recorded, whether or not the caller is still there. A caller that goes away cancels the token.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
 }
 

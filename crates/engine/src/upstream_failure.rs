@@ -85,3 +85,57 @@ pub(crate) fn mapped_in_text(contract: &ToolContract, message: &str) -> Option<T
         .find(|(text, _)| !text.is_empty() && message.contains(&text.to_lowercase()))
         .and_then(|(_, name)| TaxonomyClass::from_name(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use servanda_contract::{
+        CallId, TaxonomyClass, ToolContract, document,
+        record::Outcome,
+        refusal::EffectKnowledge,
+        tool::EffectClass,
+    };
+    use servanda_upstream::PerformFailure;
+
+    use super::interpret;
+
+    fn contract(class: EffectClass) -> ToolContract {
+        let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
+        let mut contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
+        contract.effect.as_mut().unwrap().class = class;
+        contract.observability.error_taxonomy_mapping.insert("-32602".to_owned(), "STRUCTURAL_VIOLATION".to_owned());
+        contract
+    }
+
+    fn rejected(code: i64, message: &str) -> PerformFailure {
+        PerformFailure::Rejected { code, message: message.to_owned(), data: None }
+    }
+
+    #[test]
+    fn only_what_provably_never_ran_may_be_sent_again() {
+        use EffectKnowledge::{None, Unknown};
+        use TaxonomyClass as Class;
+        let unavailable = PerformFailure::Unavailable { why: "refused".to_owned() };
+        let died = PerformFailure::Died { why: "exit".to_owned() };
+        let table = [
+            // failure, class, knowledge for R, knowledge for N, outcome for N
+            (unavailable, Class::DependencyUnavailable, None, None, Outcome::NotExecuted),
+            (PerformFailure::Busy { in_flight_max: 1 }, Class::RateLimited, None, None, Outcome::NotExecuted),
+            (PerformFailure::Cancelled { sent: false }, Class::DependencyUnavailable, None, None, Outcome::NotExecuted),
+            (PerformFailure::Cancelled { sent: true }, Class::DependencyUnavailable, None, Unknown, Outcome::Unknown),
+            (PerformFailure::TimedOut { note: Option::None }, Class::Timeout, None, Unknown, Outcome::Unknown),
+            (died, Class::DependencyUnavailable, None, Unknown, Outcome::Unknown),
+            (rejected(-32603, "boom"), Class::UnknownError, None, Unknown, Outcome::Unknown),
+            (rejected(-32602, "bad"), Class::StructuralViolation, None, Unknown, Outcome::Unknown),
+            (rejected(7, "No such invoice"), Class::StaleState, None, Unknown, Outcome::Unknown),
+            (PerformFailure::TooLarge { bytes_max: 1 }, Class::ObservationNormalizationFail, None, Unknown, Outcome::Unknown),
+        ];
+        for (failure, class, for_reads, for_changes, outcome) in table {
+            let (read, _) = interpret(&CallId::new(), &contract(EffectClass::R), &failure);
+            let (change, changed) = interpret(&CallId::new(), &contract(EffectClass::N), &failure);
+            assert_eq!((read.error_code, read.effect, change.effect, changed), (class, for_reads, for_changes, outcome), "{failure}");
+            let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
+            assert_eq!(change.retryable, for_changes == None && !cancelled, "{failure}");
+            assert_eq!(change.hint.contains("do not send it again"), for_changes == Unknown, "{failure}");
+        }
+    }
+}

@@ -112,10 +112,10 @@ struct Members<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
-    #[serde(default)]
-    error: Option<RpcError>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
 }
 
 /// Keeps `null` apart from absence, which `Option` alone would not: a request with a null id is not a notification.
@@ -150,7 +150,12 @@ impl<'a> Members<'a> {
         if self.jsonrpc.as_deref() != Some("2.0") {
             return Err(not_a_message(id, "`jsonrpc` must be \"2.0\""));
         }
-        match (self.method, self.result, self.error, id) {
+        let error = match self.error.map(error_object) {
+            None => None,
+            Some(Some(error)) => Some(error),
+            Some(None) => return Err(not_a_message(id, "`error` must be an object with `code` and `message`")),
+        };
+        match (self.method, self.result, error, id) {
             (Some(method), None, None, Some(id)) => Ok(Message::Request { id, method, params: self.params }),
             (Some(method), None, None, None) if self.id.is_none() => {
                 Ok(Message::Notification { method, params: self.params })
@@ -161,6 +166,11 @@ impl<'a> Members<'a> {
             (_, _, _, id) => Err(not_a_message(id, "a message has exactly one of `method`, `result` and `error`")),
         }
     }
+}
+
+/// An error object; serde would also take an array for one.
+fn error_object(raw: &RawValue) -> Option<RpcError> {
+    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok()).flatten()
 }
 
 const fn not_a_message(id: Option<Id>, reason: &'static str) -> EnvelopeError {
@@ -208,13 +218,85 @@ pub fn response(id: &Id, result: &str) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, to_json(id)).into_bytes()
 }
 
-/// The bytes of a failure; without an id where the request's could not be read.
+/// The bytes of a failure; without an id where the request's could not be read: the protocol's schemas forbid a null one.
 pub fn failure(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
-    let id = id.map_or_else(|| "null".to_owned(), to_json);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, to_json(error)).into_bytes()
+    let id = id.map_or_else(String::new, |id| format!(r#""id":{},"#, to_json(id)));
+    format!(r#"{{"jsonrpc":"2.0",{id}"error":{}}}"#, to_json(error)).into_bytes()
 }
 
 /// JSON of what always has a JSON form: our own ids, names and error objects.
 pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{EnvelopeError, Id, Message, RpcError, failure, notification, request, response};
+
+    /// Kind of message, or the reason it is none.
+    fn kind(text: &str) -> String {
+        match Message::parse(text.as_bytes()) {
+            Ok(Message::Request { id, method, .. }) => format!("request {id} {method}"),
+            Ok(Message::Notification { method, .. }) => format!("notification {method}"),
+            Ok(Message::Response { id, result }) => format!("response {id} {}", result.get()),
+            Ok(Message::Failure { id, error }) => format!("failure {} {}", id.map_or("-".into(), |id| id.to_string()), error.code),
+            Err(EnvelopeError::NotJson(_)) => "not JSON".to_owned(),
+            Err(EnvelopeError::NotAMessage { reason, .. }) => reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let cases = [
+            (r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#, "request 0 m"),
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1}}"#, "request \"a\" m"),
+            (r#"{"jsonrpc":"2.0","method":"m"}"#, "notification m"),
+            (r#"{"result":{},"jsonrpc":"2.0","id":1}"#, "response 1 {}"),
+            (r#"{"result":null,"jsonrpc":"2.0","id":1}"#, "response 1 null"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"x"}}"#, "failure 1 -1"),
+            (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"x"}}"#, "failure - -1"),
+            (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"x"}}"#, "failure - -1"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":[-1,"x"]}"#, "`error` must be an object with `code` and `message`"),
+            (r#"{"jsonrpc":"2.0","id":1,"error":null}"#, "`error` must be an object with `code` and `message`"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, "`id` must not be null"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, "`id` must be a string or an integer"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, "`jsonrpc` must be \"2.0\""),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#, "a message has exactly one of `method`, `result` and `error`"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "a message has exactly one of `method`, `result` and `error`"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "a member has the wrong type or stands twice"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "a member has the wrong type or stands twice"),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, "batches are not part of MCP"),
+            (r#" "#, "not JSON"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#, "not JSON"),
+            (r#"nonsense"#, "not JSON"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(number: i64, text: String, method: String, params: bool) {
+            let params = if params { "{}" } else { "[1]" };
+            for id in [Id::Number(number), Id::Text(text.clone())] {
+                let bytes = request(&id, &method, params);
+                let Ok(Message::Request { id: read, method: read_method, params: read_params }) = Message::parse(&bytes) else {
+                    panic!("not a request");
+                };
+                prop_assert_eq!((&read, read_method.as_ref(), read_params.unwrap().get()), (&id, method.as_str(), params));
+                let answer = response(&id, "7");
+                let answered = matches!(Message::parse(&answer), Ok(Message::Response { id: read, .. }) if read == id);
+                prop_assert!(answered);
+                let failed = failure(Some(&id), &RpcError::new(-32603, text.clone()));
+                let failed = matches!(Message::parse(&failed), Ok(Message::Failure { id: Some(read), .. }) if read == id);
+                prop_assert!(failed);
+            }
+            let bytes = notification(&method, params);
+            let read_back = matches!(Message::parse(&bytes), Ok(Message::Notification { .. }));
+            prop_assert!(read_back);
+        }
+    }
 }

@@ -10,6 +10,7 @@
 
 mod catalogue;
 mod company;
+mod contracts;
 mod dialect;
 mod formats;
 mod schema;
@@ -26,6 +27,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
 use company::Company;
+pub use contracts::CONTRACTS;
 use server::Server;
 use wire::Outlet;
 

@@ -1,5 +1,6 @@
 //! Tests hold whole conversations with `serve`, since the wire is the only promise this crate makes.
 
+mod contracts;
 mod misbehaviour;
 mod protocol;
 mod schemas;

@@ -15,8 +15,6 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 use crate::{expansion::expand, failure::Failure};
 
-/// The file's name.
-pub(crate) const FILE_NAME: &str = "servanda.yaml";
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
 

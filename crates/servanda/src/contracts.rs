@@ -8,15 +8,6 @@ use servanda_gates::{CompiledContract, Registered, admit};
 
 use crate::{config::Loaded, failure::Failure};
 
-/// A contract with its file.
-#[derive(Debug)]
-pub(crate) struct ContractFile {
-    /// Where it was read.
-    pub file: PathBuf,
-    /// What became of it.
-    pub admitted: CompiledContract,
-}
-
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct Problem {
@@ -27,7 +18,7 @@ pub(crate) struct Problem {
 }
 
 /// Reads and judges every contract of a configuration.
-pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<ContractFile>, Vec<Problem>), Failure> {
+pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
     let mut registered = Registered::new();
@@ -36,7 +27,7 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<ContractFile>, Vec<Probl
             Ok(contract) => {
                 let identity = &contract.contract().identity;
                 registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
-                admitted.push(ContractFile { file, admitted: contract });
+                admitted.push(contract);
             }
             Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
         }
@@ -48,7 +39,7 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<ContractFile>, Vec<Probl
 pub(crate) fn load(loaded: &Loaded) -> Result<Vec<CompiledContract>, Failure> {
     let (admitted, problems) = judge_all(loaded)?;
     if problems.is_empty() {
-        return Ok(admitted.into_iter().map(|contract| contract.admitted).collect());
+        return Ok(admitted);
     }
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     let count = match problems.len() {

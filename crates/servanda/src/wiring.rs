@@ -1,7 +1,7 @@
 //! Puts the gateway together from its configuration: contracts, upstreams, ledger, engine; and takes it apart again in an
 //! order that loses nothing.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
 use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
@@ -11,6 +11,9 @@ use servanda_upstream::Upstream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{config::Loaded, contracts, failure::Failure};
+
+/// How long calls in flight may still take when the gateway ends.
+const DRAIN_MS_MAX: u64 = 10_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl Station {
         let contracts = contracts::load(loaded)?;
         let upstreams = upstreams(loaded)?;
         let catalog = Catalog::new(contracts, loaded.config.naming())
-            .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or use prefixed names"))?;
+            .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
@@ -60,8 +63,9 @@ impl Station {
         }
     }
 
-    /// Ends upstreams, then the ledger, so that the last record is kept.
+    /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
     pub(crate) async fn close(&self) {
+        self.engine.drain(Duration::from_millis(DRAIN_MS_MAX)).await;
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;

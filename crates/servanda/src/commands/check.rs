@@ -15,15 +15,15 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     }
     let (admitted, problems) = contracts::judge_all(&loaded)?;
     if screen.json {
-        let names: Vec<_> = admitted.iter().map(|contract| &contract.admitted.contract().identity.name).collect();
+        let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
         screen.json(&json!({ "admitted": names, "problems": problems }))?;
     }
     if !problems.is_empty() {
         return Err(contracts::load(&loaded).err().unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
     let count = admitted.len();
-    let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.admitted.contract())).collect();
-    servanda_catalog::Catalog::new(admitted.into_iter().map(|contract| contract.admitted), loaded.config.naming())
+    let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
+    servanda_catalog::Catalog::new(admitted, loaded.config.naming())
         .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
     if !screen.json {
         let upstreams = loaded.config.upstreams.len();

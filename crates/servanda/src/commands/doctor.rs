@@ -85,7 +85,7 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
             if problems.is_empty() {
                 findings.good("contracts", format!("{} admitted", admitted.len()));
             }
-            Catalog::new(admitted.into_iter().map(|contract| contract.admitted), loaded.config.naming())
+            Catalog::new(admitted, loaded.config.naming())
                 .inspect_err(|error| findings.bad("names", error.to_string(), "rename one of the two"))
                 .ok()
         }

@@ -13,6 +13,7 @@ use servanda_upstream::UpstreamError;
 use crate::{
     cli::InitArgs,
     config::{Config, Loaded},
+    contracts,
     failure::Failure,
     import::{self, Imported},
     screen::{Mood, Screen, lines, paint, paint_stderr, table},
@@ -43,15 +44,18 @@ struct Outcome {
 
 pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Result<(), Failure> {
     let from = args.from.clone().unwrap_or_else(|| PathBuf::from(CLIENT_FILE));
-    let Imported { upstreams, notes } = import::read(&from)?;
+    let Imported { upstreams, mut notes } = import::read(&from)?;
     if config.exists() && !args.force {
         return Err(Failure::bad_input(format!("`{}` is already there", config.display()))
             .hint("`servanda check` looks at it; `servanda init --force` writes it and its contracts anew"));
     }
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let loaded = Loaded { config: Config::new(upstreams), folder: folder.to_owned(), file: config.to_owned() };
-    let asked = ask_all(&loaded, screen).await?;
+    let asked = ask_all(&loaded, screen)
+        .await
+        .map_err(|failure| failure.hint(format!("nothing was written; set it, or correct `{}`", from.display())))?;
     write_config(&loaded)?;
+    std::fs::create_dir_all(loaded.contracts_folder())?;
     let mut decisions = Vec::new();
     let mut outcomes = Vec::new();
     for (upstream, offered) in asked {
@@ -65,6 +69,9 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         };
         outcomes.push(Outcome { upstream, error, tools });
     }
+    // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
+    let (_, problems) = contracts::judge_all(&loaded)?;
+    notes.extend(problems.iter().map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())));
     report(&loaded, &notes, &outcomes, &decisions, screen)?;
     if outcomes.iter().all(|outcome| outcome.error.is_some()) {
         return Err(Failure::failed("no server could be asked for its tools; the configuration was written without contracts")

@@ -196,6 +196,20 @@ fn draft_07_has_no_unevaluated_properties_and_is_closed_all_the_same() {
 }
 
 #[test]
+fn draft_07_definitions_that_say_otherwise_are_left_alone() {
+    check(
+        json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+            "properties": {
+                "referred": { "$ref": "#/definitions/open" },
+                "joined": { "allOf": [{ "$ref": "#/definitions/open" }, { "properties": { "z": {} } }] },
+            },
+            "definitions": { "open": { "properties": { "x": { "type": "integer" } }, "additionalProperties": true } } }),
+        &[json!({ "referred": { "x": 1, "any": 1 }, "joined": { "any": 1, "z": 1 } })],
+        &[json!({ "referred": { "x": "1" } })],
+    );
+}
+
+#[test]
 fn conditions_are_not_closed() {
     check(
         json!({ "type": "object", "properties": { "a": {}, "b": {} },

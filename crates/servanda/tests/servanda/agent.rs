@@ -1,0 +1,170 @@
+//! An agent's MCP client, in either era, as raw messages over HTTP.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::http::{Exchange, Question};
+
+const LEGACY: &str = "2025-11-25";
+const MODERN: &str = "2026-07-28";
+
+/// A client.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    address: SocketAddr,
+    /// The legacy session; the modern era has none.
+    session: Option<String>,
+}
+
+/// One message that came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) raw: String,
+    pub(crate) message: Value,
+}
+
+impl Agent {
+    pub(crate) fn modern(address: SocketAddr) -> Self {
+        Self { address, session: None }
+    }
+
+    /// Shakes hands.
+    pub(crate) fn legacy(address: SocketAddr) -> Self {
+        let greeting = Question::post(initialize(0)).ask(address);
+        assert_eq!(greeting.status, 200);
+        let session = greeting.headers.get("mcp-session-id").cloned();
+        let agent = Self { address, session };
+        let welcome = Reply::of(greeting.text());
+        assert_eq!(welcome.message["result"]["protocolVersion"], LEGACY);
+        agent.notify("notifications/initialized", &json!({}));
+        agent
+    }
+
+    /// Makes a request whose answer is a single message.
+    #[track_caller]
+    pub(crate) fn ask(&self, method: &'static str, params: Value) -> Reply {
+        Reply::of(self.begin("question", method, params).text())
+    }
+
+    /// Makes a request; the answer may be a stream.
+    pub(crate) fn begin(&self, id: impl Into<Value>, method: &'static str, params: Value) -> Exchange {
+        self.question(id, method, params).ask(self.address)
+    }
+
+    /// Sends what was made into a request before.
+    pub(crate) fn exchange(&self, question: &Question) -> Exchange {
+        question.ask(self.address)
+    }
+
+    /// Calls a tool.
+    #[track_caller]
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Reply {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// The names of every tool on offer.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let listed = self.ask("tools/list", json!({}));
+        let tools = listed.message["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Tells something that has no answer.
+    pub(crate) fn notify(&self, method: &'static str, params: &Value) {
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        let told = self.addressed(Question::post(message), method, None).ask(self.address);
+        assert_eq!(told.status, 202);
+    }
+
+    /// Opens the stream on which a legacy session hears of changes.
+    pub(crate) fn listen(&self) -> Exchange {
+        let stream = self.addressed(Question::get(), "", None).ask(self.address);
+        assert_eq!(stream.status, 200);
+        stream
+    }
+
+    /// A request as it would be sent.
+    pub(crate) fn question(&self, id: impl Into<Value>, method: &'static str, mut params: Value) -> Question {
+        if self.session.is_none() {
+            params["_meta"] = modern_meta(params["_meta"].take());
+        }
+        let name = params["name"].as_str().map(str::to_owned);
+        let message = json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params });
+        self.addressed(Question::post(message), method, name.as_deref())
+    }
+
+    fn addressed(&self, question: Question, method: &str, name: Option<&str>) -> Question {
+        match (&self.session, name) {
+            (Some(session), _) => question.with("mcp-session-id", session).with("mcp-protocol-version", LEGACY),
+            (None, None) => question.with("mcp-protocol-version", MODERN).with("mcp-method", method),
+            (None, Some(name)) => {
+                question.with("mcp-protocol-version", MODERN).with("mcp-method", method).with("mcp-name", name)
+            }
+        }
+    }
+}
+
+impl Reply {
+    #[track_caller]
+    pub(crate) fn of(raw: String) -> Self {
+        let message = serde_json::from_str(&raw).unwrap_or_else(|error| panic!("{error}: {raw:?}"));
+        Self { raw, message }
+    }
+
+    /// The result of a request that was not refused by the protocol.
+    #[track_caller]
+    pub(crate) fn result(&self) -> &Value {
+        self.message.get("result").unwrap_or_else(|| panic!("no result: {}", self.raw))
+    }
+
+    /// The result of a call that did what its contract says.
+    #[track_caller]
+    pub(crate) fn success(&self) -> &Value {
+        assert_ne!(self.result()["isError"], true, "{}", self.raw);
+        self.result()
+    }
+
+    /// What a refused call is told.
+    #[track_caller]
+    pub(crate) fn refusal(&self) -> Value {
+        assert_eq!(self.result()["isError"], true, "{}", self.raw);
+        let text = self.result()["content"][0]["text"].as_str().unwrap();
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("not a refusal: {error}: {text}"))
+    }
+
+    /// What was observed.
+    #[track_caller]
+    pub(crate) fn observation(&self) -> &Value {
+        let observation = &self.result()["_meta"]["servanda/observation"];
+        assert!(observation.is_object(), "no observation: {}", self.raw);
+        observation
+    }
+
+    /// The call's id.
+    #[track_caller]
+    pub(crate) fn call_id(&self) -> String {
+        self.observation()["tool_identity"]["call_id"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The first message of a legacy client.
+pub(crate) fn initialize(id: impl Into<Value>) -> Value {
+    let params = json!({
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "test agent", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": id.into(), "method": "initialize", "params": params })
+}
+
+/// `_meta` of a modern request, with what else stands in it.
+pub(crate) fn modern_meta(others: Value) -> Value {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test agent", "version": "2" },
+    });
+    if let Value::Object(others) = others {
+        meta.as_object_mut().unwrap().extend(others);
+    }
+    meta
+}

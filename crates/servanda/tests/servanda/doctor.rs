@@ -1,0 +1,125 @@
+//! `servanda tools` and `servanda doctor`: what is on offer, and what keeps the gateway from working.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::{
+    contract::{count_effects, get_invoice, pay_invoice, reads},
+    snapshot::Page,
+    world::World,
+};
+
+/// A good upstream, a broken one, a contract nobody offers.
+fn mixed() -> World {
+    let world = World::empty();
+    world.configure(&json!({ "company": world.sample(&["--era", "legacy"]), "broken": { "command": "/no/such/program" } }));
+    for contract in [get_invoice(), pay_invoice().confirmed(), reads("retired_tool"), reads("lost").of("broken")] {
+        world.add(&contract);
+    }
+    world
+}
+
+#[test]
+fn tools_are_listed_with_their_state() {
+    let world = mixed();
+    let mut page = Page::new(&world);
+    page.run(&["tools"]).ended(0);
+    page.run(&["tools", "--offline"]).ended(0);
+    let online = page.run(&["tools", "--json"]).ended(0).json();
+    page.compare("tools");
+    let states: Vec<_> = online.as_array().unwrap().iter().map(|row| (row["name"].clone(), row["state"].clone())).collect();
+    let expected = [
+        ("broken__lost", "upstream down"),
+        ("company__get_invoice", "offered"),
+        ("company__pay_invoice", "offered"),
+        ("company__retired_tool", "withdrawn by its upstream"),
+    ];
+    assert_eq!(states, expected.map(|(name, state)| (json!(name), json!(state))));
+    assert!(!world.has(".servanda"), "looking is not calling");
+}
+
+#[test]
+fn tools_offline_starts_nothing() {
+    let world = World::empty();
+    world.configure(&json!({ "company": { "command": "touch", "args": ["it-was-started"] } }));
+    let ran = world.run(&["tools", "--offline"]).ended(0);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("no contracts yet") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+    world.add(&get_invoice());
+    let rows = world.run(&["tools", "--offline", "--json"]).ended(0).json();
+    assert_eq!(rows[0]["state"], "not asked");
+    assert!(!world.has("it-was-started"));
+}
+
+#[test]
+fn a_healthy_gateway() {
+    let world = World::empty();
+    let upstreams = json!({ "company": world.sample(&[]) });
+    world.configure_with(&json!({ "servanda": 1, "listen": "127.0.0.1:0", "upstreams": upstreams }));
+    world.run(&["call", "company__nothing"]).ended(3);
+    let init = json!({ "mcpServers": upstreams });
+    world.write(".mcp.json", &init.to_string());
+    world.run(&["init", "--force"]).ended(0);
+    let config = world.read("servanda.yaml").replace("127.0.0.1:7332", "127.0.0.1:0");
+    world.write("servanda.yaml", &config);
+    let mut page = Page::new(&world);
+    page.run(&["doctor"]).ended(0);
+    let ran = page.run(&["doctor", "--json"]).ended(0);
+    assert_eq!(ran.json()["good"], true);
+    page.compare("doctor");
+}
+
+#[test]
+fn everything_that_is_wrong_is_found() {
+    let world = mixed();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    world.write("blocked", "a file where a folder should be");
+    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
+    config["listen"] = json!(address);
+    config["ledger"] = json!("blocked/ledger.db");
+    world.configure_with(&config);
+    let ran = world.run(&["doctor"]).ended(1);
+    let mut page = Page::new(&world);
+    let shown = crate::world::Ran { stdout: ran.stdout.replace(&address, "[ADDRESS]"), ..ran };
+    page.show("doctor", &shown);
+    page.compare("doctor_finds");
+    let found = world.run(&["doctor", "--json"]).ended(1).json();
+    assert_eq!(found["good"], false);
+    for (what, says) in [
+        ("ledger", "blocked"),
+        ("address", "in use"),
+        ("upstream broken", "/no/such/program"),
+        ("upstream company", "`company__retired_tool`"),
+        ("upstream company", "without a contract"),
+    ] {
+        let findings = found["findings"].as_array().unwrap();
+        let bad = findings.iter().find(|finding| {
+            finding["what"] == what && finding["good"] == false && finding["says"].as_str().unwrap().contains(says)
+        });
+        assert!(bad.is_some_and(|finding| !finding["hint"].as_str().unwrap().is_empty()), "{what}: {found:#}");
+    }
+    assert_eq!(findings_of(&found, "contracts"), [true]);
+}
+
+#[test]
+fn a_bad_contract_and_an_unset_variable_are_found() {
+    let world = World::company([get_invoice()]);
+    let mut bad = count_effects();
+    bad.0["identity"]["version"] = json!("one");
+    world.add(&bad);
+    let upstreams = json!({ "company": { "command": "${NO_SUCH_VARIABLE}" } });
+    world.configure_with(&json!({ "servanda": 1, "listen": "127.0.0.1:0", "upstreams": upstreams }));
+    let found = world.run(&["doctor", "--json"]).ended(1).json();
+    assert_eq!(findings_of(&found, "contract"), [false]);
+    assert_eq!(findings_of(&found, "upstreams"), [false]);
+    world.write("servanda.yaml", "servanda: [");
+    let found = world.run(&["doctor", "--json"]).ended(1).json();
+    assert_eq!(findings_of(&found, "configuration"), [false]);
+}
+
+fn findings_of(found: &Value, what: &str) -> Vec<bool> {
+    let findings = found["findings"].as_array().unwrap().iter().filter(|finding| finding["what"] == what);
+    findings.map(|finding| finding["good"].as_bool().unwrap()).collect()
+}

@@ -1,0 +1,117 @@
+//! `servanda serve` as a running process.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::SocketAddr,
+    process::{Child, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    agent::Agent,
+    world::{World, until, wait_for},
+};
+
+/// A gateway that listens. When the test is through with it, it is told to stop and must do so cleanly.
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    child: Child,
+    said: Arc<Mutex<String>>,
+    ended: bool,
+}
+
+impl World {
+    /// Starts the gateway of this world.
+    pub(crate) fn serve(&self) -> Gateway {
+        self.serve_with(&[])
+    }
+
+    pub(crate) fn serve_with(&self, more: &[&str]) -> Gateway {
+        let config = self.path("servanda.yaml").display().to_string();
+        let mut command = self.command(&["serve", "--config", &config, "--listen", "127.0.0.1:0"]);
+        command.args(more);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.push_str(&line);
+                heard.push('\n');
+            }
+        });
+        let address = until("the gateway to be ready", || {
+            assert!(child.try_wait().unwrap().is_none(), "it ended: {}", said.lock().unwrap());
+            let said = said.lock().unwrap();
+            let (_, rest) = said.split_once("ready at http://")?;
+            rest.split_once("/mcp")?.0.parse().ok()
+        });
+        Gateway { address, child, said, ended: false }
+    }
+}
+
+impl Gateway {
+    /// A client of the legacy era with a session of its own.
+    pub(crate) fn legacy(&self) -> Agent {
+        Agent::legacy(self.address)
+    }
+
+    /// A client of the modern era.
+    pub(crate) fn modern(&self) -> Agent {
+        Agent::modern(self.address)
+    }
+
+    /// What it has written to stderr.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The most memory it has ever had, in kibibytes.
+    pub(crate) fn memory_kib_max(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Asks it to stop, without waiting.
+    pub(crate) fn terminate(&self) {
+        kill_process(self.pid(), Signal::TERM).unwrap();
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.ended = true;
+    }
+
+    /// Waits for its end and returns its exit code.
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        self.ended = true;
+        wait_for(&mut self.child)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        if thread::panicking() {
+            eprintln!("the gateway said:\n{}", self.said());
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            return;
+        }
+        self.terminate();
+        assert_eq!(self.wait(), Some(0), "{}", self.said());
+    }
+}

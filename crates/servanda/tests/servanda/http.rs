@@ -1,0 +1,131 @@
+//! An HTTP client small enough to trust: one connection a request, bounded reads, and every byte of the answer kept.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+};
+
+use crate::world::PATIENCE;
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) method: &'static str,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+/// An answer whose body is still being read.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    stream: BufReader<TcpStream>,
+    /// Read from the body and not handed on yet.
+    waiting: String,
+}
+
+impl Question {
+    pub(crate) fn post(body: impl ToString) -> Self {
+        let headers = vec![
+            ("accept", "application/json, text/event-stream".to_owned()),
+            ("content-type", "application/json".to_owned()),
+        ];
+        Self { method: "POST", headers, body: body.to_string() }
+    }
+
+    pub(crate) fn get() -> Self {
+        Self { method: "GET", headers: vec![("accept", "text/event-stream".to_owned())], body: String::new() }
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.headers.push((name, value.to_string()));
+        self
+    }
+
+    /// Sends it and reads the answer's head.
+    pub(crate) fn ask(&self, address: SocketAddr) -> Exchange {
+        Exchange::begin(self.send(address))
+    }
+
+    /// Sends it.
+    pub(crate) fn send(&self, address: SocketAddr) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut head = format!("{} /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", self.method);
+        for (name, value) in &self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body));
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    }
+}
+
+impl Exchange {
+    fn begin(stream: TcpStream) -> Self {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        let status = line.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {line:?}")).parse().unwrap();
+        let mut headers = BTreeMap::new();
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            match line.trim_end().split_once(':') {
+                Some((name, value)) => headers.insert(name.to_lowercase(), value.trim().to_owned()),
+                None => break,
+            };
+        }
+        Self { status, headers, stream, waiting: String::new() }
+    }
+
+    /// The whole body.
+    pub(crate) fn text(mut self) -> String {
+        while self.read_more() {}
+        self.waiting
+    }
+
+    /// The next message of a stream of events as it was written, nothing at its end. Comments are passed over.
+    pub(crate) fn next_event(&mut self) -> Option<String> {
+        loop {
+            if let Some((frame, rest)) = self.waiting.split_once("\n\n") {
+                let (frame, rest) = (frame.to_owned(), rest.to_owned());
+                self.waiting = rest;
+                match frame.strip_prefix("data: ") {
+                    Some(message) => return Some(message.to_owned()),
+                    None => assert!(frame.starts_with(':'), "neither a message nor a comment: {frame}"),
+                }
+            } else if !self.read_more() {
+                return None;
+            }
+        }
+    }
+
+    /// Reads one more piece of the body; says whether there was one.
+    fn read_more(&mut self) -> bool {
+        if self.headers.get("transfer-encoding").is_some_and(|encoding| encoding == "chunked") {
+            return self.read_chunk();
+        }
+        let length = self.headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+        self.waiting.push_str(&String::from_utf8(body).unwrap());
+        self.headers.remove("content-length");
+        false
+    }
+
+    fn read_chunk(&mut self) -> bool {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).unwrap();
+        let length = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+        let mut chunk = vec![0; length];
+        self.stream.read_exact(&mut chunk).unwrap();
+        self.waiting.push_str(&String::from_utf8(chunk).unwrap());
+        let mut end = String::new();
+        self.stream.read_line(&mut end).unwrap();
+        length > 0
+    }
+}

@@ -1,0 +1,120 @@
+//! `servanda init`: from a client's file to contracts, saying what it decided and what it left out.
+
+use serde_json::json;
+
+use crate::{
+    snapshot::Page,
+    world::{BINARY, World},
+};
+
+/// A client's file as people have them: a good server, one that cannot start, and ones that cannot be taken over.
+fn client_file(world: &World) -> String {
+    let company = json!({ "command": "${SERVANDA_BINARY}", "args": ["sample", "--misbehave", "--database", "${BOOKS:-books.db}"] });
+    let strange = json!({ "type": "stdio", "command": BINARY, "args": ["sample", "--database", world.path("s.db")] });
+    json!({ "mcpServers": {
+        "company": company,
+        "broken": { "command": "/no/such/program", "args": ["--serve"] },
+        "switched-off": { "command": BINARY, "args": ["sample"], "disabled": true },
+        "old": { "type": "sse", "url": "http://127.0.0.1:1/sse" },
+        "my server!": strange,
+        "nothing": {},
+    } })
+    .to_string()
+}
+
+#[test]
+fn a_clients_file_becomes_contracts() {
+    let world = World::empty();
+    world.write(".mcp.json", &client_file(&world));
+    let books = world.path("books.db").display().to_string();
+    let env = [("SERVANDA_BINARY", BINARY), ("BOOKS", books.as_str())];
+    let ran = world.run_with_env(&["init"], &env).ended(0);
+    let mut page = Page::new(&world);
+    page.show("init", &ran);
+    page.head("servanda.yaml");
+    page.show("(the file)", &crate::world::Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() });
+    page.head("contracts/company/pay_invoice.yaml");
+    let contract = world.read("contracts/company/pay_invoice.yaml");
+    page.show("(the file)", &crate::world::Ran { code: Some(0), stdout: contract, stderr: String::new() });
+    page.compare("init");
+    assert!(world.has("books.db"), "`${{BOOKS}}` was filled in");
+    assert!(!world.has(".servanda"), "nothing was called, so there is no ledger");
+
+    // What it wrote is good, and works at once.
+    world.run_with_env(&["check"], &env).ended(0);
+    let ran = world.run_with_env(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#], &env).ended(0);
+    assert!(ran.stdout.contains("\"inv_1001\""), "{}", ran.stdout);
+}
+
+#[test]
+fn decisions_are_json_when_asked() {
+    let world = World::empty();
+    world.write(".mcp.json", &client_file(&world));
+    let ran = world.run_with_env(&["init", "--json"], &[("SERVANDA_BINARY", BINARY)]).ended(0);
+    let decided = ran.json();
+    assert_eq!(decided["upstreams"][0]["upstream"], "broken");
+    assert!(decided["upstreams"][0]["error"].as_str().unwrap().contains("/no/such/program"), "{decided}");
+    let tools = decided["tools"].as_array().unwrap();
+    let slow = tools.iter().find(|tool| tool["tool"] == "company__misbehave_slow").unwrap();
+    assert_eq!(slow["certain"], false, "its author's hint is no evidence");
+    assert_eq!(slow["side_effect_class"], "HIGH_RISK_EXTERNAL");
+    assert_eq!(decided["notes"].as_array().unwrap().len(), 4, "{decided}");
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let world = World::empty();
+    let mut page = Page::new(&world);
+    page.head("no client file");
+    page.run(&["init"]).ended(2);
+    for (heading, text) in [
+        ("malformed", "{\"mcpServers\": {\n  \"files\": {\"command\": \"npx\",,}\n}}"),
+        ("not an object", "[1, 2]"),
+        ("wrong type", "{\"mcpServers\": {\n  \"files\": {\"command\": [\"npx\"]}\n}}"),
+        ("no servers", "{\"mcpServers\": {}}"),
+        ("nothing usable", "{\"mcpServers\": {\"old\": {\"type\": \"sse\", \"url\": \"http://127.0.0.1:1/\"}}}"),
+        ("unset variable", "{\"mcpServers\": {\"files\": {\"command\": \"${NO_SUCH_VARIABLE}\"}}}"),
+    ] {
+        world.write(".mcp.json", text);
+        page.head(heading);
+        page.run(&["init"]).ended(2);
+        assert!(!world.has("servanda.yaml"), "{heading}");
+    }
+    page.head("a server that cannot start, alone");
+    world.write("elsewhere.json", "{\"servers\": {\"files\": {\"command\": \"/no/such/program\"}}}");
+    page.run(&["init", "--from", "elsewhere.json"]).ended(1);
+    page.compare("init_errors");
+}
+
+#[test]
+fn an_existing_configuration_is_kept_unless_forced() {
+    let world = World::empty();
+    let sample = json!({ "mcpServers": { "company": world.sample(&[]) } });
+    world.write("client.json", &sample.to_string());
+    world.write("servanda.yaml", "servanda: 1 # mine\n");
+    let mut page = Page::new(&world);
+    page.run(&["init", "--from", "client.json"]).ended(2);
+    assert_eq!(world.read("servanda.yaml"), "servanda: 1 # mine\n");
+    assert!(!world.has("contracts"));
+    page.compare("init_existing");
+    world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    assert!(world.has("contracts/company/get_invoice.yaml"));
+    world.run(&["check"]).ended(0);
+    world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+}
+
+/// Everything stands beside the configuration, wherever that is.
+#[test]
+fn a_configuration_elsewhere_brings_its_folder() {
+    let world = World::empty();
+    std::fs::create_dir(world.path("deep")).unwrap();
+    let sample = json!({ "mcpServers": { "company": { "command": BINARY, "args": ["sample", "--database", "b.db"] } } });
+    world.write(".mcp.json", &sample.to_string());
+    world.run(&["init", "--config", "deep/gateway.yaml"]).ended(0);
+    assert!(world.has("deep/contracts/company/get_invoice.yaml"));
+    assert!(world.has("deep/b.db"), "an upstream runs in the configuration's folder");
+    world.run(&["call", "company__count_effects", "--config", "deep/gateway.yaml"]).ended(0);
+    assert!(world.has("deep/.servanda/ledger.db"));
+    let ran = world.run_with_env(&["check"], &[("SERVANDA_CONFIG", "deep/gateway.yaml")]).ended(0);
+    assert!(ran.stdout.starts_with("deep/gateway.yaml is good"), "{}", ran.stdout);
+}

@@ -1,0 +1,107 @@
+//! Where things are printed: data on stdout, the rest on stderr, colour only for people, and nobody minds a closed pipe.
+
+use std::process::Stdio;
+
+use crate::{
+    contract::{get_invoice, pay_invoice},
+    world::{World, read_aside, wait_for},
+};
+
+const COMMANDS: [&[&str]; 8] = [
+    &["--help"],
+    &["check"],
+    &["tools"],
+    &["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#],
+    &["call", "company__get_invoice", r#"{"invoice_id":1}"#],
+    &["explain", "--last"],
+    &["explain"],
+    &["doctor"],
+];
+
+#[test]
+fn pipes_get_no_escape_codes() {
+    let world = World::company([get_invoice(), pay_invoice()]);
+    for environment in [&[] as &[(&str, &str)], &[("NO_COLOR", "1")], &[("NO_COLOR", "1"), ("TERM", "xterm-256color")]] {
+        for args in COMMANDS {
+            let ran = world.run_with_env(args, environment);
+            assert!(!ran.everything().contains('\u{1b}'), "{args:?} {environment:?}: {:?}", ran.everything());
+        }
+    }
+    // Asked for, colour comes even into a pipe, and says nothing that the words do not.
+    let plain = world.run(&["explain", "--last"]).ended(0).stdout;
+    let coloured = world.run_with_env(&["explain", "--last"], &[("FORCE_COLOR", "1")]).ended(0).stdout;
+    assert!(coloured.contains('\u{1b}'));
+    assert_eq!(without_escapes(&coloured), plain);
+}
+
+#[test]
+fn json_on_stdout_is_alone() {
+    let world = World::company([get_invoice()]);
+    let commands: [&[&str]; 6] = [
+        &["check"],
+        &["tools"],
+        &["tools", "--offline"],
+        &["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#],
+        &["explain"],
+        &["explain", "--last"],
+    ];
+    for args in commands {
+        for at_front in [true, false] {
+            let args = if at_front { [&["--json"], args].concat() } else { [args, &["--json", "-v"]].concat() };
+            let ran = world.run(&args).ended(0);
+            ran.json();
+        }
+    }
+}
+
+/// `servanda ... | head -1` ends quietly.
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let world = World::company([get_invoice()]);
+    world.call("company__get_invoice", r#"{"invoice_id":"inv_1001"}"#).ended(0);
+    let commands: [&[&str]; 7] = [
+        &["--help"],
+        &["schema", "contract"],
+        &["tools"],
+        &["tools", "--json"],
+        &["explain"],
+        &["explain", "--last"],
+        &["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#],
+    ];
+    for args in commands {
+        let mut command = world.command(args);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let stderr = read_aside(child.stderr.take().unwrap());
+        let code = wait_for(&mut child);
+        let stderr = stderr.join().unwrap();
+        assert!(!stderr.contains("panicked") && !stderr.contains("error:"), "{args:?}: {stderr}");
+        assert_eq!(code, Some(0), "{args:?}: {stderr}");
+    }
+}
+
+/// Whoever closes stderr has the data all the same.
+#[test]
+fn a_closed_stderr_stops_nobody() {
+    let world = World::company([get_invoice()]);
+    let mut command = world.command(&["call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    let stdout = read_aside(child.stdout.take().unwrap());
+    assert_eq!(wait_for(&mut child), Some(0));
+    assert!(stdout.join().unwrap().contains("inv_1001"));
+}
+
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::new();
+    let mut inside = false;
+    for character in text.chars() {
+        match (inside, character) {
+            (false, '\u{1b}') => inside = true,
+            (false, other) => plain.push(other),
+            (true, 'm') => inside = false,
+            (true, _) => {}
+        }
+    }
+    plain
+}

@@ -1,0 +1,61 @@
+//! What people see, held in `snapshots/`. After a wanted change: `INSTA_UPDATE=always cargo nextest run -p servanda --test servanda`,
+//! then read the difference.
+
+use crate::world::{Ran, World};
+
+/// What differs from run to run, and what is shown in its place.
+const FILTERS: [(&str, &str); 8] = [
+    (r"call_[0-9a-f]{32}", "[CALL]"),
+    (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
+    (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
+    (r"· \d+ ms", "· [TOOK]"),
+    (r"\(\d+ µs\)", "([TOOK])"),
+    (r"(trace )[0-9a-f]{32}", "$1[TRACE]"),
+    (r"(\(|arguments )(sha256:)?[0-9a-f]{8,64}\b", "$1[DIGEST]"),
+    (r"\[CALL\] {2,}", "[CALL]  "),
+];
+
+/// A page of commands and what each printed.
+pub(crate) struct Page<'a> {
+    world: &'a World,
+    text: String,
+}
+
+impl<'a> Page<'a> {
+    pub(crate) fn new(world: &'a World) -> Self {
+        Self { world, text: String::new() }
+    }
+
+    /// Runs a command and puts it on the page.
+    #[track_caller]
+    pub(crate) fn run(&mut self, args: &[&str]) -> Ran {
+        let ran = self.world.run(args);
+        self.show(&args.join(" "), &ran);
+        ran
+    }
+
+    /// Puts what a command printed on the page.
+    pub(crate) fn show(&mut self, typed: &str, ran: &Ran) {
+        let code = ran.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
+        let (stdout, stderr) = (self.world.steady(&ran.stdout), self.world.steady(&ran.stderr));
+        let stderr: String = stderr.lines().map(|line| format!("! {line}\n")).collect();
+        self.text.push_str(&format!("$ servanda {typed}\n{stdout}{stderr}exit {code}\n\n"));
+    }
+
+    /// Puts a heading on the page.
+    pub(crate) fn head(&mut self, heading: &str) {
+        self.text.push_str(&format!("# {heading}\n"));
+    }
+
+    /// Compares the page with the one that is kept.
+    #[track_caller]
+    pub(crate) fn compare(self, name: &str) {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        for (from, to) in FILTERS {
+            settings.add_filter(from, to);
+        }
+        settings.bind(|| insta::assert_snapshot!(name, self.text));
+    }
+}

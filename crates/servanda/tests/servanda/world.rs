@@ -1,0 +1,254 @@
+//! A folder of its own for every test, the built binary run in it as a real process, and what it leaves behind.
+//!
+//! Every wait is bounded by [`PATIENCE`], which no test comes near unless something is wrong. When a world ends, nothing
+//! that was started in it may still run.
+
+use std::{
+    fs,
+    io::{Read, Write as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::contract::Contract;
+
+/// The binary under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_servanda");
+/// How long a test waits for what must happen; generous, because the machine may be busy with something else.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// A folder with a configuration.
+pub(crate) struct World {
+    folder: TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl World {
+    /// An empty folder.
+    pub(crate) fn empty() -> Self {
+        Self { folder: tempfile::Builder::new().prefix("servanda-test-").tempdir().unwrap() }
+    }
+
+    /// The sample company behind the gateway, misbehaving tools included, with these contracts.
+    pub(crate) fn company(contracts: impl IntoIterator<Item = Contract>) -> Self {
+        let world = Self::empty();
+        world.configure(&json!({ "company": world.sample(&["--misbehave"]) }));
+        for contract in contracts {
+            world.add(&contract);
+        }
+        world
+    }
+
+    /// The sample company as an upstream whose books outlive a restart.
+    pub(crate) fn sample(&self, more: &[&str]) -> Value {
+        let books = self.path("books.db").display().to_string();
+        let mut args = vec!["sample", "--database", &books];
+        args.extend(more);
+        json!({ "command": BINARY, "args": args })
+    }
+
+    /// Writes a configuration with these upstreams.
+    pub(crate) fn configure(&self, upstreams: &Value) {
+        self.configure_with(&json!({ "servanda": 1, "upstreams": upstreams }));
+    }
+
+    /// Writes a whole configuration. JSON is YAML.
+    pub(crate) fn configure_with(&self, config: &Value) {
+        self.write("servanda.yaml", &config.to_string());
+        fs::create_dir_all(self.path("contracts")).unwrap();
+    }
+
+    /// Adds a contract.
+    pub(crate) fn add(&self, contract: &Contract) {
+        self.write(&format!("contracts/{}.json", contract.file_stem()), &contract.to_string());
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let file = self.path(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The binary in this folder, with nothing of the tester's environment that could change what it does.
+    #[expect(clippy::disallowed_methods, reason = "a black-box test starts the binary as its users do")]
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(args).current_dir(self.folder.path()).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.folder.path());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        run(self.command(args), "")
+    }
+
+    /// Runs a command with something on its stdin.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Ran {
+        run(self.command(args), input)
+    }
+
+    /// Runs a command with variables in its environment.
+    pub(crate) fn run_with_env(&self, args: &[&str], env: &[(&str, &str)]) -> Ran {
+        let mut command = self.command(args);
+        command.envs(env.iter().copied());
+        run(command, "")
+    }
+
+    /// Calls a tool from the command line.
+    pub(crate) fn call(&self, tool: &str, arguments: &str) -> Ran {
+        self.run(&["call", tool, arguments])
+    }
+
+    /// How many effects the sample company has had, asked behind the gateway's back of its own books.
+    pub(crate) fn effects(&self) -> i64 {
+        let books = rusqlite::Connection::open(self.path("books.db")).unwrap();
+        books.query_row("select count(*) from effects", [], |row| row.get(0)).unwrap()
+    }
+
+    /// Text with what differs from run to run replaced.
+    pub(crate) fn steady(&self, text: &str) -> String {
+        let folder = self.folder.path().display().to_string();
+        text.replace(&folder, "[FOLDER]").replace(BINARY, "[SERVANDA]")
+    }
+
+    /// The processes started in this world that still run.
+    pub(crate) fn processes(&self) -> Vec<(Pid, String)> {
+        let mark = self.folder.path().display().to_string();
+        let running = fs::read_dir("/proc").unwrap().filter_map(|entry| process(&entry.ok()?.path()));
+        running.filter(|(_, command_line)| command_line.contains(&mark)).collect()
+    }
+
+    /// Waits until nothing started in this world runs any more.
+    pub(crate) fn assert_nothing_left(&self) {
+        let started = Instant::now();
+        while let Some(left) = self.processes().first() {
+            assert!(started.elapsed() < PATIENCE, "still running: {left:?}");
+            thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            self.assert_nothing_left();
+        }
+        for (pid, _) in self.processes() {
+            // It may have ended meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Ran {
+    /// Fails the test unless the command ended with this exit code.
+    #[track_caller]
+    pub(crate) fn ended(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// What a program reading stdout gets: JSON and nothing else.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}\n{}", self.stdout, self.stderr))
+    }
+
+    /// The id of the call that stderr names.
+    #[track_caller]
+    pub(crate) fn call_id(&self) -> String {
+        let start = self.stderr.find("call_").unwrap_or_else(|| panic!("no call is named:\n{}", self.stderr));
+        self.stderr[start..].chars().take_while(|character| character.is_ascii_alphanumeric() || *character == '_').collect()
+    }
+
+    /// Everything that was printed.
+    pub(crate) fn everything(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+/// Asks again until there is an answer.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited in vain for {what}");
+        thread::sleep(POLL);
+    }
+}
+
+/// Reads a stream to its end on a thread of its own, so that a full pipe stops nobody.
+pub(crate) fn read_aside(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before a failure is still worth showing.
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8(bytes).expect("output is UTF-8")
+    })
+}
+
+/// Waits for the end of a child, which is killed if it does not come.
+pub(crate) fn wait_for(child: &mut Child) -> Option<i32> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the process did not end");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn run(mut command: Command, input: &str) -> Ran {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = read_aside(child.stdout.take().unwrap());
+    let stderr = read_aside(child.stderr.take().unwrap());
+    let mut stdin = child.stdin.take().unwrap();
+    // A command that does not read its stdin has closed it, and that is well.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let code = wait_for(&mut child);
+    Ran { code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+}
+
+/// A running process with its command line; nothing for one that has ended.
+fn process(folder: &Path) -> Option<(Pid, String)> {
+    let number: i32 = folder.file_name()?.to_str()?.parse().ok()?;
+    let command_line = fs::read(folder.join("cmdline")).ok()?;
+    Some((Pid::from_raw(number)?, String::from_utf8_lossy(&command_line).replace('\0', " ")))
+}
