@@ -97,7 +97,8 @@ impl Catalog {
             })?;
             entries.insert(name, Entry { contract: Arc::new(contract), definition });
         }
-        let listing = Listing { generation: 0, tools: entries.values().map(|entry| entry.definition.clone()).collect() };
+        let listing =
+            Listing { generation: 0, tools: entries.values().map(|entry| entry.definition.clone()).collect() };
         Ok(Self {
             entries,
             live: RwLock::default(),

@@ -1,5 +1,7 @@
 //! The tool list as agents see it: the contract's text and schemas, never the upstream's unpinned ones.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
@@ -71,9 +73,11 @@ impl ListedTool {
 fn description(contract: &ToolContract) -> String {
     let affordance = &contract.affordance;
     let mut text = affordance.model_description.clone();
-    for (label, cases) in [("Use for", &affordance.allowed_use_cases), ("Do not use for", &affordance.forbidden_use_cases)] {
+    for (label, cases) in
+        [("Use for", &affordance.allowed_use_cases), ("Do not use for", &affordance.forbidden_use_cases)]
+    {
         if !cases.is_empty() {
-            text.push_str(&format!("\n{label}: {}.", cases.join("; ")));
+            let _ = write!(text, "\n{label}: {}.", cases.join("; "));
         }
     }
     text
@@ -82,8 +86,10 @@ fn description(contract: &ToolContract) -> String {
 /// What a client may show before it asks: told from the contract, so that a client's own prompts are about the truth.
 fn annotations(contract: &ToolContract) -> Annotations {
     let mutates = contract.effect_class().mutates();
-    let irreversible = contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
-    let additive = contract.behaviour.is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
+    let irreversible =
+        contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
+    let additive =
+        contract.behaviour.is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
     Annotations {
         read_only_hint: !mutates,
         destructive_hint: mutates && irreversible && !additive,

@@ -50,7 +50,11 @@ pub fn to_upstream_id(text: &str) -> String {
     }
     let id: String = id.trim_matches(['_', '-']).chars().take(UPSTREAM_CHARS_MAX).collect();
     let id = id.trim_end_matches('_');
-    if id.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) { id.to_owned() } else { format!("server-{id}") }
+    if id.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) {
+        id.to_owned()
+    } else {
+        format!("server-{id}")
+    }
 }
 
 /// The name itself if every provider takes it; otherwise as much of it as they take, and a hash of what it means.
@@ -60,14 +64,14 @@ fn portable(wanted: &str, seed: &str) -> String {
     if starts_well && wanted.chars().all(portable) && wanted.len() <= NAME_CHARS_MAX {
         return wanted.to_owned();
     }
-    let mut kept: String =
-        wanted.chars().map(|character| if portable(character) { character } else { '_' }).collect();
+    let mut kept: String = wanted.chars().map(|character| if portable(character) { character } else { '_' }).collect();
     if !starts_well {
         kept.insert(0, '_');
     }
     kept.truncate(NAME_CHARS_MAX - HASH_CHARS - 1);
     let kept = kept.trim_end_matches(['_', '-']);
-    let hash: String = servanda_contract::digest::hex(&Sha256::digest(seed.as_bytes())).chars().take(HASH_CHARS).collect();
+    let hash: String =
+        servanda_contract::digest::hex(&Sha256::digest(seed.as_bytes())).chars().take(HASH_CHARS).collect();
     format!("{kept}_{hash}")
 }
 
@@ -78,7 +82,8 @@ mod tests {
     #[test]
     fn names_are_portable_and_tell_tools_apart() {
         let long = "a".repeat(200);
-        let tools = ["read_file", "read.file", "read file", "lire_é", "読む", &long, &format!("{long}b"), "9lives", "-x"];
+        let tools =
+            ["read_file", "read.file", "read file", "lire_é", "読む", &long, &format!("{long}b"), "9lives", "-x"];
         let mut seen = std::collections::BTreeSet::new();
         for naming in [Naming::Prefixed, Naming::Bare] {
             seen.clear();
@@ -103,7 +108,9 @@ mod tests {
         for id in ["", "9x", "a__b", "a_", "_a", "a b", "é", &"a".repeat(33)] {
             assert!(!is_upstream_id(id), "{id}");
         }
-        for text in ["my server!", "__x__", "日本", "a__b", "9lives", "", &"x".repeat(99), "x_______________________________y"] {
+        for text in
+            ["my server!", "__x__", "日本", "a__b", "9lives", "", &"x".repeat(99), "x_______________________________y"]
+        {
             assert!(is_upstream_id(&to_upstream_id(text)), "{text} -> {}", to_upstream_id(text));
         }
     }

@@ -14,17 +14,13 @@ use servanda_mcp::{envelope::to_json, fields::meta};
 use crate::{gateway::ToolResult, observe::Observed};
 
 /// The answer of an upstream that may be passed on.
-pub(crate) fn of_observed(observed: &Observed<'_>, observation: &Observation, is_error: bool) -> ToolResult {
-    let size: usize = observed.members.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
-    let mut json = String::with_capacity(size + 1024);
+pub(crate) fn of_observed(observed: &Observed<'_>, observation: &Observation, answer_bytes: usize) -> ToolResult {
+    let is_error = observation.status.is_error;
+    let mut json = String::with_capacity(answer_bytes + 1024);
     json.push('{');
-    for (name, value) in &observed.members {
-        let _ = write!(json, "{}:{},", to_json(name), value.get());
-    }
+    observed.members.write_members(&mut json);
     json.push_str("\"_meta\":{");
-    for (name, value) in observed.meta.iter().filter(|(name, _)| name != meta::OBSERVATION) {
-        let _ = write!(json, "{}:{},", to_json(name), value.get());
-    }
+    observed.meta.write_members(&mut json);
     let _ = write!(json, "\"{}\":{}}}}}", meta::OBSERVATION, to_json(observation));
     ToolResult { json, is_error }
 }

@@ -59,7 +59,7 @@ pub async fn follow(upstream: Upstream, id: String, catalog: Arc<Catalog>, stop:
             }
         };
         tokio::select! {
-            changed = changes.changed() => if changed.is_err() { return },
+            said = changes.changed() => if said.is_err() { return },
             () = pause(retry_after_ms) => {}
             () = stop.cancelled() => return,
         }

@@ -13,7 +13,9 @@ use servanda_contract::{
     taxonomy::EnvelopeCode,
     time::Clock,
 };
-use servanda_gates::{Fenced, GateLimits, Journal, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all, repair::RepairLimits};
+use servanda_gates::{
+    Fenced, GateLimits, Journal, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all, repair::RepairLimits,
+};
 use servanda_upstream::{Answer, Delivery, Performed, Upstream};
 use tokio::{sync::watch, time::Instant};
 use tokio_util::task::TaskTracker;
@@ -93,7 +95,15 @@ impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { catalog, upstreams, journal, clock, limits } = parts;
-        Self { catalog, upstreams, journal, clock, gate_limits: limits.gates, repairs: Repairs::new(limits.repair), in_flight: TaskTracker::new() }
+        Self {
+            catalog,
+            upstreams,
+            journal,
+            clock,
+            gate_limits: limits.gates,
+            repairs: Repairs::new(limits.repair),
+            in_flight: TaskTracker::new(),
+        }
     }
 
     /// Waits until every call has its answer and its record, but not longer than that. Calls whose caller has gone are
@@ -241,7 +251,7 @@ impl Passage<'_> {
                 self.finish(outcome, observed.class, None);
                 let verification = answer::verification(compiled.contract());
                 let observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
-                let answered = answer::of_observed(&observed, &observation, is_error);
+                let answered = answer::of_observed(&observed, &observation, result.len());
                 self.put_on_record(fenced.effect_class().mutates(), None).await;
                 answered
             }
@@ -353,7 +363,8 @@ fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
                 None => "call a tool that `tools/list` has".to_owned(),
             };
             let message = format!("there is no tool `{shown}`");
-            let mut refusal = Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
+            let mut refusal =
+                Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
             refusal.envelope_code = EnvelopeCode::ToolNotFound;
             refusal
         }
@@ -376,7 +387,10 @@ fn quarantined(fenced: &Fenced, broken: Broken) -> Refusal {
         GateName::Observe,
         TaxonomyClass::ObservationNormalizationFail,
         format!("the upstream's answer {}{happened}", broken.message),
-        format!("the answer was kept back; a person can look at it with `servanda explain {} --quarantined`", fenced.call_id()),
+        format!(
+            "the answer was kept back; a person can look at it with `servanda explain {} --quarantined`",
+            fenced.call_id()
+        ),
     )
     .with_field_errors(broken.errors)
     .with_effect(effect)
@@ -386,7 +400,8 @@ fn quarantined(fenced: &Fenced, broken: Broken) -> Refusal {
 fn trace_id(trace_parent: &str) -> Option<&str> {
     let mut parts = trace_parent.split('-');
     let (_, trace_id) = (parts.next()?, parts.next()?);
-    let hex = trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
+    let hex =
+        trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
     (hex && trace_id.bytes().any(|byte| byte != b'0')).then_some(trace_id)
 }
 

@@ -1,13 +1,8 @@
 //! The check of what came back: an MCP tool result, and a structured part that keeps the contract. What does not is kept
 //! back whole; the caller learns that the effect happened and that the answer is unusable, never the answer.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
-use serde::{
-    Deserialize,
-    de::{Deserializer, MapAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{
     FieldError, TaxonomyClass,
@@ -15,6 +10,7 @@ use servanda_contract::{
     schema::CompiledSchema,
 };
 use servanda_gates::CompiledContract;
+use servanda_mcp::{RawObject, fields};
 
 use crate::upstream_failure::mapped_in_text;
 
@@ -25,9 +21,9 @@ const ANSWER_DEPTH_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
     /// The result's members as the upstream wrote them, without `_meta` and `resultType`.
-    pub(crate) members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    pub(crate) members: RawObject<'a>,
     /// The upstream's own `_meta` members.
-    pub(crate) meta: Vec<(Cow<'a, str>, &'a RawValue)>,
+    pub(crate) meta: RawObject<'a>,
     /// The structured part, where it is an object.
     pub(crate) data: Option<&'a RawValue>,
     /// Success, or what the tool's own error means.
@@ -45,25 +41,28 @@ pub(crate) struct Broken {
 
 /// Checks an answer against the contract.
 pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Result<Observed<'a>, Broken> {
-    let members: Members<'a> = serde_json::from_slice(answer).map_err(|error| broken(format!("is not a tool result: {error}")))?;
-    let get = |name: &str| members.0.iter().find(|(member, _)| member == name).map(|(_, value)| *value);
-    match get("resultType").map(RawValue::get) {
+    let members: RawObject<'a> =
+        serde_json::from_slice(answer).map_err(|error| broken(format!("is not a tool result: {error}")))?;
+    match members.get("resultType").map(RawValue::get) {
         None | Some("\"complete\"") => {}
         Some(other) => return Err(broken(format!("has the result type {other}, which this version does not take"))),
     }
-    let content = get("content").ok_or_else(|| broken("has no `content`".to_owned()))?;
+    let content = members.get("content").ok_or_else(|| broken("has no `content`".to_owned()))?;
     if !content.get().starts_with('[') {
         return Err(broken("has a `content` that is not an array".to_owned()));
     }
-    let is_error = match get("isError").map(RawValue::get) {
+    let is_error = match members.get("isError").map(RawValue::get) {
         None | Some("false") => false,
         Some("true") => true,
         Some(_) => return Err(broken("has an `isError` that is neither true nor false".to_owned())),
     };
-    let structured = get("structuredContent");
-    let meta = match get("_meta") {
-        None => Vec::new(),
-        Some(raw) => serde_json::from_str::<Members<'a>>(raw.get()).map_err(|_| broken("has a `_meta` that is not an object".to_owned()))?.0,
+    let structured = members.get("structuredContent");
+    let meta = match members.get("_meta") {
+        None => RawObject::default(),
+        Some(raw) => serde_json::from_str::<RawObject<'a>>(raw.get())
+            .map_err(|_| broken("has a `_meta` that is not an object".to_owned()))?
+            // Only Servanda says what Servanda observed.
+            .without(&[fields::meta::OBSERVATION]),
     };
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();
@@ -75,17 +74,19 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         (TaxonomyClass::Success, None)
     };
     let data = structured.filter(|raw| raw.get().starts_with('{'));
-    let members = members.0.into_iter().filter(|(name, _)| name != "_meta" && name != "resultType").collect();
-    Ok(Observed { members, meta, data, class, error_text })
+    Ok(Observed { members: members.without(&["_meta", "resultType"]), meta, data, class, error_text })
 }
 
 fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> Result<(), Broken> {
     let raw = structured.ok_or_else(|| broken("has no `structuredContent`, which the contract promises".to_owned()))?;
-    let value = decode(raw.get()).map_err(|reason| broken(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
+    let value = decode(raw.get())
+        .map_err(|reason| broken(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
     let errors = schema.judge(&value).into_all();
     match errors.first() {
         None => Ok(()),
-        Some(first) => Err(Broken { message: format!("breaks the contract's output schema: {}", first.message), errors }),
+        Some(first) => {
+            Err(Broken { message: format!("breaks the contract's output schema: {}", first.message), errors })
+        }
     }
 }
 
@@ -114,38 +115,6 @@ fn first_text(content: &RawValue) -> Option<String> {
     let blocks: Vec<Block> = serde_json::from_str(content.get()).ok()?;
     blocks.into_iter().find_map(|block| block.text).map(|text| text.chars().take(TEXT_CHARS_MAX).collect())
 }
-
-/// The members of an object in their order, raw; a name that stands twice is refused, because two readers would read two
-/// answers.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
-                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    if members.iter().any(|(other, _)| *other == name) {
-                        return Err(serde::de::Error::custom("a member stands twice"));
-                    }
-                    members.push((name, value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests;

@@ -83,9 +83,11 @@ fn make_room(chains: &mut HashMap<ChainKey, (RepairChain, Timestamp)>, now: Time
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use servanda_contract::{CallId, Caller, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, refusal::RepairStop};
+    use servanda_contract::{
+        CallId, Caller, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, refusal::RepairStop,
+    };
 
-    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, Repairs};
+    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, RepairLimits, Repairs};
 
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_same_arguments_twice_stop_the_chain_and_success_ends_it() {
-        let repairs = Repairs::new(Default::default());
+        let repairs = Repairs::new(RepairLimits::default());
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2)), Some(RepairStop::SameArguments));
         assert_eq!(refuse(&repairs, &proposal("other", "{}", 2)), None, "chains are apart");
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn chains_are_forgotten_after_a_while_and_bounded_in_number() {
-        let repairs = Repairs::new(Default::default());
+        let repairs = Repairs::new(RepairLimits::default());
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2 + CHAIN_IDLE_MS_MAX)), None);
         for number in 0..CHAINS_MAX + 50 {

@@ -34,10 +34,12 @@ fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
         | PerformFailure::Cancelled { .. }
         | PerformFailure::HttpStatus { .. } => TaxonomyClass::DependencyUnavailable,
         PerformFailure::Busy { .. } => TaxonomyClass::RateLimited,
-        PerformFailure::TooLarge { .. } | PerformFailure::Malformed { .. } => TaxonomyClass::ObservationNormalizationFail,
-        PerformFailure::Rejected { code, message, .. } => {
-            mapped(contract, &code.to_string()).or_else(|| mapped_in_text(contract, message)).unwrap_or(TaxonomyClass::UnknownError)
+        PerformFailure::TooLarge { .. } | PerformFailure::Malformed { .. } => {
+            TaxonomyClass::ObservationNormalizationFail
         }
+        PerformFailure::Rejected { code, message, .. } => mapped(contract, &code.to_string())
+            .or_else(|| mapped_in_text(contract, message))
+            .unwrap_or(TaxonomyClass::UnknownError),
     }
 }
 
@@ -89,10 +91,7 @@ pub(crate) fn mapped_in_text(contract: &ToolContract, message: &str) -> Option<T
 #[cfg(test)]
 mod tests {
     use servanda_contract::{
-        CallId, TaxonomyClass, ToolContract, document,
-        record::Outcome,
-        refusal::EffectKnowledge,
-        tool::EffectClass,
+        CallId, TaxonomyClass, ToolContract, document, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
     };
     use servanda_upstream::PerformFailure;
 
@@ -127,12 +126,22 @@ mod tests {
             (rejected(-32603, "boom"), Class::UnknownError, None, Unknown, Outcome::Unknown),
             (rejected(-32602, "bad"), Class::StructuralViolation, None, Unknown, Outcome::Unknown),
             (rejected(7, "No such invoice"), Class::StaleState, None, Unknown, Outcome::Unknown),
-            (PerformFailure::TooLarge { bytes_max: 1 }, Class::ObservationNormalizationFail, None, Unknown, Outcome::Unknown),
+            (
+                PerformFailure::TooLarge { bytes_max: 1 },
+                Class::ObservationNormalizationFail,
+                None,
+                Unknown,
+                Outcome::Unknown,
+            ),
         ];
         for (failure, class, for_reads, for_changes, outcome) in table {
             let (read, _) = interpret(&CallId::new(), &contract(EffectClass::R), &failure);
             let (change, changed) = interpret(&CallId::new(), &contract(EffectClass::N), &failure);
-            assert_eq!((read.error_code, read.effect, change.effect, changed), (class, for_reads, for_changes, outcome), "{failure}");
+            assert_eq!(
+                (read.error_code, read.effect, change.effect, changed),
+                (class, for_reads, for_changes, outcome),
+                "{failure}"
+            );
             let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
             assert_eq!(change.retryable, for_changes == None && !cancelled, "{failure}");
             assert_eq!(change.hint.contains("do not send it again"), for_changes == Unknown, "{failure}");

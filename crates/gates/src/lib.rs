@@ -11,7 +11,7 @@
 //! }
 //! ```
 //! Neither from its parts,
-//! ```compile_fail,E0451
+//! ```compile_fail,E0616
 //! fn forge(permit: servanda_gates::Permit) -> servanda_gates::Permit {
 //!     servanda_gates::Permit { meant: permit.meant }
 //! }

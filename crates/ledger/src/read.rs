@@ -62,7 +62,8 @@ impl Reader {
                 (sql, id.clone())
             }
             CallQuery::Latest => {
-                let sql = "select call_id, record from calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
+                let sql =
+                    "select call_id, record from calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
                 (sql, String::new())
             }
         };
@@ -70,7 +71,7 @@ impl Reader {
         let rows = statement.query_map(params![text, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.map(|row| {
             let (call_id, record): (String, String) = row?;
-            decode(call_id, &record)
+            decode(&call_id, &record)
         })
         .collect()
     }
@@ -94,9 +95,9 @@ impl Reader {
     /// The answer of a call that was kept back, if it was.
     pub fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
         let sql = "select bytes_total, body from quarantine where call_id = ?1";
-        let row = self.connection.query_row(sql, params![call_id], |row| {
-            Ok(Quarantined { bytes_total: row.get(0)?, body: row.get(1)? })
-        });
+        let row = self
+            .connection
+            .query_row(sql, params![call_id], |row| Ok(Quarantined { bytes_total: row.get(0)?, body: row.get(1)? }));
         Ok(row.optional()?)
     }
 
@@ -106,12 +107,12 @@ impl Reader {
     }
 }
 
-fn decode(call_id: String, text: &str) -> Result<CallRecord, LedgerError> {
+fn decode(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
     #[derive(serde::Deserialize)]
     struct Version {
         record_version: u32,
     }
-    let failed = |reason: String| LedgerError::Record { call_id: call_id.clone(), reason };
+    let failed = |reason: String| LedgerError::Record { call_id: call_id.to_owned(), reason };
     let Version { record_version } = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
     if record_version > RECORD_VERSION {
         return Err(failed(format!("it has version {record_version}, this servanda knows up to {RECORD_VERSION}")));

@@ -125,9 +125,7 @@ fn commits_are_durable_against_power_loss() {
     assert_eq!(level, 2, "synchronous must be FULL: NORMAL may forget acknowledged effects");
     let ledger = Ledger::open(&path).unwrap();
     drop(ledger);
-    let mode: String = rusqlite::Connection::open(&path)
-        .unwrap()
-        .pragma_query_value(None, "journal_mode", |row| row.get(0))
-        .unwrap();
+    let mode: String =
+        rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
 }

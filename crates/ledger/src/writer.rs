@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use rusqlite::{Connection, TransactionBehavior, params};
-use servanda_contract::CallRecord;
+use servanda_contract::{CallRecord, TaxonomyClass};
 use servanda_gates::JournalError;
 use tokio::{
     runtime,
@@ -169,7 +169,7 @@ fn commit<'a>(connection: &mut Connection, writes: impl Iterator<Item = &'a Writ
                 record.caller.principal,
                 record.tool,
                 record.outcome.name(),
-                record.class.map(|class| class.name()),
+                record.class.map(TaxonomyClass::name),
                 signed(record.received_at.unix_ms()),
                 record.finished_at.map(|at| signed(at.unix_ms())),
                 text,

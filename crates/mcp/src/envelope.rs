@@ -241,7 +241,9 @@ mod tests {
             Ok(Message::Request { id, method, .. }) => format!("request {id} {method}"),
             Ok(Message::Notification { method, .. }) => format!("notification {method}"),
             Ok(Message::Response { id, result }) => format!("response {id} {}", result.get()),
-            Ok(Message::Failure { id, error }) => format!("failure {} {}", id.map_or("-".into(), |id| id.to_string()), error.code),
+            Ok(Message::Failure { id, error }) => {
+                format!("failure {} {}", id.map_or("-".into(), |id| id.to_string()), error.code)
+            }
             Err(EnvelopeError::NotJson(_)) => "not JSON".to_owned(),
             Err(EnvelopeError::NotAMessage { reason, .. }) => reason.to_owned(),
         }
@@ -263,7 +265,10 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, "`id` must not be null"),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, "`id` must be a string or an integer"),
             (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, "`jsonrpc` must be \"2.0\""),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#, "a message has exactly one of `method`, `result` and `error`"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"m","result":1}"#,
+                "a message has exactly one of `method`, `result` and `error`",
+            ),
             (r#"{"jsonrpc":"2.0","id":1}"#, "a message has exactly one of `method`, `result` and `error`"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "a member has the wrong type or stands twice"),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "a member has the wrong type or stands twice"),

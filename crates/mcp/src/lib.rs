@@ -6,6 +6,8 @@
 pub mod envelope;
 pub mod era;
 pub mod fields;
+pub mod object;
 
 pub use envelope::{EnvelopeError, Id, Message, RpcError};
 pub use era::{Era, ProtocolVersion};
+pub use object::RawObject;

@@ -23,7 +23,14 @@ Exit codes:
 #[command(name = "servanda", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// The configuration.
-    #[arg(long, short = 'c', global = true, value_name = "FILE", env = "SERVANDA_CONFIG", default_value = "servanda.yaml")]
+    #[arg(
+        long,
+        short = 'c',
+        global = true,
+        value_name = "FILE",
+        env = "SERVANDA_CONFIG",
+        default_value = "servanda.yaml"
+    )]
     pub config: PathBuf,
     /// Print data as JSON.
     #[arg(long, global = true)]

@@ -84,6 +84,7 @@ pub(crate) struct UpstreamConfig {
 /// How much is taken. Every limit has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_field_names, reason = "units and bounds stand last in every name of a limit")]
 pub(crate) struct LimitsConfig {
     /// Bytes of a call's arguments.
     pub arguments_bytes_max: usize,
@@ -159,8 +160,8 @@ impl Loaded {
             _ => Failure::bad_input(format!("cannot read `{}`: {error}", file.display())),
         })?;
         let shown = file.display().to_string();
-        let config: Config = document::read(&shown, &text).map_err(bad_document)?;
-        check(&shown, &config).map_err(bad_document)?;
+        let config: Config = document::read(&shown, &text).map_err(|error| bad_document(&error))?;
+        check(&shown, &config).map_err(|error| bad_document(&error))?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Ok(Self { config, folder: folder.to_owned(), file: file.to_owned() })
     }
@@ -189,12 +190,13 @@ impl Loaded {
     pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, Failure> {
         let file = self.file.display().to_string();
         let filled = |field: &str, text: &str| {
-            expand(text).map_err(|reason| {
-                bad_document(DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason))
-            })
+            expand(text)
+                .map_err(|reason| bad_document(&DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason)))
         };
         let filled_map = |field: &str, map: &BTreeMap<String, String>| {
-            map.iter().map(|(name, value)| Ok((name.clone(), filled(field, value)?))).collect::<Result<BTreeMap<_, _>, Failure>>()
+            map.iter()
+                .map(|(name, value)| Ok((name.clone(), filled(field, value)?)))
+                .collect::<Result<BTreeMap<_, _>, Failure>>()
         };
         let transport = match (&upstream.command, &upstream.url) {
             (Some(command), _) => Transport::Stdio {
@@ -234,7 +236,10 @@ pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, Failure> {
 fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     let wrong = |field: &str, reason: String| Err(DocumentError::new(file, field, reason));
     if config.servanda != CONFIG_VERSION {
-        return wrong("servanda", format!("this servanda reads version {CONFIG_VERSION} of the file, not {}", config.servanda));
+        return wrong(
+            "servanda",
+            format!("this servanda reads version {CONFIG_VERSION} of the file, not {}", config.servanda),
+        );
     }
     if config.names == NameStyle::Bare && config.upstreams.len() > 1 {
         return wrong("names", "`bare` names are for a single upstream".to_owned());
@@ -245,7 +250,8 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     for (id, upstream) in &config.upstreams {
         let field = format!("upstreams.{id}");
         if !names::is_upstream_id(id) {
-            let reason = "an upstream's id starts with a letter, has letters, digits, `-` and single `_`, at most 32 of them";
+            let reason =
+                "an upstream's id starts with a letter, has letters, digits, `-` and single `_`, at most 32 of them";
             return wrong(&field, reason.to_owned());
         }
         match (&upstream.command, &upstream.url) {
@@ -263,7 +269,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     Ok(())
 }
 
-pub(crate) fn bad_document(error: DocumentError) -> Failure {
+pub(crate) fn bad_document(error: &DocumentError) -> Failure {
     Failure::bad_input(error.to_string()).hint("nothing was started; correct the file and run `servanda check`")
 }
 

@@ -79,7 +79,8 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
         Ok(admitted) if reasons.is_empty() => Ok(admitted),
         Ok(_) => Err(reasons),
         Err(rejection) => {
-            reasons.extend(rejection.failures.iter().map(|failure| format!("{}: {}", failure.conjunct, failure.reason)));
+            reasons
+                .extend(rejection.failures.iter().map(|failure| format!("{}: {}", failure.conjunct, failure.reason)));
             Err(reasons)
         }
     }
@@ -98,7 +99,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known)) {
+            } else if path
+                .extension()
+                .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+            {
                 found.push(path);
             }
         }

@@ -54,7 +54,8 @@ pub(crate) fn read(file: &Path) -> Result<Imported, Failure> {
     })?;
     let shown = file.display().to_string();
     let client: ClientFile = servanda_contract::document::read(&shown, &text).map_err(|error| {
-        Failure::bad_input(error.to_string()).hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}")
+        Failure::bad_input(error.to_string())
+            .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}")
     })?;
     let imported = import(client);
     if imported.upstreams.is_empty() {

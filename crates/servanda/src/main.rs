@@ -69,7 +69,8 @@ fn start_log(verbose: u8, command: &Command) {
         1 => "info",
         _ => "debug",
     };
-    let filter = EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
+    let filter =
+        EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

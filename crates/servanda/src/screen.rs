@@ -36,6 +36,10 @@ pub(crate) enum Mood {
     Strong,
 }
 
+#[expect(
+    clippy::unused_self,
+    reason = "whoever speaks has been handed a screen; where it writes is the screen's business"
+)]
 impl Screen {
     /// A line of data.
     pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {

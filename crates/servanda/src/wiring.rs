@@ -14,6 +14,8 @@ use crate::{config::Loaded, contracts, failure::Failure};
 
 /// How long calls in flight may still take when the gateway ends.
 const DRAIN_MS_MAX: u64 = 10_000;
+/// How long the records of calls that were cut off may take.
+const LAST_RECORDS_MS_MAX: u64 = 5_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -30,8 +32,9 @@ impl Station {
     pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let contracts = contracts::load(loaded)?;
         let upstreams = upstreams(loaded)?;
-        let catalog = Catalog::new(contracts, loaded.config.naming())
-            .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
+        let catalog = Catalog::new(contracts, loaded.config.naming()).map_err(|error| {
+            Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
+        })?;
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
@@ -47,12 +50,7 @@ impl Station {
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
             },
         });
-        Ok(Self {
-            engine: Arc::new(engine),
-            ledger,
-            followers: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        })
+        Ok(Self { engine: Arc::new(engine), ledger, followers: TaskTracker::new(), stop: CancellationToken::new() })
     }
 
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
@@ -71,10 +69,12 @@ impl Station {
         self.followers.wait().await;
         let upstreams = self.engine.upstreams().values();
         let mut ending = tokio::task::JoinSet::new();
-        for upstream in upstreams.cloned() {
+        for upstream in upstreams.map(Upstream::clone) {
             ending.spawn(async move { upstream.shutdown().await });
         }
         ending.join_all().await;
+        // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
+        self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
         self.ledger.close().await;
     }
 }

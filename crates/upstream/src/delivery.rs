@@ -3,14 +3,24 @@
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_gates::Fenced;
+use servanda_mcp::{RawObject, fields::meta};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::PerformFailure;
 
-/// Where the raw `params` of a call's progress notifications go. The `progressToken` in them is left as the upstream wrote
-/// it, that is ours: whoever passes progress on puts the caller's token in its place. A full channel drops progress.
+/// Where the raw `params` of a call's progress notifications go, without the `progressToken`, which is ours: whoever passes
+/// progress on puts the caller's in. A full channel drops progress.
 pub type ProgressSink = tokio::sync::mpsc::Sender<Box<RawValue>>;
+
+/// Hands progress to whoever wants it; what does not fit or is no object is dropped, as progress may be.
+pub(crate) fn pass_on(sink: &ProgressSink, params: &RawValue) {
+    let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
+    let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
+    if let Ok(params) = RawValue::from_string(params) {
+        let _ = sink.try_send(params);
+    }
+}
 
 /// On what terms a call is performed.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::{PerformFailure, ProgressSink};
+use crate::{PerformFailure, ProgressSink, delivery::pass_on};
 
 /// What a waiting request is told.
 pub(crate) type Told = Result<Bytes, PerformFailure>;
@@ -90,7 +90,7 @@ impl PendingRequests {
             State::Closed(_) => None,
         };
         if let Some(sink) = sink {
-            let _ = sink.try_send(params.to_owned());
+            pass_on(&sink, params);
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         pending.progress(1, &params);
         pending.progress(1, &params);
         pending.progress(2, &params);
-        assert_eq!(progress.try_recv().unwrap().get(), params.get());
+        assert_eq!(progress.try_recv().unwrap().get(), r#"{"progress":1}"#, "our token is nobody else's business");
         assert!(progress.try_recv().is_err());
     }
 }

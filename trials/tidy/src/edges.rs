@@ -23,7 +23,8 @@ fn nothing_depends_on_the_binary() {
 
 #[test]
 fn only_the_ledger_and_the_sample_have_sql() {
-    let users: Vec<String> = dependencies().into_iter().filter(|(_, of)| of.contains("rusqlite")).map(|(name, _)| name).collect();
+    let users: Vec<String> =
+        dependencies().into_iter().filter(|(_, of)| of.contains("rusqlite")).map(|(name, _)| name).collect();
     assert_eq!(users, ["ledger", "sample"]);
 }
 

@@ -46,7 +46,8 @@ fn nothing_unwraps_outside_tests() {
     for source in sources().into_iter().filter(|source| !source.is_test) {
         for (number, line) in source.production().iter().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
-            if [".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!("].iter().any(|word| code.contains(word)) {
+            if [".unwrap()", ".expect(", "panic!(", "todo!(", "unimplemented!("].iter().any(|word| code.contains(word))
+            {
                 found.push(format!("{}:{}: {}", source.name, number + 1, line.trim()));
             }
         }
@@ -120,7 +121,10 @@ fn sources() -> Vec<Source> {
 fn read(root: &Path, path: PathBuf) -> Source {
     let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
     let text = std::fs::read_to_string(&path).expect("a source file");
-    let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name.ends_with("testing.rs") || name.contains("trials/");
+    let is_test = name.contains("/tests/")
+        || name.ends_with("tests.rs")
+        || name.ends_with("testing.rs")
+        || name.contains("trials/");
     Source { name, lines: text.lines().map(str::to_owned).collect(), is_test }
 }
 
@@ -153,6 +157,10 @@ fn the_rules_themselves_catch_what_they_should() {
     lines.extend(std::iter::repeat_n("    step();".to_owned(), 80));
     lines.push("}".to_owned());
     assert_eq!(functions(&lines), [(1, "long".to_owned(), 82)]);
-    let source = Source { name: "x".to_owned(), is_test: false, lines: vec!["a.unwrap()".into(), "#[cfg(test)]".into(), "mod tests {".into(), "b.unwrap()".into()] };
+    let source = Source {
+        name: "x".to_owned(),
+        is_test: false,
+        lines: vec!["a.unwrap()".into(), "#[cfg(test)]".into(), "mod tests {".into(), "b.unwrap()".into()],
+    };
     assert_eq!(source.production(), ["a.unwrap()"]);
 }

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use servanda_contract::{
     schema::{CompiledSchema, Profile},
     tool::{
-        Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass, EgressPolicy,
-        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability, MutationClass, Observability,
-        RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation, TimeoutClass,
-        ToolContract, TransactionSemantics, Transactional,
+        Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
+        EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability,
+        MutationClass, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
+        SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
     },
 };
 
@@ -84,7 +84,8 @@ pub(super) fn assemble(
 }
 
 fn contract_name(upstream: &str, tool: &str) -> String {
-    let plain = |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '_' };
+    let plain =
+        |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '_' };
     let tool: String = tool.chars().map(plain).collect();
     format!("{upstream}.{tool}").chars().take(128).collect()
 }
@@ -185,7 +186,9 @@ fn effect(upstream: &str, reading: &Reading) -> Effect {
     let operation = match reading.action {
         Action::Create | Action::Append => SideEffectOperation::Create,
         Action::Delete => SideEffectOperation::Delete,
-        Action::Read | Action::Search | Action::Update | Action::Merge | Action::Overwrite => SideEffectOperation::Update,
+        Action::Read | Action::Search | Action::Update | Action::Merge | Action::Overwrite => {
+            SideEffectOperation::Update
+        }
     };
     let (class, mutation_class, manifest) = if reading.reach == Reach::ReadOnly {
         (EffectClass::R, MutationClass::ReadOnly, Vec::new())
@@ -212,7 +215,12 @@ fn error_contract(mutates: bool) -> ErrorContract {
         } else {
             &["RATE_LIMITED", "TIMEOUT", "DEPENDENCY_UNAVAILABLE"]
         }),
-        fail_closed_errors: names(&["PERMISSION_DENIED", "POLICY_VIOLATION", "SIGNATURE_MISMATCH", "CONFIRMATION_MISSING"]),
+        fail_closed_errors: names(&[
+            "PERMISSION_DENIED",
+            "POLICY_VIOLATION",
+            "SIGNATURE_MISMATCH",
+            "CONFIRMATION_MISSING",
+        ]),
         escalation_errors: names(&["OBSERVATION_NORMALIZATION_FAIL", "UNKNOWN_ERROR"]),
     }
 }

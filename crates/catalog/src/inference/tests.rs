@@ -6,7 +6,7 @@ fn descriptor(definition: Value) -> Descriptor {
     serde_json::from_value(definition).unwrap()
 }
 
-fn reach(name: &str, annotations: Value, properties: Value) -> Reach {
+fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
     let definition = json!({
         "name": name,
         "inputSchema": { "type": "object", "properties": properties },
@@ -48,19 +48,19 @@ fn names_and_hints_are_weighed() {
         ("read_and_delete", &read, Critical),
     ];
     for (name, hints, expected) in cases {
-        assert_eq!(reach(name, hints.clone(), json!({})), expected, "{name} {hints}");
+        assert_eq!(reach(name, hints, &json!({})), expected, "{name} {hints}");
     }
     let contradicted = json!({ "readOnlyHint": false });
-    assert_eq!(reach("get_thing", contradicted, json!({})), External);
+    assert_eq!(reach("get_thing", &contradicted, &json!({})), External);
 }
 
 #[test]
 fn an_argument_that_is_a_program_outweighs_the_name() {
     let sql = json!({ "sql": { "type": "string" } });
-    assert_eq!(reach("read_rows", json!({}), sql.clone()), Reach::Critical);
-    assert_eq!(reach("read_rows", json!({ "readOnlyHint": true }), sql), Reach::ReadOnly);
-    assert_eq!(reach("search_docs", json!({}), json!({ "query": { "type": "string" } })), Reach::ReadOnly);
-    assert_eq!(reach("read_sql", json!({}), json!({ "query": { "type": "string" } })), Reach::Critical);
+    assert_eq!(reach("read_rows", &json!({}), &sql), Reach::Critical);
+    assert_eq!(reach("read_rows", &json!({ "readOnlyHint": true }), &sql), Reach::ReadOnly);
+    assert_eq!(reach("search_docs", &json!({}), &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
+    assert_eq!(reach("read_sql", &json!({}), &json!({ "query": { "type": "string" } })), Reach::Critical);
 }
 
 #[test]
@@ -115,10 +115,13 @@ fn real_tools_are_seldom_taken_for_harmless() {
         }
         // Every schema of the corpus is compiled by the contract crate's own test; a sample is enough here.
         if number % 10 == 0 {
-            refused += usize::from(servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).is_err());
+            refused +=
+                usize::from(servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).is_err());
         }
     }
-    println!("writers taken for readers: {taken_for_readers} of {writers}; readers seen as readers: {seen_as_readers} of {readers}; not admissible: {refused}");
+    println!(
+        "writers taken for readers: {taken_for_readers} of {writers}; readers seen as readers: {seen_as_readers} of {readers}; not admissible: {refused}"
+    );
     assert!(taken_for_readers * 100 < writers * 8, "{taken_for_readers} of {writers} writers were taken for readers");
     assert!(seen_as_readers * 100 > readers * 60, "only {seen_as_readers} of {readers} readers were seen");
 }

@@ -1,6 +1,6 @@
 //! Applies `default`: what the contract says an absent argument means is made explicit before anything is hashed or sent.
 //!
-//! A default that breaks its own schema (`"type": "string", "default": null` is in 4 of 100 tools in the wild) is no value
+//! A default that breaks its own schema (`"type": "string", "default": null`; 241 of 6,804 real tools have one) is no value
 //! the argument may have. It is dropped when the schema is compiled, so that leaving the argument out stays possible.
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! `servanda call`: one call through every gate, on record like any other.
 
-use std::{io::Read as _, path::Path};
+use std::{fmt::Write as _, io::Read as _, path::Path};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -74,7 +74,8 @@ fn show(json: &str, screen: Screen) -> Result<(), Failure> {
     }
     let text = answered.content.first().and_then(|block| block_text(block.get()));
     // A refusal of ours is JSON text; a tool's own error is the tool's text.
-    let refusal = text.as_deref().filter(|_| answered.is_error).and_then(|text| serde_json::from_str::<Refusal>(text).ok());
+    let refusal =
+        text.as_deref().filter(|_| answered.is_error).and_then(|text| serde_json::from_str::<Refusal>(text).ok());
     if let Some(refusal) = refusal {
         return Err(refused(&refusal));
     }
@@ -83,7 +84,11 @@ fn show(json: &str, screen: Screen) -> Result<(), Failure> {
             screen.data(block_text(block.get()).unwrap_or_else(|| block.get().to_owned()))?;
         }
         let call_id = &observation.tool_identity.call_id;
-        screen.say(format_args!("{call_id} · {} · {} ms", observation.status.taxonomy_class.name(), observation.execution_metadata.latency_ms));
+        screen.say(format_args!(
+            "{call_id} · {} · {} ms",
+            observation.status.taxonomy_class.name(),
+            observation.execution_metadata.latency_ms
+        ));
     }
     if answered.is_error {
         let call_id = &observation.tool_identity.call_id;
@@ -96,7 +101,8 @@ fn refused(refusal: &Refusal) -> Failure {
     let mut message = format!("refused at {}: {}", refusal.gate, refusal.message);
     if refusal.field_errors.len() > 1 {
         for error in &refusal.field_errors {
-            message.push_str(&format!("\n  {}: {}", if error.pointer.is_empty() { "/" } else { &error.pointer }, error.message));
+            let pointer = if error.pointer.is_empty() { "/" } else { &error.pointer };
+            let _ = write!(message, "\n  {pointer}: {}", error.message);
         }
     }
     let hint = format!("{}; servanda explain {}", refusal.hint, refusal.call_id);

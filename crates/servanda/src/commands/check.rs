@@ -19,7 +19,9 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         screen.json(&json!({ "admitted": names, "problems": problems }))?;
     }
     if !problems.is_empty() {
-        return Err(contracts::load(&loaded).err().unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
+        return Err(contracts::load(&loaded)
+            .err()
+            .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
     let count = admitted.len();
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
@@ -29,7 +31,11 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         let upstreams = loaded.config.upstreams.len();
         screen.data(format_args!("{} is good: {count} contracts for {upstreams} upstreams", loaded.file.display()))?;
         if !grave.is_empty() {
-            screen.say(format_args!("note: {} grave tools run without a person's approval: {}", grave.len(), short_list(&grave)));
+            screen.say(format_args!(
+                "note: {} grave tools run without a person's approval: {}",
+                grave.len(),
+                short_list(&grave)
+            ));
             screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
         }
     }

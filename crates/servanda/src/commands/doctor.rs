@@ -80,7 +80,11 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
         }
         Ok((admitted, problems)) => {
             for problem in &problems {
-                findings.bad("contract", problem.to_string().trim_start().to_owned(), "correct the file, then `servanda check`");
+                findings.bad(
+                    "contract",
+                    problem.to_string().trim_start().to_owned(),
+                    "correct the file, then `servanda check`",
+                );
             }
             if problems.is_empty() {
                 findings.good("contracts", format!("{} admitted", admitted.len()));
@@ -104,7 +108,9 @@ async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
     };
     match counted {
         Ok(count) => findings.good("ledger", format!("{} is writable and has {count} calls", file.display())),
-        Err(error) => findings.bad("ledger", error.to_string(), "make the folder writable, or name another file as `ledger`"),
+        Err(error) => {
+            findings.bad("ledger", error.to_string(), "make the folder writable, or name another file as `ledger`");
+        }
     }
 }
 
@@ -127,7 +133,11 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
     let discovered = match discover(upstream).await {
         Ok(discovered) => discovered,
         Err(error) => {
-            return findings.bad(what, error.to_string(), "run its command by hand and read what it prints; check its URL and variables");
+            return findings.bad(
+                what,
+                error.to_string(),
+                "run its command by hand and read what it prints; check its URL and variables",
+            );
         }
     };
     let speaks = match upstream.status() {
@@ -138,7 +148,11 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
     };
     findings.good(what.clone(), format!("{speaks} and offers {} tools", discovered.tools.len()));
     for rejected in &discovered.rejected {
-        findings.bad(what.clone(), format!("a definition cannot be used: {}", rejected.reason), "tell the server's author");
+        findings.bad(
+            what.clone(),
+            format!("a definition cannot be used: {}", rejected.reason),
+            "tell the server's author",
+        );
     }
     let Some(catalog) = catalog else { return };
     catalog.observe(id, discovered.tools.iter().map(|tool| tool.name.clone()));
@@ -146,10 +160,15 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
         if catalog.availability(entry) == Availability::Withdrawn {
-            findings.bad(what.clone(), format!("does not offer `{name}` any more"), "remove its contract, or start the server as before");
+            findings.bad(
+                what.clone(),
+                format!("does not offer `{name}` any more"),
+                "remove its contract, or start the server as before",
+            );
         }
     }
-    let unknown: Vec<_> = discovered.tools.iter().map(|tool| tool.name.as_str()).filter(|tool| !contracted.contains(*tool)).collect();
+    let unknown: Vec<_> =
+        discovered.tools.iter().map(|tool| tool.name.as_str()).filter(|tool| !contracted.contains(*tool)).collect();
     if !unknown.is_empty() {
         let says = format!("offers tools without a contract, which agents do not see: {}", unknown.join(", "));
         findings.bad(what, says, "`servanda init --force` writes contracts anew; or write one by hand");

@@ -50,9 +50,12 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
     let record = match (found.pop(), found.is_empty()) {
         (Some(record), true) => record,
         (Some(_), false) => {
-            return Err(Failure::bad_input("more than one call begins like that").hint("give more of the id; `servanda explain` lists the latest"));
+            return Err(Failure::bad_input("more than one call begins like that")
+                .hint("give more of the id; `servanda explain` lists the latest"));
         }
-        (None, _) => return Err(Failure::bad_input("there is no such call").hint("`servanda explain` lists the latest")),
+        (None, _) => {
+            return Err(Failure::bad_input("there is no such call").hint("`servanda explain` lists the latest"));
+        }
     };
     if args.quarantined {
         return quarantined(&reader, &record, screen);
@@ -90,7 +93,10 @@ fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(
 pub(crate) fn render(record: &CallRecord) -> String {
     let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), Mood::Strong), record.tool)];
     let client = record.caller.client.as_deref().map_or_else(String::new, |client| format!(" with {client}"));
-    lines.push(format!("  called at {} by {}/{}{client}", record.received_at, record.caller.tenant, record.caller.principal));
+    lines.push(format!(
+        "  called at {} by {}/{}{client}",
+        record.received_at, record.caller.tenant, record.caller.principal
+    ));
     if let Some(contract) = &record.contract {
         lines.push(format!(
             "  contract  {} {} ({}), effect class {:?}, performed by `{}` as `{}`",

@@ -71,11 +71,17 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     }
     // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
     let (_, problems) = contracts::judge_all(&loaded)?;
-    notes.extend(problems.iter().map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())));
+    notes.extend(
+        problems
+            .iter()
+            .map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())),
+    );
     report(&loaded, &notes, &outcomes, &decisions, screen)?;
     if outcomes.iter().all(|outcome| outcome.error.is_some()) {
-        return Err(Failure::failed("no server could be asked for its tools; the configuration was written without contracts")
-            .hint("`servanda doctor` says what is wrong with each; then `servanda init --force`"));
+        return Err(Failure::failed(
+            "no server could be asked for its tools; the configuration was written without contracts",
+        )
+        .hint("`servanda doctor` says what is wrong with each; then `servanda init --force`"));
     }
     Ok(())
 }
@@ -102,7 +108,8 @@ async fn ask_all(loaded: &Loaded, screen: Screen) -> Result<Asked, Failure> {
 
 fn write_config(loaded: &Loaded) -> Result<(), Failure> {
     let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
-    let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n";
+    let head =
+        "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n";
     std::fs::write(&loaded.file, format!("{head}{text}"))
         .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", loaded.file.display())))
 }
@@ -181,8 +188,8 @@ fn report(
             let class = decision.side_effect_class.unwrap_or("LEFT OUT");
             let doubt = if decision.certain || decision.side_effect_class.is_none() { "" } else { " (uncertain)" };
             let class = format!("{}{doubt}", paint(class, super::tools::mood(class)));
-            let also = decision.notes.iter().map(|note| format!("; {note}")).collect::<String>();
-            shown.add_row([decision.tool.clone(), class, format!("{}{also}", decision.why)]);
+            let because = std::iter::once(&decision.why).chain(&decision.notes).map(String::as_str).collect::<Vec<_>>();
+            shown.add_row([decision.tool.clone(), class, because.join("; ")]);
         }
         screen.data(lines(&shown))?;
     }
@@ -191,7 +198,11 @@ fn report(
     }
     for outcome in outcomes {
         if let Some(error) = &outcome.error {
-            screen.say(format_args!("{} `{}` could not be asked: {error}", paint_stderr("upstream", Mood::Bad), outcome.upstream));
+            screen.say(format_args!(
+                "{} `{}` could not be asked: {error}",
+                paint_stderr("upstream", Mood::Bad),
+                outcome.upstream
+            ));
         }
     }
     let written = decisions.iter().filter(|decision| decision.file.is_some()).count();

@@ -28,7 +28,15 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let tools = station.engine.listing().tools.len();
     let upstreams = station.engine.upstreams().len();
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} tools of {upstreams} upstreams"));
-    let stop = stop_signal()?;
+    serve_http(&station, listener, stop_signal()?).await
+}
+
+/// Serves MCP over HTTP until told to stop, then takes the gateway apart.
+pub(crate) async fn serve_http(
+    station: &Station,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
     let router = http::router(station.engine.clone(), HttpOptions::new(super::server_identity()));
     let served = http::serve(listener, router, stop).await;
     station.close().await;

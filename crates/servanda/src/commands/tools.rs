@@ -106,7 +106,9 @@ fn row(name: &str, entry: &Entry, catalog: &Catalog, unreached: &[String]) -> Ro
 pub(crate) fn mood(side_effect_class: &str) -> Mood {
     if side_effect_class == SideEffectClass::ReadOnly.word() {
         Mood::Good
-    } else if [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()].contains(&side_effect_class) {
+    } else if [SideEffectClass::HighRiskExternal.word(), SideEffectClass::CriticalMutation.word()]
+        .contains(&side_effect_class)
+    {
         Mood::Bad
     } else {
         Mood::Careful

@@ -23,7 +23,18 @@ fn a_call_that_passes() {
     let gates: Vec<_> = record["verdicts"].as_array().unwrap().iter().map(|verdict| verdict["gate"].clone()).collect();
     assert_eq!(
         json!(gates),
-        json!(["resolve", "parse", "structure", "types", "bounds", "semantics", "confirmation", "fence", "perform", "observe"])
+        json!([
+            "resolve",
+            "parse",
+            "structure",
+            "types",
+            "bounds",
+            "semantics",
+            "confirmation",
+            "fence",
+            "perform",
+            "observe"
+        ])
     );
 }
 
@@ -82,7 +93,8 @@ fn a_misspelt_tool_is_told_what_was_meant() {
 #[test]
 fn a_callers_own_limit_is_kept() {
     let world = World::company([slow_read()]);
-    let ran = world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":60000}"#, "--timeout-ms", "2000"]).ended(3);
+    let ran =
+        world.run(&["call", "company__misbehave_slow", r#"{"milliseconds":60000}"#, "--timeout-ms", "2000"]).ended(3);
     assert!(ran.stderr.contains("did not answer before the deadline"), "{}", ran.stderr);
     let record = world.record(&ran.call_id());
     assert_eq!(record["deadline_ms"], 2000);

@@ -65,8 +65,14 @@ fn bad_configurations() {
         ("not loopback", format!("servanda: 1\nlisten: 0.0.0.0:7332\n{UPSTREAMS}")),
         ("no address", format!("servanda: 1\nlisten: example.test:7332\n{UPSTREAMS}")),
         ("unset variable", "servanda: 1\nupstreams:\n  company: {command: '${NO_SUCH_VARIABLE}'}\n".to_owned()),
-        ("unset header", "servanda: 1\nupstreams:\n  company: {url: 'http://127.0.0.1:1', headers: {a: '${NO_SUCH}'}}\n".to_owned()),
-        ("command and url", "servanda: 1\nupstreams:\n  company: {command: touch, url: 'http://127.0.0.1:1'}\n".to_owned()),
+        (
+            "unset header",
+            "servanda: 1\nupstreams:\n  company: {url: 'http://127.0.0.1:1', headers: {a: '${NO_SUCH}'}}\n".to_owned(),
+        ),
+        (
+            "command and url",
+            "servanda: 1\nupstreams:\n  company: {command: touch, url: 'http://127.0.0.1:1'}\n".to_owned(),
+        ),
         ("neither", "servanda: 1\nupstreams:\n  company: {}\n".to_owned()),
         ("upstream id", format!("servanda: 1\n{UPSTREAMS}  a__b: {{command: touch}}\n")),
         ("bare names", format!("servanda: 1\nnames: bare\n{UPSTREAMS}  other: {{command: touch}}\n")),

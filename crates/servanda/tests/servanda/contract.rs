@@ -69,7 +69,8 @@ fn invoice_id() -> Value {
 impl Contract {
     /// Takes these arguments.
     pub(crate) fn input(mut self, required: &[&str], properties: &Value) -> Self {
-        self.0["affordance"]["input_schema"] = json!({ "type": "object", "required": required, "properties": properties });
+        self.0["affordance"]["input_schema"] =
+            json!({ "type": "object", "required": required, "properties": properties });
         self
     }
 

@@ -13,7 +13,9 @@ use crate::{
 /// A good upstream, a broken one, a contract nobody offers.
 fn mixed() -> World {
     let world = World::empty();
-    world.configure(&json!({ "company": world.sample(&["--era", "legacy"]), "broken": { "command": "/no/such/program" } }));
+    world.configure(
+        &json!({ "company": world.sample(&["--era", "legacy"]), "broken": { "command": "/no/such/program" } }),
+    );
     for contract in [get_invoice(), pay_invoice().confirmed(), reads("retired_tool"), reads("lost").of("broken")] {
         world.add(&contract);
     }
@@ -28,7 +30,8 @@ fn tools_are_listed_with_their_state() {
     page.run(&["tools", "--offline"]).ended(0);
     let online = page.run(&["tools", "--json"]).ended(0).json();
     page.compare("tools");
-    let states: Vec<_> = online.as_array().unwrap().iter().map(|row| (row["name"].clone(), row["state"].clone())).collect();
+    let states: Vec<_> =
+        online.as_array().unwrap().iter().map(|row| (row["name"].clone(), row["state"].clone())).collect();
     let expected = [
         ("broken__lost", "upstream down"),
         ("company__get_invoice", "offered"),

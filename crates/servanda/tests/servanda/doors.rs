@@ -27,14 +27,22 @@ fn converse(agent: &Agent, greeting: &Reply) {
         "company__pay_invoice",
     ];
     assert_eq!(agent.tools(), tools);
-    assert_eq!(agent.ask("tools/list", json!({})).raw, agent.ask("tools/list", json!({})).raw, "the list is always the same");
+    assert_eq!(
+        agent.ask("tools/list", json!({})).raw,
+        agent.ask("tools/list", json!({})).raw,
+        "the list is always the same"
+    );
     let answer = agent.call("company__get_invoice", json!({ "invoice_id": "inv_1001" }));
     let text = answer.success()["content"][0]["text"].as_str().unwrap();
     assert_eq!(&serde_json::from_str::<Value>(text).unwrap(), &answer.result()["structuredContent"]);
     assert_eq!(answer.observation()["result_payload"]["data"], answer.result()["structuredContent"]);
     let unknown = agent.call("company__get_invoce", json!({}));
     assert_eq!(unknown.message["error"]["code"], -32602, "{}", unknown.raw);
-    assert!(unknown.message["error"]["data"]["hint"].as_str().unwrap().contains("company__get_invoice"), "{}", unknown.raw);
+    assert!(
+        unknown.message["error"]["data"]["hint"].as_str().unwrap().contains("company__get_invoice"),
+        "{}",
+        unknown.raw
+    );
 }
 
 #[test]
@@ -70,7 +78,10 @@ fn the_list_is_the_contracts() {
     let tools = listed.result()["tools"].as_array().unwrap();
     let pay = tools.iter().find(|tool| tool["name"] == "company__pay_invoice").unwrap();
     assert_eq!(pay["description"], "The sample's pay_invoice.");
-    assert_eq!((&pay["annotations"]["readOnlyHint"], &pay["annotations"]["destructiveHint"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        (&pay["annotations"]["readOnlyHint"], &pay["annotations"]["destructiveHint"]),
+        (&json!(false), &json!(true))
+    );
     let told = &pay["_meta"]["servanda/contract"];
     assert_eq!((&told["disposition"], &told["effect_class"]), (&json!("auto"), &json!("N")), "{told}");
     let digest = world.run(&["tools", "--offline", "--json"]).ended(0).json();
@@ -130,7 +141,8 @@ fn refused_calls_never_reach_the_upstream() {
     }
     let counted = agent.call("company__count_effects", json!({}));
     assert_eq!(counted.success()["structuredContent"]["total"], 0);
-    let paid = agent.call("company__pay_invoice", json!({ "invoice_id": "inv_1003", "amount_cents": 100, "currency": "CHF" }));
+    let paid =
+        agent.call("company__pay_invoice", json!({ "invoice_id": "inv_1003", "amount_cents": 100, "currency": "CHF" }));
     paid.success();
     assert_eq!(agent.call("company__count_effects", json!({})).success()["structuredContent"]["payments"], 1);
 }

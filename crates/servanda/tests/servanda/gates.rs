@@ -94,9 +94,11 @@ const REFUSED: [Refused; 10] = [
 
 fn contracts() -> Vec<Contract> {
     let moment = json!({ "type": "string", "format": "date-time" });
-    let meeting = changes("book_meeting")
-        .input(&["start", "end"], &json!({ "start": moment, "end": moment }))
-        .rule("args.end > args.start", "a meeting ends after it starts", &["/end"]);
+    let meeting = changes("book_meeting").input(&["start", "end"], &json!({ "start": moment, "end": moment })).rule(
+        "args.end > args.start",
+        "a meeting ends after it starts",
+        &["/end"],
+    );
     vec![
         get_invoice(),
         pay_invoice(),
@@ -131,8 +133,10 @@ fn explain_names_gate_pointer_and_repair() {
         assert!(ran.stderr.contains("\nhint: "), "{}", ran.stderr);
         let call_id = ran.call_id();
         let shown = page.run(&["explain", &call_id]).ended(0).stdout;
-        let line = |beginning: &str| shown.lines().find(|line| line.trim_start().starts_with(beginning)).map(str::to_owned);
-        let verdict = shown.lines().find(|line| line.contains("REFUSED")).unwrap_or_else(|| panic!("no verdict:\n{shown}"));
+        let line =
+            |beginning: &str| shown.lines().find(|line| line.trim_start().starts_with(beginning)).map(str::to_owned);
+        let verdict =
+            shown.lines().find(|line| line.contains("REFUSED")).unwrap_or_else(|| panic!("no verdict:\n{shown}"));
         assert!(verdict.contains(gate), "{verdict}");
         assert!(line(&format!("at {pointer}:")).is_some(), "{gate} does not name {pointer}:\n{shown}");
         let repair = line("repair").unwrap_or_else(|| panic!("no way to repair:\n{shown}"));

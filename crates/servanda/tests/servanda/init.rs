@@ -32,7 +32,10 @@ fn a_clients_file_becomes_contracts() {
     let mut page = Page::new(&world);
     page.show("init", &ran);
     page.head("servanda.yaml");
-    page.show("(the file)", &crate::world::Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() });
+    page.show(
+        "(the file)",
+        &crate::world::Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() },
+    );
     page.head("contracts/company/pay_invoice.yaml");
     let contract = world.read("contracts/company/pay_invoice.yaml");
     page.show("(the file)", &crate::world::Ran { code: Some(0), stdout: contract, stderr: String::new() });
@@ -108,7 +111,8 @@ fn an_existing_configuration_is_kept_unless_forced() {
 fn a_configuration_elsewhere_brings_its_folder() {
     let world = World::empty();
     std::fs::create_dir(world.path("deep")).unwrap();
-    let sample = json!({ "mcpServers": { "company": { "command": BINARY, "args": ["sample", "--database", "b.db"] } } });
+    let sample =
+        json!({ "mcpServers": { "company": { "command": BINARY, "args": ["sample", "--database", "b.db"] } } });
     world.write(".mcp.json", &sample.to_string());
     world.run(&["init", "--config", "deep/gateway.yaml"]).ended(0);
     assert!(world.has("deep/contracts/company/get_invoice.yaml"));

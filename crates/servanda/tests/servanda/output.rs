@@ -21,7 +21,8 @@ const COMMANDS: [&[&str]; 8] = [
 #[test]
 fn pipes_get_no_escape_codes() {
     let world = World::company([get_invoice(), pay_invoice()]);
-    for environment in [&[] as &[(&str, &str)], &[("NO_COLOR", "1")], &[("NO_COLOR", "1"), ("TERM", "xterm-256color")]] {
+    for environment in [&[] as &[(&str, &str)], &[("NO_COLOR", "1")], &[("NO_COLOR", "1"), ("TERM", "xterm-256color")]]
+    {
         for args in COMMANDS {
             let ran = world.run_with_env(args, environment);
             assert!(!ran.everything().contains('\u{1b}'), "{args:?} {environment:?}: {:?}", ran.everything());

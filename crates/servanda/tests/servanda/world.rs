@@ -186,7 +186,10 @@ impl Ran {
     #[track_caller]
     pub(crate) fn call_id(&self) -> String {
         let start = self.stderr.find("call_").unwrap_or_else(|| panic!("no call is named:\n{}", self.stderr));
-        self.stderr[start..].chars().take_while(|character| character.is_ascii_alphanumeric() || *character == '_').collect()
+        self.stderr[start..]
+            .chars()
+            .take_while(|character| character.is_ascii_alphanumeric() || *character == '_')
+            .collect()
     }
 
     /// Everything that was printed.

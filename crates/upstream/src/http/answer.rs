@@ -9,6 +9,7 @@ use servanda_mcp::{Id, Message, fields::method};
 use crate::{
     PerformFailure, ProgressSink,
     connect::Setting,
+    delivery::pass_on,
     frame::grow,
     http::describe,
     link::{Ended, progress_token, rejected},
@@ -118,7 +119,7 @@ impl Reading<'_> {
                 if let Some(sink) = self.progress
                     && progress_token(params) == Some(self.id)
                 {
-                    let _ = sink.try_send(params.to_owned());
+                    pass_on(sink, params);
                 }
                 None
             }

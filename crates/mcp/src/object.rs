@@ -1,0 +1,109 @@
+//! JSON objects kept raw: the members of one level in their order, each value the bytes that arrived. For looking at a few
+//! members and passing the rest on unchanged.
+
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::envelope::to_json;
+
+/// The members of an object. A name that stands twice is refused: two readers would read two objects.
+#[derive(Debug, Clone, Default)]
+pub struct RawObject<'a> {
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> RawObject<'a> {
+    /// The value of a member.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.iter().find(|(member, _)| member == name).map(|(_, value)| *value)
+    }
+
+    /// All members in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.members.iter().map(|(name, value)| (name.as_ref(), *value))
+    }
+
+    /// Without these members.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        self.members.retain(|(name, _)| !names.contains(&name.as_ref()));
+        self
+    }
+
+    /// Appends `"name":value` of every member to `json`, each followed by a comma.
+    pub fn write_members(&self, json: &mut String) {
+        for (name, value) in self.iter() {
+            json.push_str(&to_json(name));
+            json.push(':');
+            json.push_str(value.get());
+            json.push(',');
+        }
+    }
+
+    /// The object as JSON.
+    pub fn to_json(&self) -> String {
+        let mut json = String::from("{");
+        self.write_members(&mut json);
+        if json.ends_with(',') {
+            json.pop();
+        }
+        json.push('}');
+        json
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = RawObject<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+                while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    if members.iter().any(|(other, _)| *other == name) {
+                        return Err(serde::de::Error::custom("a member stands twice"));
+                    }
+                    members.push((name, value));
+                }
+                Ok(RawObject { members })
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// A name borrowed where it can be: `Cow` alone always copies.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::RawObject;
+
+    #[test]
+    fn members_keep_their_bytes_and_order() {
+        let text = r#"{"b": {"x":1.0,"x":2} ,"a\n":[ 1 ],"c":1e400}"#;
+        let object: RawObject<'_> = serde_json::from_str(text).unwrap();
+        assert_eq!(object.to_json(), r#"{"b":{"x":1.0,"x":2},"a\n":[ 1 ],"c":1e400}"#);
+        assert_eq!(object.get("a\n").unwrap().get(), "[ 1 ]");
+        assert_eq!(object.without(&["b", "c"]).to_json(), r#"{"a\n":[ 1 ]}"#);
+        assert_eq!(serde_json::from_str::<RawObject<'_>>("{}").unwrap().to_json(), "{}");
+    }
+
+    #[test]
+    fn a_name_twice_is_refused_whatever_its_spelling() {
+        for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, "[]", "7"] {
+            assert!(serde_json::from_str::<RawObject<'_>>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The demo's own folder: a real configuration, real contracts, a real ledger and the company's books, to be looked at
+//! from another terminal while the demo is up. Removed at the end, and nothing else with it.
+
+use std::{
+    collections::BTreeMap,
+    fs::DirBuilder,
+    io::ErrorKind,
+    net::SocketAddr,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use servanda_contract::document;
+use servanda_sample::CONTRACTS;
+
+use crate::{
+    config::{Config, NameStyle, UpstreamConfig},
+    failure::Failure,
+};
+
+/// The upstream the contracts are bound to.
+const UPSTREAM: &str = "company";
+/// The configuration, under the name `--config` has by default.
+const FILE_NAME: &str = "servanda.yaml";
+/// Folders of one process id that may be left over from demos that were killed.
+const LEFT_OVER_MAX: u32 = 100;
+
+/// The folder, until it is dropped.
+#[derive(Debug)]
+pub(super) struct DemoFolder(PathBuf);
+
+impl DemoFolder {
+    /// Makes the folder and everything in it.
+    pub(super) fn make(listen: SocketAddr) -> Result<Self, Failure> {
+        let folder = Self::claim()?;
+        let wrote = folder.write(listen);
+        wrote.map_err(|error| Failure::failed(format!("cannot write in `{}`: {error}", folder.0.display())))?;
+        Ok(folder)
+    }
+
+    /// The configuration.
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.0.join(FILE_NAME)
+    }
+
+    /// A name nobody has: making the folder and owning it are one step, so that it is never somebody else's.
+    fn claim() -> Result<Self, Failure> {
+        let base = std::env::temp_dir();
+        let process = std::process::id();
+        for number in 1..=LEFT_OVER_MAX {
+            let again = if number == 1 { String::new() } else { format!("-{number}") };
+            let path = base.join(format!("servanda-demo-{process}{again}"));
+            // For this user only: the ledger and the books are nobody else's business.
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Failure::failed(format!("cannot make `{}`: {error}", path.display()))),
+            }
+        }
+        Err(Failure::failed(format!("`{}` is full of folders of earlier demos", base.display()))
+            .hint(format!("remove {}", base.join(format!("servanda-demo-{process}*")).display())))
+    }
+
+    fn write(&self, listen: SocketAddr) -> std::io::Result<()> {
+        let config = config(&std::env::current_exe()?, listen)?;
+        let text = document::write(&config).map_err(std::io::Error::other)?;
+        let head = "# The configuration of `servanda demo`. It is removed when the demo ends.\n";
+        std::fs::write(self.config_file(), format!("{head}{text}"))?;
+        let contracts = self.0.join(&config.contracts).join(UPSTREAM);
+        std::fs::create_dir_all(&contracts)?;
+        CONTRACTS.iter().try_for_each(|(file, text)| std::fs::write(contracts.join(file), text))
+    }
+}
+
+impl Drop for DemoFolder {
+    fn drop(&mut self) {
+        // Nobody can be told any more; a folder that stays in the temporary one does no harm.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// This very program is the upstream, so that the demo needs nothing but the binary.
+fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
+    let program = program.to_str().ok_or_else(|| std::io::Error::other("the program's own path is not UTF-8"))?;
+    let company = UpstreamConfig {
+        command: Some(program.to_owned()),
+        args: ["sample", "--misbehave", "--database", "company.db"].map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        env_pass: Vec::new(),
+        cwd: None,
+        url: None,
+        headers: BTreeMap::new(),
+    };
+    let upstreams = BTreeMap::from([(UPSTREAM.to_owned(), company)]);
+    Ok(Config { listen: listen.to_string(), names: NameStyle::Bare, ..Config::new(upstreams) })
+}

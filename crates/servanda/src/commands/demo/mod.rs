@@ -1,0 +1,122 @@
+//! `servanda demo`: the sample company behind a real gateway, in a folder of its own: a tour of calls that pass and calls
+//! that each gate refuses, then the gateway stays up for an agent.
+//!
+//! The demo is a test of itself: every step says how it has to end, and one that ends otherwise makes the demo fail.
+
+mod connect;
+mod folder;
+mod outcome;
+mod page;
+mod proof;
+mod tour;
+
+use std::{io::ErrorKind, net::SocketAddr};
+
+use servanda_engine::Gateway as _;
+use tokio::{net::TcpListener, signal::unix::SignalKind};
+use tokio_util::sync::CancellationToken;
+
+use self::{folder::DemoFolder, outcome::Played, page::Page, proof::Proof};
+use super::serve;
+use crate::{
+    cli::DemoArgs,
+    config::{Loaded, parse_listen},
+    failure::Failure,
+    screen::Screen,
+    wiring::Station,
+};
+
+pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> {
+    let wanted = parse_listen(&args.listen)?;
+    let stop = stop_signal()?;
+    // The address is taken first, so that the configuration in the folder says where the gateway really is.
+    let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
+    let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
+    let folder = DemoFolder::make(address)?;
+    let loaded = Loaded::read(&folder.config_file())?;
+    let station = Station::assemble(&loaded)?;
+    let toured = tokio::select! {
+        toured = tour(&loaded, &station, screen) => toured,
+        () = stop.cancelled() => Err(Failure::failed("stopped before the tour was over")),
+    };
+    let (Ok(()), Some(listener)) = (&toured, listener) else {
+        station.close().await;
+        if toured.is_ok() {
+            connect::show_how_later(address, screen);
+        }
+        return toured;
+    };
+    connect::show_how(address, &folder, screen);
+    let served = serve::serve_http(&station, listener, stop).await;
+    drop(folder);
+    screen.say("stopped; the folder is removed");
+    served
+}
+
+/// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
+async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), Failure> {
+    let waiting = screen.wait("starting the sample company");
+    station.follow_upstreams();
+    for upstream in station.engine.upstreams().values() {
+        // Asked once before the first call, so that no call's deadline pays for the start.
+        upstream
+            .tools()
+            .await
+            .map_err(|error| Failure::failed(format!("the sample company does not start: {error}")))?;
+    }
+    waiting.finish_and_clear();
+    let page = Page::new(screen);
+    page.headline(station.engine.listing().tools.len());
+    let mut played = Vec::new();
+    for chapter in &tour::CHAPTERS {
+        page.chapter(chapter)?;
+        for step in chapter.steps {
+            let step = outcome::play(&station.engine, step).await?;
+            page.step(&step)?;
+            played.push(step);
+        }
+    }
+    let proof = Proof::gather(&station.engine, &loaded.ledger_file(), &played).await?;
+    page.proof(&proof)?;
+    if screen.json {
+        screen.json(&serde_json::json!({ "config": loaded.file, "steps": played, "proof": proof }))?;
+    }
+    judge(&played, &proof)
+}
+
+fn judge(played: &[Played], proof: &Proof) -> Result<(), Failure> {
+    let mut wrong: Vec<String> = played.iter().filter_map(Played::surprise).collect();
+    wrong.extend(proof.surprise());
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("the demo did not go as it should\n  {}", wrong.join("\n  ")))
+        .hint("this is a bug of servanda; `servanda demo --once --json` has every detail for a report"))
+}
+
+/// The address the demo was asked for, or any free port of it: a demo beside a running gateway is nothing unusual.
+async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, Failure> {
+    match TcpListener::bind(wanted).await {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let listener = TcpListener::bind(SocketAddr::new(wanted.ip(), 0)).await?;
+            screen.say(format_args!("note: {wanted} is taken; the demo listens on {} instead", listener.local_addr()?));
+            Ok(listener)
+        }
+        bound => bound.map_err(|error| {
+            Failure::failed(format!("cannot listen on {wanted}: {error}"))
+                .hint("take a free port with `servanda demo --listen 127.0.0.1:0`")
+        }),
+    }
+}
+
+/// As for `serve`, and also when the terminal is closed: nobody is left to look at the folder then.
+fn stop_signal() -> Result<CancellationToken, Failure> {
+    let stop = serve::stop_signal()?;
+    let mut hang_up = tokio::signal::unix::signal(SignalKind::hangup())?;
+    let told = stop.clone();
+    tokio::spawn(async move {
+        hang_up.recv().await;
+        told.cancel();
+    });
+    Ok(stop)
+}

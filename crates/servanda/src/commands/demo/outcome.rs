@@ -1,0 +1,191 @@
+//! Playing one step: the call goes through the real engine, its answer is read as a client would read it, and is held
+//! against what the tour expects.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
+use serde_json::Value;
+use servanda_contract::{Caller, GateName, Observation, Refusal, TaxonomyClass, taxonomy::NextAction};
+use servanda_engine::{CallAnswer, CallRequest, Engine, Gateway as _};
+use servanda_mcp::fields::meta;
+use tokio_util::sync::CancellationToken;
+
+use super::tour::{Expected, Step};
+use crate::failure::Failure;
+
+/// The whole tour is one conversation of one agent; repairs are counted within it.
+const CONVERSATION: &str = "servanda-demo";
+
+/// A step with what came of it.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) step: &'static Step,
+    pub(super) call_id: String,
+    pub(super) took_ms: u128,
+    pub(super) ending: Ending,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// The tool's structured result.
+    Passed(Value),
+    /// The tool's own error.
+    ToolError(String),
+    /// A stage said no.
+    Refused(Box<Refusal>),
+}
+
+/// Makes one call of the tour.
+pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played, Failure> {
+    let request = CallRequest {
+        caller: Caller { client: Some(format!("servanda-demo {}", env!("CARGO_PKG_VERSION"))), ..Caller::local() },
+        tool: step.tool.to_owned(),
+        arguments: Bytes::from_static(step.arguments.as_bytes()),
+        caller_wait_ms: None,
+        trace_parent: None,
+        chain: Some(CONVERSATION.to_owned()),
+        progress: None,
+        cancel: CancellationToken::new(),
+    };
+    let started = Instant::now();
+    let answer = engine.call(request).await;
+    let took_ms = started.elapsed().as_millis();
+    let (call_id, ending) = match answer {
+        CallAnswer::UnknownTool(refusal) => (refusal.call_id.to_string(), Ending::Refused(refusal)),
+        CallAnswer::Result(result) => read(&result.json)
+            .map_err(|error| Failure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool)))?,
+    };
+    Ok(Played { step, call_id, took_ms, ending })
+}
+
+/// Reads a tool result: the observation has the call's id, and a refusal is JSON text.
+fn read(json: &str) -> Result<(String, Ending), serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Answered {
+        #[serde(default)]
+        content: Vec<Block>,
+        #[serde(rename = "structuredContent", default)]
+        structured: Value,
+        #[serde(rename = "isError", default)]
+        is_error: bool,
+        #[serde(rename = "_meta")]
+        meta: serde_json::Map<String, Value>,
+    }
+    #[derive(Deserialize)]
+    struct Block {
+        text: Option<String>,
+    }
+    let answered: Answered = serde_json::from_str(json)?;
+    let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
+    // Through text: the observation keeps its data raw, which a value cannot give.
+    let observation: Observation = serde_json::from_str(&observation.to_string())?;
+    let text = answered.content.into_iter().find_map(|block| block.text).unwrap_or_default();
+    let ending = match (answered.is_error, serde_json::from_str(&text)) {
+        (false, _) => Ending::Passed(answered.structured),
+        (true, Ok(refusal)) => Ending::Refused(Box::new(refusal)),
+        (true, Err(_)) => Ending::ToolError(text),
+    };
+    Ok((observation.tool_identity.call_id.to_string(), ending))
+}
+
+impl Played {
+    /// The refusal, if it was refused.
+    pub(super) fn refusal(&self) -> Option<&Refusal> {
+        match &self.ending {
+            Ending::Refused(refusal) => Some(refusal),
+            Ending::Passed(_) | Ending::ToolError(_) => None,
+        }
+    }
+
+    /// Whether a gate refused it, so that nothing may have been sent.
+    pub(super) fn stopped_at_a_gate(&self) -> bool {
+        self.refusal().is_some_and(|refusal| !matches!(refusal.gate, GateName::Perform | GateName::Observe))
+    }
+
+    /// How many things it was allowed to change.
+    pub(super) fn effects(&self) -> u64 {
+        match (self.step.expected, &self.ending) {
+            (Expected::Passes { effects }, Ending::Passed(_)) => effects,
+            _ => 0,
+        }
+    }
+
+    /// What is wrong, if it did not end as it had to.
+    pub(super) fn surprise(&self) -> Option<String> {
+        let as_expected = match (self.step.expected, &self.ending) {
+            (Expected::Passes { .. }, Ending::Passed(_)) => true,
+            (Expected::Refused { gate, class }, Ending::Refused(refusal)) => {
+                (refusal.gate, refusal.error_code) == (gate, class) && refusal.next_action != NextAction::StopRepairing
+            }
+            (Expected::ToldToStop { gate }, Ending::Refused(refusal)) => {
+                refusal.gate == gate && refusal.next_action == NextAction::StopRepairing
+            }
+            _ => false,
+        };
+        let Self { step, call_id, .. } = self;
+        (!as_expected)
+            .then(|| format!("`{}` should have {}, but {} ({call_id})", step.tool, step.expected, self.ended()))
+    }
+
+    fn ended(&self) -> String {
+        match &self.ending {
+            Ending::Passed(_) => "passed".to_owned(),
+            Ending::ToolError(text) => format!("the tool answered: {text}"),
+            Ending::Refused(refusal) => {
+                format!("was refused at {} as {}: {}", refusal.gate, refusal.error_code.name(), refusal.message)
+            }
+        }
+    }
+
+    fn outcome(&self) -> &'static str {
+        match &self.ending {
+            Ending::Passed(_) => "passed",
+            Ending::ToolError(_) => "tool_error",
+            Ending::Refused(_) => "refused",
+        }
+    }
+}
+
+impl Expected {
+    fn gate(self) -> Option<GateName> {
+        match self {
+            Self::Passes { .. } => None,
+            Self::Refused { gate, .. } | Self::ToldToStop { gate } => Some(gate),
+        }
+    }
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Passes { .. } => formatter.write_str("passed"),
+            Self::Refused { gate, class } => {
+                write!(formatter, "been refused at {gate} as {}", TaxonomyClass::name(*class))
+            }
+            Self::ToldToStop { gate } => write!(formatter, "been refused at {gate} again and told to stop"),
+        }
+    }
+}
+
+impl Serialize for Played {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let result = match &self.ending {
+            Ending::Passed(result) => Some(result.clone()),
+            Ending::ToolError(text) => Some(Value::String(text.clone())),
+            Ending::Refused(_) => None,
+        };
+        let call = serde_json::json!({ "tool": self.step.tool, "arguments": self.step.arguments });
+        let mut fields = serializer.serialize_struct("Played", 8)?;
+        fields.serialize_field("call", &call)?;
+        fields.serialize_field("expected_gate", &self.step.expected.gate())?;
+        fields.serialize_field("outcome", self.outcome())?;
+        fields.serialize_field("as_expected", &self.surprise().is_none())?;
+        fields.serialize_field("call_id", &self.call_id)?;
+        fields.serialize_field("took_ms", &self.took_ms)?;
+        fields.serialize_field("result", &result)?;
+        fields.serialize_field("refusal", &self.refusal())?;
+        fields.end()
+    }
+}

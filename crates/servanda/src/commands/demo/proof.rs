@@ -1,0 +1,88 @@
+//! The proof that refusing means refusing: what the company counts, and what the ledger has of every refused call.
+
+use std::{path::Path, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use servanda_contract::{CallRecord, record::Outcome};
+use servanda_engine::Engine;
+use servanda_ledger::{CallQuery, Reader};
+
+use super::{
+    outcome::{self, Ending, Played},
+    tour,
+};
+use crate::failure::Failure;
+
+/// A record of a refused call is written a moment after its answer; this is how often and how long it is looked for.
+const LOOKS_MAX: u32 = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// What really happened.
+#[derive(Debug, Serialize)]
+pub(super) struct Proof {
+    /// Calls that a gate refused.
+    pub(super) refused: usize,
+    /// Those of them that the ledger has as sent.
+    pub(super) refused_but_sent: usize,
+    /// Effects of the calls that were let through.
+    pub(super) effects_allowed: u64,
+    /// Effects as the company counts them.
+    pub(super) effects_counted: u64,
+    /// The same by kind.
+    pub(super) effects_by_kind: Map<String, Value>,
+    /// The record of one refused call.
+    pub(super) explained: Option<CallRecord>,
+}
+
+impl Proof {
+    /// Asks the company and the ledger.
+    pub(super) async fn gather(engine: &Engine, ledger: &Path, played: &[Played]) -> Result<Self, Failure> {
+        let counted = outcome::play(engine, &tour::COUNT).await?;
+        let Ending::Passed(Value::Object(mut effects_by_kind)) = counted.ending else {
+            return Err(
+                Failure::failed("the company did not count its effects").hint("`servanda demo --json` has the answer")
+            );
+        };
+        let effects_counted = effects_by_kind.remove("total").and_then(|total| total.as_u64()).unwrap_or(u64::MAX);
+        let reader = Reader::open(ledger)?;
+        let mut proof = Self {
+            refused: 0,
+            refused_but_sent: 0,
+            effects_allowed: played.iter().map(Played::effects).sum(),
+            effects_counted,
+            effects_by_kind,
+            explained: None,
+        };
+        for call in played.iter().filter(|call| call.stopped_at_a_gate()) {
+            let record = record(&reader, &call.call_id).await?;
+            proof.refused += 1;
+            let sent = record.dispatched_at.is_some() || record.outcome != Outcome::Refused;
+            proof.refused_but_sent += usize::from(sent);
+            if call.refusal().is_some_and(|refusal| refusal.gate == tour::EXPLAINED) {
+                proof.explained = Some(record);
+            }
+        }
+        Ok(proof)
+    }
+
+    /// What is wrong, if anything is.
+    pub(super) fn surprise(&self) -> Option<String> {
+        if self.effects_counted != self.effects_allowed {
+            let (counted, allowed) = (self.effects_counted, self.effects_allowed);
+            return Some(format!("the company counts {counted} effects, but {allowed} were allowed"));
+        }
+        (self.refused_but_sent > 0).then(|| format!("the ledger has {} refused calls as sent", self.refused_but_sent))
+    }
+}
+
+async fn record(reader: &Reader, call_id: &str) -> Result<CallRecord, Failure> {
+    let query = CallQuery::Id(call_id.to_owned());
+    for _ in 0..LOOKS_MAX {
+        if let Some(record) = reader.find(&query, 1)?.pop() {
+            return Ok(record);
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+    Err(Failure::failed(format!("`{call_id}` was answered, but left no record")))
+}

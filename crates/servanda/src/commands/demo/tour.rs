@@ -1,0 +1,120 @@
+//! The tour: which calls are made, and how each has to end. Data only; playing it is `outcome`, showing it is `page`.
+
+use servanda_contract::{GateName, TaxonomyClass};
+
+/// Calls that belong together.
+#[derive(Debug)]
+pub(super) struct Chapter {
+    pub(super) heading: &'static str,
+    pub(super) steps: &'static [Step],
+}
+
+/// One call.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) tool: &'static str,
+    /// As sent; not always JSON.
+    pub(super) arguments: &'static str,
+    pub(super) expected: Expected,
+}
+
+/// How a call has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// It goes through and changes this many things.
+    Passes { effects: u64 },
+    /// It is refused there, as this.
+    Refused { gate: GateName, class: TaxonomyClass },
+    /// It is refused there again, and the caller is told to stop repairing.
+    ToldToStop { gate: GateName },
+}
+
+/// The refused call whose page is shown: far enough to have passed some gates, with a rule and a pointer to show.
+pub(super) const EXPLAINED: GateName = GateName::Semantics;
+
+/// What counts what really happened. Changes nothing itself.
+pub(super) const COUNT: Step = passes(0, "count_effects", "{}");
+
+pub(super) const CHAPTERS: [Chapter; 3] = [
+    Chapter { heading: "Calls that keep their contract go through", steps: &KEPT },
+    Chapter {
+        heading: "Calls that break it are refused at the first gate that sees it; nothing is sent",
+        steps: &BROKEN,
+    },
+    Chapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
+];
+
+const KEPT: [Step; 3] = [
+    passes(0, "find_customers", r#"{"query":"heron"}"#),
+    passes(
+        1,
+        "create_invoice_draft",
+        r#"{"customer_id":"cus_002","currency":"USD","issued":"2026-11-16","due":"2026-12-16","lines":[{"description":"Onboarding workshop, day","quantity":2,"unit_cents":120000}]}"#,
+    ),
+    passes(
+        1,
+        "send_mail",
+        r#"{"to":"billing@blueheron.example","subject":"Reminder: inv_1007","body":"Invoice inv_1007 over 4788.00 USD is still open."}"#,
+    ),
+];
+
+const BROKEN: [Step; 8] = [
+    refused(
+        GateName::Resolve,
+        TaxonomyClass::StructuralViolation,
+        "send_email",
+        r#"{"to":"billing@blueheron.example"}"#,
+    ),
+    // Two readers would void two different invoices.
+    refused(
+        GateName::Parse,
+        TaxonomyClass::SyntacticParseFail,
+        "void_invoice",
+        r#"{"invoice_id":"inv_1007","reason":"duplicate","invoice_id":"inv_1005"}"#,
+    ),
+    refused(
+        GateName::Structure,
+        TaxonomyClass::StructuralViolation,
+        "update_customer_email",
+        r#"{"customer_id":"cus_002","mail":"ap@blueheron.example"}"#,
+    ),
+    refused(GateName::Types, TaxonomyClass::TypeMismatch, "pay_invoice", QUOTED_AMOUNT),
+    // An agent that tries the same again is in a loop, and is told so.
+    Step { tool: "pay_invoice", arguments: QUOTED_AMOUNT, expected: Expected::ToldToStop { gate: GateName::Types } },
+    refused(
+        GateName::Bounds,
+        TaxonomyClass::OutOfBounds,
+        "void_invoice",
+        r#"{"invoice_id":"inv_1005","reason":"fraud"}"#,
+    ),
+    refused(
+        GateName::Semantics,
+        TaxonomyClass::SemanticInvalidity,
+        "book_meeting",
+        r#"{"title":"Review","start":"2026-11-20T10:00:00+01:00","end":"2026-11-20T09:00:00+01:00","attendees":["mara@lindgren-roth.example"]}"#,
+    ),
+    refused(
+        GateName::Confirmation,
+        TaxonomyClass::ConfirmationMissing,
+        "pay_invoice",
+        r#"{"invoice_id":"inv_1007","amount_cents":478800,"currency":"USD"}"#,
+    ),
+];
+
+const MISBEHAVING: [Step; 4] = [
+    refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),
+    refused(GateName::Perform, TaxonomyClass::DependencyUnavailable, "misbehave_die", "{}"),
+    // The company is started again for it; a report may take long enough for that.
+    passes(0, "monthly_report", r#"{"month":"2026-10"}"#),
+    refused(GateName::Observe, TaxonomyClass::ObservationNormalizationFail, "misbehave_wrong_shape", "{}"),
+];
+
+const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
+
+const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> Step {
+    Step { tool, arguments, expected: Expected::Passes { effects } }
+}
+
+const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
+    Step { tool, arguments, expected: Expected::Refused { gate, class } }
+}
