@@ -161,7 +161,10 @@ impl<'a> Members<'a> {
                 Ok(Message::Notification { method, params: self.params })
             }
             (Some(_), None, None, None) => Err(not_a_message(None, "`id` must not be null")),
-            (None, Some(result), None, Some(id)) => Ok(Message::Response { id, result }),
+            (None, Some(result), None, Some(id)) if result.get().starts_with('{') => {
+                Ok(Message::Response { id, result })
+            }
+            (None, Some(_), None, Some(id)) => Err(not_a_message(Some(id), "`result` must be an object")),
             (None, None, Some(error), id) => Ok(Message::Failure { id, error }),
             (_, _, _, id) => Err(not_a_message(id, "a message has exactly one of `method`, `result` and `error`")),
         }
@@ -256,7 +259,8 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1}}"#, "request \"a\" m"),
             (r#"{"jsonrpc":"2.0","method":"m"}"#, "notification m"),
             (r#"{"result":{},"jsonrpc":"2.0","id":1}"#, "response 1 {}"),
-            (r#"{"result":null,"jsonrpc":"2.0","id":1}"#, "response 1 null"),
+            (r#"{"result":null,"jsonrpc":"2.0","id":1}"#, "`result` must be an object"),
+            (r#"{"result":[],"jsonrpc":"2.0","id":1}"#, "`result` must be an object"),
             (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"x"}}"#, "failure 1 -1"),
             (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"x"}}"#, "failure - -1"),
             (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"x"}}"#, "failure - -1"),
@@ -292,7 +296,7 @@ mod tests {
                     panic!("not a request");
                 };
                 prop_assert_eq!((&read, read_method.as_ref(), read_params.unwrap().get()), (&id, method.as_str(), params));
-                let answer = response(&id, "7");
+                let answer = response(&id, "{}");
                 let answered = matches!(Message::parse(&answer), Ok(Message::Response { id: read, .. }) if read == id);
                 prop_assert!(answered);
                 let failed = failure(Some(&id), &RpcError::new(-32603, text.clone()));

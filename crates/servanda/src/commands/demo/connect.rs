@@ -5,33 +5,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::folder::DemoFolder;
+use super::{folder::DemoFolder, page};
 use crate::screen::{Mood, Screen, paint_stderr};
+
+/// Where what is to be typed begins.
+const INDENT: usize = 16;
 
 /// While it is up.
 pub(super) fn show_how(address: SocketAddr, folder: &DemoFolder, screen: Screen) {
-    let program = program();
-    let config = folder.config_file();
-    let config = config.display();
     show(&format!("Connect an agent: the gateway is up at http://{address}/mcp until Ctrl-C"), address, screen);
-    screen.say(format_args!("  look around   {program} --config {config} tools"));
-    screen.say(format_args!("  what it did   {program} --config {config} explain"));
+    let (program, config) = (program(), folder.config_file());
+    item("look around", &format!("{program} --config {} tools", config.display()), screen);
+    item("what it did", &format!("{program} --config {} explain", config.display()), screen);
 }
 
 /// After `--once`.
 pub(super) fn show_how_later(address: SocketAddr, screen: Screen) {
-    show("Connect an agent: without --once the gateway stays up, with all of this in it", address, screen);
-    screen.say(format_args!("  your tools    {} init, in a folder with a .mcp.json", program()));
+    show("Connect an agent: without --once the gateway stays up at this address", address, screen);
+    item("your tools", &format!("{} init    in a folder with a .mcp.json", program()), screen);
 }
 
 fn show(heading: &str, address: SocketAddr, screen: Screen) {
     let url = format!("http://{address}/mcp");
     screen.say(format_args!("\n{}", paint_stderr(heading, Mood::Strong)));
-    screen.say(format_args!("  Claude Code   claude mcp add --transport http servanda {url}"));
-    screen.say(format_args!(r#"  .mcp.json     {{"mcpServers":{{"servanda":{{"type":"http","url":"{url}"}}}}}}"#));
-    screen.say(format_args!(
-        "  Inspector     npx @modelcontextprotocol/inspector --cli {url} --transport http --method tools/list"
-    ));
+    item("Claude Code", &format!("claude mcp add --transport http servanda {url}"), screen);
+    item(".mcp.json", &format!(r#"{{"mcpServers":{{"servanda":{{"type":"http","url":"{url}"}}}}}}"#), screen);
+    item("Inspector", &format!("npx @modelcontextprotocol/inspector --cli {url} --method tools/list"), screen);
+}
+
+/// A label and what to type, which is never broken by us: it is there to be copied.
+fn item(label: &str, typed: &str, screen: Screen) {
+    if INDENT + typed.chars().count() <= page::width() {
+        screen.say(format_args!("  {label:<14}{typed}"));
+    } else {
+        screen.say(format_args!("  {label}:\n  {typed}"));
+    }
 }
 
 /// How this program is called from here: by its name if the shell finds it, else by its path.

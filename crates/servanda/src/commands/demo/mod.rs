@@ -79,7 +79,9 @@ async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), 
     let proof = Proof::gather(&station.engine, &loaded.ledger_file(), &played).await?;
     page.proof(&proof)?;
     if screen.json {
-        screen.json(&serde_json::json!({ "config": loaded.file, "steps": played, "proof": proof }))?;
+        screen.json(&serde_json::json!({
+            "config": loaded.file, "listen": loaded.config.listen, "steps": played, "proof": proof
+        }))?;
     }
     judge(&played, &proof)
 }

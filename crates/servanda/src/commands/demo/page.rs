@@ -2,8 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use serde_json::Value;
-use servanda_contract::{GateName, Refusal};
+use servanda_contract::{FieldError, GateName, Refusal};
 
 use super::{
     outcome::{Ending, Played},
@@ -21,9 +20,11 @@ const WIDTH: usize = 110;
 /// Columns beyond which a line is hard to read, and below which there is nothing to align.
 const WIDTH_MAX: usize = 120;
 const WIDTH_MIN: usize = 60;
+/// Columns from which a call that passed is shown with its result on one line.
+const WIDE_MIN: usize = 100;
 /// Where the text begins, after the number and the name of a gate.
 const INDENT: usize = 18;
-/// Lines the reason and the hint of one refusal may take together, whatever a tool has to say.
+/// Lines the reason and the hint of one refusal may take, whatever a tool has to say.
 const REASON_LINES_MAX: usize = 3;
 /// A hint shorter than this says nothing without the clause after it.
 const CLAUSE_CHARS_MIN: usize = 16;
@@ -35,11 +36,16 @@ pub(super) struct Page {
     width: usize,
 }
 
+/// The columns there are.
+pub(super) fn width() -> usize {
+    let terminal = std::io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1));
+    terminal.unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH_MAX)
+}
+
 impl Page {
     /// A page for the terminal there is.
     pub(super) fn new(screen: Screen) -> Self {
-        let terminal = std::io::stdout().is_terminal().then(|| usize::from(console::Term::stdout().size().1));
-        Self { screen, width: terminal.unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH_MAX) }
+        Self { screen, width: width() }
     }
 
     /// What this is.
@@ -59,21 +65,22 @@ impl Page {
     /// One call.
     pub(super) fn step(self, played: &Played) -> Result<(), Failure> {
         match &played.ending {
-            Ending::Passed(result) => {
-                self.call(&paint(&label(None, "passed"), Mood::Good), played)?;
-                let time = format!(" · {} ms", played.took_ms);
-                let result = fit(&shown(result), self.room().saturating_sub(time.chars().count()));
-                self.text(&format!("{result}{time}"))?;
-            }
+            Ending::Passed(result) => self.passed(played, &result.to_string())?,
             Ending::ToolError(text) => {
-                self.call(&paint(&label(None, "tool error"), Mood::Careful), played)?;
+                let label = paint(&label(None, "tool error"), Mood::Careful);
+                self.line(&format!("{label}{}", shown_call(played, self.room())))?;
                 self.text(&fit(text, self.room()))?;
             }
             Ending::Refused(refusal) => {
-                self.call(&paint(&label(refusal.gate.number(), &refusal.gate.to_string()), Mood::Bad), played)?;
-                for line in self.reasons(refusal, played.took_ms) {
-                    self.text(&line)?;
-                }
+                let label = label(refusal.gate.number(), &refusal.gate.to_string());
+                self.line(&format!("{}{}", paint(&label, Mood::Bad), shown_call(played, self.room())))?;
+                let time = if refusal.gate == GateName::Perform {
+                    format!(" · {} ms", played.took_ms)
+                } else {
+                    String::new()
+                };
+                let whole = format!("{}{time} → {}", reason(refusal), clause(&refusal.hint));
+                wrap(&whole, self.room(), REASON_LINES_MAX).iter().try_for_each(|line| self.text(line))?;
             }
         }
         match played.surprise() {
@@ -93,32 +100,27 @@ impl Page {
             "{refused} calls refused, {refused_but_sent} of them reached the company: \
              {effects_counted} effects, {effects_allowed} allowed"
         );
-        self.line(&format!("  {} ({kinds})", paint(&sentence, mood)))?;
+        let fits = sentence.chars().count() + kinds.chars().count() + 5 <= self.width;
+        let between = if fits { " " } else { "\n  " };
+        self.line(&format!("  {}{between}({kinds})", paint(&sentence, mood)))?;
         let Some(record) = &proof.explained else { return Ok(()) };
         self.heading(&format!("$ servanda explain {}", record.call_id))?;
         self.line(&explain::render(record))
     }
 
-    fn call(self, label: &str, played: &Played) -> Result<(), Failure> {
-        let tool = played.step.tool;
-        let room = self.room().saturating_sub(tool.chars().count() + 1);
-        let arguments = if played.step.arguments == "{}" { "" } else { played.step.arguments };
-        self.line(format!("{label}{} {}", paint(tool, Mood::Strong), fit(arguments, room)).trim_end())
-    }
-
-    /// Why, where and what to do: on one line where that fits.
-    fn reasons(self, refusal: &Refusal, took_ms: u128) -> Vec<String> {
-        let time = if refusal.gate == GateName::Perform { format!(" · {took_ms} ms") } else { String::new() };
-        let why = format!("{}{time}", reason(refusal));
-        let hint = format!("hint: {}", clause(&refusal.hint));
-        let whole = format!("{why}; {hint}");
-        if whole.chars().count() <= self.room() {
-            return vec![whole];
+    fn passed(self, played: &Played, result: &str) -> Result<(), Failure> {
+        let label = paint(&label(None, "passed"), Mood::Good);
+        let time = format!(" · {} ms", played.took_ms);
+        let result = format!("→ {}{result}", played.step.remark);
+        let room = self.room().saturating_sub(time.chars().count());
+        if self.width < WIDE_MIN {
+            self.line(&format!("{label}{}", shown_call(played, self.room())))?;
+            return self.text(&format!("{}{time}", fit(&result, room)));
         }
-        let hint = wrap(&hint, self.room(), REASON_LINES_MAX - 1);
-        let mut lines = wrap(&why, self.room(), REASON_LINES_MAX.saturating_sub(hint.len()).max(1));
-        lines.extend(hint);
-        lines
+        // Half for what was asked, and whatever that leaves for what came back.
+        let call = shown_call(played, room / 2);
+        let room = room.saturating_sub(console::measure_text_width(&call) + 1);
+        self.line(&format!("{label}{call} {}{time}", fit(&result, room)))
     }
 
     fn heading(self, heading: &str) -> Result<(), Failure> {
@@ -144,18 +146,33 @@ fn label(number: Option<u8>, name: &str) -> String {
     format!("  {number:>2} {name:<13}")
 }
 
-/// The message with the pointer in the place of the field's name.
+/// The tool and what it was called with, cut to a width.
+fn shown_call(played: &Played, width: usize) -> String {
+    let tool = played.step.tool;
+    let arguments = if played.step.arguments == "{}" { "" } else { played.step.arguments };
+    let room = width.saturating_sub(tool.chars().count() + 1);
+    format!("{} {}", paint(tool, Mood::Strong), fit(arguments, room)).trim_end().to_owned()
+}
+
+/// The first thing that is wrong, with its pointer in the place of the field's name.
 fn reason(refusal: &Refusal) -> String {
-    let Some(error) = refusal.field_errors.first().filter(|error| !error.pointer.is_empty()) else {
-        return refusal.message.clone();
+    let Some(error) = refusal.field_errors.first() else {
+        // What a dying server said last is for `explain`.
+        return refusal.message.split("; ").next().unwrap_or_default().to_owned();
     };
+    let FieldError { pointer, message, .. } = error;
+    if refusal.repair.as_ref().is_some_and(|progress| progress.stopped.is_some()) {
+        return format!("{pointer} again");
+    }
+    let place = if refusal.gate == GateName::Observe { "answer: " } else { "" };
     let more = match refusal.field_errors.len() {
         0 | 1 => String::new(),
-        errors => format!(" (and {} more)", errors - 1),
+        errors => format!(" (+{})", errors - 1),
     };
-    match error.message.strip_prefix(&format!("`{}` ", error.field)) {
-        Some(rest) => format!("{} {rest}{more}", error.pointer),
-        None => format!("{}: {}{more}", error.pointer, error.message),
+    match message.strip_prefix(&format!("`{}` ", error.field)) {
+        Some(rest) => format!("{place}{pointer} {rest}{more}"),
+        None if pointer.is_empty() => format!("{place}{message}{more}"),
+        None => format!("{place}{pointer}: {message}{more}"),
     }
 }
 
@@ -164,11 +181,6 @@ fn clause(hint: &str) -> &str {
     let ends = hint.char_indices().filter(|(_, character)| [';', ':', '?'].contains(character));
     let end = ends.map(|(at, end)| if end == '?' { at + 1 } else { at }).find(|end| *end >= CLAUSE_CHARS_MIN);
     end.and_then(|end| hint.get(..end)).unwrap_or(hint)
-}
-
-/// A result in one line: an object with a single list shows what the list has.
-fn shown(result: &Value) -> String {
-    result.to_string()
 }
 
 /// Text cut to a width, with nothing in it that moves the cursor.

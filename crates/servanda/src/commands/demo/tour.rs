@@ -15,6 +15,8 @@ pub(super) struct Step {
     pub(super) tool: &'static str,
     /// As sent; not always JSON.
     pub(super) arguments: &'static str,
+    /// What a reader should know before the result.
+    pub(super) remark: &'static str,
     pub(super) expected: Expected,
 }
 
@@ -29,8 +31,8 @@ pub(super) enum Expected {
     ToldToStop { gate: GateName },
 }
 
-/// The refused call whose page is shown: far enough to have passed some gates, with a rule and a pointer to show.
-pub(super) const EXPLAINED: GateName = GateName::Semantics;
+/// The refused call whose page is shown: far enough to have passed some gates, with a pointer and a name to suggest.
+pub(super) const EXPLAINED: GateName = GateName::Bounds;
 
 /// What counts what really happened. Changes nothing itself.
 pub(super) const COUNT: Step = passes(0, "count_effects", "{}");
@@ -65,12 +67,12 @@ const BROKEN: [Step; 8] = [
         "send_email",
         r#"{"to":"billing@blueheron.example"}"#,
     ),
-    // Two readers would void two different invoices.
+    // Two readers would delete two different files.
     refused(
         GateName::Parse,
         TaxonomyClass::SyntacticParseFail,
-        "void_invoice",
-        r#"{"invoice_id":"inv_1007","reason":"duplicate","invoice_id":"inv_1005"}"#,
+        "delete_file",
+        r#"{"path":"/notes/standup.md","path":"/contracts/cus_002.md"}"#,
     ),
     refused(
         GateName::Structure,
@@ -80,18 +82,23 @@ const BROKEN: [Step; 8] = [
     ),
     refused(GateName::Types, TaxonomyClass::TypeMismatch, "pay_invoice", QUOTED_AMOUNT),
     // An agent that tries the same again is in a loop, and is told so.
-    Step { tool: "pay_invoice", arguments: QUOTED_AMOUNT, expected: Expected::ToldToStop { gate: GateName::Types } },
+    Step {
+        tool: "pay_invoice",
+        arguments: QUOTED_AMOUNT,
+        remark: "",
+        expected: Expected::ToldToStop { gate: GateName::Types },
+    },
     refused(
         GateName::Bounds,
         TaxonomyClass::OutOfBounds,
-        "void_invoice",
-        r#"{"invoice_id":"inv_1005","reason":"fraud"}"#,
+        "pay_invoice",
+        r#"{"currency":"EURO","invoice_id":"inv_1007","amount_cents":478800}"#,
     ),
     refused(
         GateName::Semantics,
         TaxonomyClass::SemanticInvalidity,
         "book_meeting",
-        r#"{"title":"Review","start":"2026-11-20T10:00:00+01:00","end":"2026-11-20T09:00:00+01:00","attendees":["mara@lindgren-roth.example"]}"#,
+        r#"{"start":"2026-11-20T10:00:00Z","end":"2026-11-20T09:00:00Z","title":"Review","attendees":["mara@lindgren-roth.example"]}"#,
     ),
     refused(
         GateName::Confirmation,
@@ -104,17 +111,17 @@ const BROKEN: [Step; 8] = [
 const MISBEHAVING: [Step; 4] = [
     refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),
     refused(GateName::Perform, TaxonomyClass::DependencyUnavailable, "misbehave_die", "{}"),
-    // The company is started again for it; a report may take long enough for that.
-    passes(0, "monthly_report", r#"{"month":"2026-10"}"#),
+    // A report may take long enough for the company to be started again before it.
+    Step { remark: "started again: ", ..passes(0, "monthly_report", r#"{"month":"2026-10"}"#) },
     refused(GateName::Observe, TaxonomyClass::ObservationNormalizationFail, "misbehave_wrong_shape", "{}"),
 ];
 
 const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
 
 const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, expected: Expected::Passes { effects } }
+    Step { tool, arguments, remark: "", expected: Expected::Passes { effects } }
 }
 
 const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, expected: Expected::Refused { gate, class } }
+    Step { tool, arguments, remark: "", expected: Expected::Refused { gate, class } }
 }
