@@ -87,7 +87,8 @@ impl Gateway for Engine {
         let trail = Trail::new(&stopwatch);
         let (proposal, terms) = self.propose(request);
         let record = new_record(&proposal);
-        Passage { engine: self, stopwatch: &stopwatch, trail, record }.run(proposal, terms).await
+        let chain = proposal.chain.clone();
+        Passage { engine: self, stopwatch: &stopwatch, trail, record, chain }.run(proposal, terms).await
     }
 }
 
@@ -153,6 +154,7 @@ struct Passage<'a> {
     stopwatch: &'a CallStopwatch,
     trail: Trail<'a>,
     record: CallRecord,
+    chain: String,
 }
 
 impl Passage<'_> {
@@ -161,16 +163,16 @@ impl Passage<'_> {
             Ok(resolved) => resolved,
             Err(refusal) => return self.refuse_unresolved(refusal).await,
         };
-        let (contract, proposal) = (resolved.contract().clone(), resolved.proposal().clone());
+        let contract = resolved.contract().clone();
         self.record.contract = Some(contract.reference());
         let permit = match pass_all(resolved, self.engine.gate_limits, &mut self.trail) {
             Ok(permit) => permit,
             Err(mut refusal) => {
-                self.engine.repairs.refused(&proposal, &mut refusal);
+                self.engine.repairs.refused(&self.record, &self.chain, &mut refusal);
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, Outcome::Refused, None).await);
             }
         };
-        self.engine.repairs.passed(&proposal);
+        self.engine.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
         let result = match self.perform(permit, terms).await {
             Ok(performed) => self.observe(performed).await,
@@ -218,15 +220,14 @@ impl Passage<'_> {
 
     async fn fence(&mut self, permit: Permit) -> Result<Fenced, Box<Refusal>> {
         let started_us = self.stopwatch.elapsed_us();
-        let mut record = self.record.clone();
-        record.verdicts = self.trail.verdicts().to_vec();
+        let record = || CallRecord { verdicts: self.trail.verdicts().to_vec(), ..self.record.clone() };
         let fenced = fence(permit, record, self.engine.journal.as_ref()).await;
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
         fenced
     }
 
     /// Makes the answer of what the upstream did.
-    async fn observe(mut self, performed: Performed) -> ToolResult {
+    async fn observe(self, performed: Performed) -> ToolResult {
         let Performed { fenced, outcome, .. } = performed;
         let contract = fenced.permit().contract();
         match outcome {
@@ -264,17 +265,16 @@ impl Passage<'_> {
 
     async fn refuse_unresolved(mut self, refusal: Box<Refusal>) -> CallAnswer {
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
+        let observation = Observation::of_refusal(&self.occasion_of_record(), &refusal, Verification::none());
         self.put_on_record(false, None).await;
         if refusal.envelope_code == EnvelopeCode::ToolNotFound {
             return CallAnswer::UnknownTool(refusal);
         }
-        let occasion = Occasion { tool: &self.record.tool, version: "", ..self.occasion_of_record() };
-        let observation = Observation::of_refusal(&occasion, &refusal, Verification::none());
         CallAnswer::Result(answer::of_refusal(&refusal, &observation))
     }
 
     async fn refuse(
-        &mut self,
+        mut self,
         contract: &ToolContract,
         refusal: Refusal,
         outcome: Outcome,
@@ -294,14 +294,13 @@ impl Passage<'_> {
         self.record.class = Some(class);
         self.record.refusal = refusal.cloned();
         self.record.finished_at = Some(self.engine.clock.now());
-        self.record.verdicts = self.trail.verdicts().to_vec();
+        self.record.verdicts = self.trail.take_verdicts();
     }
 
     /// An answer is never held back for its record: the ledger counts and reports what it could not keep.
-    async fn put_on_record(&mut self, durable: bool, quarantine: Option<Bytes>) {
-        let record = self.record.clone();
-        if let Err(error) = self.engine.journal.finished(record, quarantine, durable).await {
-            tracing::error!(call_id = %self.record.call_id, %error, "the record of a finished call was not kept");
+    async fn put_on_record(self, durable: bool, quarantine: Option<Bytes>) {
+        if let Err(error) = self.engine.journal.finished(self.record, quarantine, durable).await {
+            tracing::error!(%error, "the record of a finished call was not kept");
         }
     }
 
@@ -323,7 +322,7 @@ impl Passage<'_> {
     }
 }
 
-fn new_record(proposal: &Proposal) -> CallRecord {
+pub(crate) fn new_record(proposal: &Proposal) -> CallRecord {
     CallRecord {
         record_version: RECORD_VERSION,
         call_id: proposal.call_id.clone(),

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use servanda_contract::{Proposal, Refusal, Timestamp};
+use servanda_contract::{CallRecord, Refusal, Timestamp};
 use servanda_gates::repair::{RepairChain, RepairLimits};
 
 /// Chains remembered at once; the longest untouched goes first.
@@ -35,13 +35,13 @@ impl Repairs {
     }
 
     /// Notes a refusal in its chain and writes into it how far the chain has come.
-    pub(crate) fn refused(&self, proposal: &Proposal, refusal: &mut Refusal) {
+    pub(crate) fn refused(&self, call: &CallRecord, chain: &str, refusal: &mut Refusal) {
         if !refusal.repairable {
             return;
         }
-        let now = proposal.received_at;
+        let now = call.received_at;
         let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = key(proposal);
+        let key = key(call, chain);
         if chains.len() >= CHAINS_MAX && !chains.contains_key(&key) {
             make_room(&mut chains, now);
         }
@@ -50,24 +50,24 @@ impl Repairs {
             *chain = RepairChain::default();
         }
         *touched = now;
-        chain.note(refusal, proposal.arguments_digest(), self.limits);
+        chain.note(refusal, call.arguments_digest, self.limits);
     }
 
     /// Ends a chain: the call passed the gates.
-    pub(crate) fn passed(&self, proposal: &Proposal) {
+    pub(crate) fn passed(&self, call: &CallRecord, chain: &str) {
         let mut chains = self.chains.lock().unwrap_or_else(PoisonError::into_inner);
         if !chains.is_empty() {
-            chains.remove(&key(proposal));
+            chains.remove(&key(call, chain));
         }
     }
 }
 
-fn key(proposal: &Proposal) -> ChainKey {
+fn key(call: &CallRecord, chain: &str) -> ChainKey {
     ChainKey {
-        tenant: proposal.caller.tenant.clone(),
-        principal: proposal.caller.principal.clone(),
-        chain: proposal.chain.clone(),
-        tool: proposal.tool.clone(),
+        tenant: call.caller.tenant.clone(),
+        principal: call.caller.principal.clone(),
+        chain: chain.to_owned(),
+        tool: call.tool.clone(),
     }
 }
 
@@ -88,6 +88,7 @@ mod tests {
     };
 
     use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, RepairLimits, Repairs};
+    use crate::engine::new_record;
 
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {
@@ -105,7 +106,7 @@ mod tests {
     fn refuse(repairs: &Repairs, proposal: &Proposal) -> Option<RepairStop> {
         let class = TaxonomyClass::TypeMismatch;
         let mut refusal = Refusal::new(proposal.call_id.clone(), GateName::Types, class, String::new(), String::new());
-        repairs.refused(proposal, &mut refusal);
+        repairs.refused(&new_record(proposal), &proposal.chain, &mut refusal);
         refusal.repair.and_then(|progress| progress.stopped)
     }
 
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2)), Some(RepairStop::SameArguments));
         assert_eq!(refuse(&repairs, &proposal("other", "{}", 2)), None, "chains are apart");
-        repairs.passed(&proposal("c", "{\"ok\":1}", 3));
+        repairs.passed(&new_record(&proposal("c", "{\"ok\":1}", 3)), "c");
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 4)), None);
     }
 

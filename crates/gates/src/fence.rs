@@ -38,10 +38,15 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[error("the journal could not keep the record: {0}")]
 pub struct JournalError(pub String);
 
-/// Fences a permitted call. A call of class R changes nothing and needs no mark before it; every other waits for one.
-pub async fn fence(permit: Permit, record: CallRecord, journal: &dyn Journal) -> Result<Fenced, Box<Refusal>> {
+/// Fences a permitted call. A call of class R changes nothing and needs no mark before it, nor a `record` to be made for one;
+/// every other waits for it.
+pub async fn fence(
+    permit: Permit,
+    record: impl FnOnce() -> CallRecord,
+    journal: &dyn Journal,
+) -> Result<Fenced, Box<Refusal>> {
     if permit.effect_class().mutates() {
-        journal.dispatching(record).await.map_err(|error| {
+        journal.dispatching(record()).await.map_err(|error| {
             Box::new(
                 Refusal::new(
                     permit.call_id().clone(),

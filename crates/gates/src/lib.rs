@@ -23,8 +23,8 @@
 //! nor twice from one: a permit is used up by the fence, and cannot be copied.
 //! ```compile_fail,E0382
 //! async fn twice(permit: servanda_gates::Permit, record: servanda_contract::CallRecord, journal: &dyn servanda_gates::Journal) {
-//!     let _ = servanda_gates::fence(permit, record.clone(), journal).await;
-//!     let _ = servanda_gates::fence(permit, record, journal).await;
+//!     let _ = servanda_gates::fence(permit, || record.clone(), journal).await;
+//!     let _ = servanda_gates::fence(permit, || record, journal).await;
 //! }
 //! ```
 //! And what is performed is a fenced call, which only the fence makes.

@@ -56,6 +56,11 @@ impl<'a> Trail<'a> {
         self.verdicts.push(Verdict { gate, decision, took_us });
     }
 
+    /// What has been said, at the end.
+    pub fn take_verdicts(&mut self) -> Vec<Verdict> {
+        std::mem::take(&mut self.verdicts)
+    }
+
     /// What has been said so far.
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts

@@ -74,7 +74,7 @@ async fn fenced(arguments: &'static str) -> Fenced {
     };
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
     let permit = pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&NoTime)).expect("a permit");
-    fence(permit, record, &NoJournal).await.expect("fenced")
+    fence(permit, || record, &NoJournal).await.expect("fenced")
 }
 
 fn upstream(id: &str) -> Upstream {

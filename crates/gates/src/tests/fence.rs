@@ -69,7 +69,7 @@ fn record(permit: &Permit) -> CallRecord {
 
 fn fenced(permit: Permit, journal: &Recording) -> Result<Fenced, Box<servanda_contract::Refusal>> {
     let record = record(&permit);
-    now(fence(permit, record, journal))
+    now(fence(permit, || record, journal))
 }
 
 const READ_ONLY: [(&str, &str); 2] = [

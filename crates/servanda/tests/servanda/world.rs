@@ -56,7 +56,12 @@ impl World {
 
     /// The sample company as an upstream whose books outlive a restart.
     pub(crate) fn sample(&self, more: &[&str]) -> Value {
-        let books = self.path("books.db").display().to_string();
+        self.sample_with("books.db", more)
+    }
+
+    /// The same with books of that name.
+    pub(crate) fn sample_with(&self, books: &str, more: &[&str]) -> Value {
+        let books = self.path(books).display().to_string();
         let mut args = vec!["sample", "--database", &books];
         args.extend(more);
         json!({ "command": BINARY, "args": args })

@@ -8,6 +8,8 @@ mod folder;
 mod outcome;
 mod page;
 mod proof;
+#[cfg(test)]
+mod tests;
 mod tour;
 
 use std::{io::ErrorKind, net::SocketAddr};

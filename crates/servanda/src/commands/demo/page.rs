@@ -155,7 +155,7 @@ fn shown_call(played: &Played, width: usize) -> String {
 }
 
 /// The first thing that is wrong, with its pointer in the place of the field's name.
-fn reason(refusal: &Refusal) -> String {
+pub(super) fn reason(refusal: &Refusal) -> String {
     let Some(error) = refusal.field_errors.first() else {
         // What a dying server said last is for `explain`.
         return refusal.message.split("; ").next().unwrap_or_default().to_owned();
@@ -177,14 +177,14 @@ fn reason(refusal: &Refusal) -> String {
 }
 
 /// The beginning of a hint that is enough by itself; `explain` shows the whole.
-fn clause(hint: &str) -> &str {
+pub(super) fn clause(hint: &str) -> &str {
     let ends = hint.char_indices().filter(|(_, character)| [';', ':', '?'].contains(character));
     let end = ends.map(|(at, end)| if end == '?' { at + 1 } else { at }).find(|end| *end >= CLAUSE_CHARS_MIN);
     end.and_then(|end| hint.get(..end)).unwrap_or(hint)
 }
 
 /// Text cut to a width, with nothing in it that moves the cursor.
-fn fit(text: &str, width: usize) -> String {
+pub(super) fn fit(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
     if text.chars().count() <= width {
         return text;
@@ -194,7 +194,7 @@ fn fit(text: &str, width: usize) -> String {
 }
 
 /// Text in lines of a width, broken between words; what does not fit into the lines there may be is cut.
-fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {

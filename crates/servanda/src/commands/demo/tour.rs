@@ -40,8 +40,7 @@ pub(super) const COUNT: Step = passes(0, "count_effects", "{}");
 pub(super) const CHAPTERS: [Chapter; 3] = [
     Chapter { heading: "Calls that keep their contract go through", steps: &KEPT },
     Chapter {
-        heading: "Calls that break it are refused at the first gate that sees it; nothing is sent",
-        steps: &BROKEN,
+        heading: "Calls that break it are refused, nothing is sent (why → hint for the agent)", steps: &BROKEN
     },
     Chapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
 ];
