@@ -31,7 +31,7 @@ impl Agent {
 
     /// Shakes hands.
     pub(crate) fn legacy(address: SocketAddr) -> Self {
-        let greeting = Question::post(initialize(0)).ask(address);
+        let greeting = Question::post(&initialize(0)).ask(address);
         assert_eq!(greeting.status, 200);
         let session = greeting.headers.get("mcp-session-id").cloned();
         let agent = Self { address, session };
@@ -59,8 +59,8 @@ impl Agent {
 
     /// Calls a tool.
     #[track_caller]
-    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Reply {
-        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+    pub(crate) fn call(&self, tool: &str, arguments: impl Into<Value>) -> Reply {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments.into() }))
     }
 
     /// The names of every tool on offer.
@@ -73,7 +73,7 @@ impl Agent {
     /// Tells something that has no answer.
     pub(crate) fn notify(&self, method: &'static str, params: &Value) {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        let told = self.addressed(Question::post(message), method, None).ask(self.address);
+        let told = self.addressed(Question::post(&message), method, None).ask(self.address);
         assert_eq!(told.status, 202);
     }
 
@@ -91,7 +91,7 @@ impl Agent {
         }
         let name = params["name"].as_str().map(str::to_owned);
         let message = json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params });
-        self.addressed(Question::post(message), method, name.as_deref())
+        self.addressed(Question::post(&message), method, name.as_deref())
     }
 
     fn addressed(&self, question: Question, method: &str, name: Option<&str>) -> Question {

@@ -50,7 +50,7 @@ fn a_legacy_conversation() {
     let world = World::company(contracts());
     let gateway = world.serve();
     let agent = gateway.legacy();
-    let greeting = Reply::of(Question::post(crate::agent::initialize(0)).ask(gateway.address).text());
+    let greeting = Reply::of(Question::post(&crate::agent::initialize(0)).ask(gateway.address).text());
     assert_eq!(greeting.message["id"], 0);
     assert_eq!(greeting.result()["serverInfo"]["name"], "servanda");
     converse(&agent, &greeting);

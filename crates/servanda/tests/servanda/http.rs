@@ -6,6 +6,8 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
+use serde_json::Value;
+
 use crate::world::PATIENCE;
 
 /// What is sent.
@@ -27,7 +29,7 @@ pub(crate) struct Exchange {
 }
 
 impl Question {
-    pub(crate) fn post(body: impl ToString) -> Self {
+    pub(crate) fn post(body: &Value) -> Self {
         let headers = vec![
             ("accept", "application/json, text/event-stream".to_owned()),
             ("content-type", "application/json".to_owned()),
@@ -39,8 +41,8 @@ impl Question {
         Self { method: "GET", headers: vec![("accept", "text/event-stream".to_owned())], body: String::new() }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
         self
     }
 
@@ -56,9 +58,9 @@ impl Question {
         stream.set_nodelay(true).unwrap();
         let mut head = format!("{} /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", self.method);
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         }
-        head.push_str(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body));
+        head.extend(["content-length: ", &self.body.len().to_string(), "\r\n\r\n", &self.body]);
         stream.write_all(head.as_bytes()).unwrap();
         stream
     }

@@ -2,24 +2,51 @@
 //!
 //! What a single crate promises is tested there; here is what a person, an agent and an auditor see of the whole.
 
+#[cfg(test)]
 mod agent;
+#[cfg(test)]
 mod calls;
+#[cfg(test)]
 mod check;
+#[cfg(test)]
 mod contract;
+#[cfg(test)]
 mod crash;
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
 mod doctor;
+#[cfg(test)]
 mod doors;
+#[cfg(test)]
 mod gates;
+#[cfg(test)]
 mod gateway;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
 mod init;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
 mod output;
+#[cfg(test)]
 mod pipe;
+#[cfg(test)]
 mod records;
+#[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod repair;
+#[cfg(test)]
 mod snapshot;
+#[cfg(test)]
 mod stdio;
+#[cfg(test)]
 mod streams;
+#[cfg(test)]
 mod stub;
+#[cfg(test)]
 mod world;

@@ -108,8 +108,8 @@ impl Drop for Pipe {
 }
 
 /// A request of the legacy era.
-pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })
+pub(crate) fn legacy(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params.into() })
 }
 
 /// A request of the modern era.

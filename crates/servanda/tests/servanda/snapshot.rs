@@ -38,13 +38,13 @@ impl<'a> Page<'a> {
     pub(crate) fn show(&mut self, typed: &str, ran: &Ran) {
         let code = ran.code.map_or_else(|| "a signal".to_owned(), |code| code.to_string());
         let (stdout, stderr) = (self.world.steady(&ran.stdout), self.world.steady(&ran.stderr));
-        let stderr: String = stderr.lines().map(|line| format!("! {line}\n")).collect();
-        self.text.push_str(&format!("$ servanda {typed}\n{stdout}{stderr}exit {code}\n\n"));
+        let stderr: String = stderr.lines().flat_map(|line| ["! ", line, "\n"]).collect();
+        self.text.extend(["$ servanda ", typed, "\n", &stdout, &stderr, "exit ", &code, "\n\n"]);
     }
 
     /// Puts a heading on the page.
     pub(crate) fn head(&mut self, heading: &str) {
-        self.text.push_str(&format!("# {heading}\n"));
+        self.text.extend(["# ", heading, "\n"]);
     }
 
     /// Compares the page with the one that is kept.

@@ -107,7 +107,7 @@ fn the_end_of_the_input_ends_everything() {
     let answer = pipe.read();
     assert_eq!(answer.message["id"], "last");
     answer.success();
-    let (code, rest, stderr) = finish(pipe);
+    let (code, rest, stderr) = pipe.wait();
     assert_eq!((code, rest, stderr.as_str()), (Some(0), Vec::new(), ""), "nothing else is said");
     world.assert_nothing_left();
     assert_eq!(world.record(&answer.call_id())["outcome"], "completed");
@@ -119,7 +119,7 @@ fn a_signal_ends_everything() {
     let mut pipe = world.stdio();
     pipe.ask(&modern(1, "tools/call", json!({ "name": "company__count_effects" }))).success();
     pipe.terminate();
-    let (code, rest, _) = finish(pipe);
+    let (code, rest, _) = pipe.wait();
     assert_eq!((code, rest), (Some(0), Vec::new()));
     world.assert_nothing_left();
 }
@@ -130,7 +130,7 @@ fn a_client_that_says_nothing() {
     let world = World::company([count_effects()]);
     let mut pipe = world.stdio();
     pipe.close();
-    let (code, rest, stderr) = finish(pipe);
+    let (code, rest, stderr) = pipe.wait();
     assert_eq!((code, rest, stderr.as_str()), (Some(0), Vec::new(), ""));
 }
 
@@ -160,8 +160,4 @@ fn progress_and_changes_come_over_pipes() {
         [pipe.read(), pipe.read()].map(|reply| reply.message["method"].as_str().unwrap_or("answer").to_owned());
     said.sort();
     assert_eq!(said, ["answer", "notifications/tools/list_changed"]);
-}
-
-fn finish(pipe: crate::pipe::Pipe) -> (Option<i32>, Vec<String>, String) {
-    pipe.wait()
 }

@@ -179,8 +179,13 @@ fn a_call_that_outlasts_the_end_is_recorded_as_unknown() {
     world.record_of("company__misbehave_slow", "tool_error");
 }
 
-fn call_aside(agent: &Agent, id: impl Into<Value>, tool: &str, arguments: Value) -> thread::JoinHandle<(u16, String)> {
-    let question = agent.question(id, "tools/call", json!({ "name": tool, "arguments": arguments }));
+fn call_aside(
+    agent: &Agent,
+    id: impl Into<Value>,
+    tool: &str,
+    arguments: impl Into<Value>,
+) -> thread::JoinHandle<(u16, String)> {
+    let question = agent.question(id, "tools/call", json!({ "name": tool, "arguments": arguments.into() }));
     let agent = agent.clone();
     thread::spawn(move || {
         let exchange = agent.exchange(&question);

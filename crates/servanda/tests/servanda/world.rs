@@ -21,7 +21,7 @@ use crate::contract::Contract;
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_servanda");
 /// How long a test waits for what must happen; generous, because the machine may be busy with something else.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 const POLL: Duration = Duration::from_millis(10);
 

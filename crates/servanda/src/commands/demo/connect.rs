@@ -1,9 +1,6 @@
 //! How to connect an agent to the demo, and where to look around.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{net::SocketAddr, path::Path};
 
 use super::{folder::DemoFolder, page};
 use crate::screen::{Mood, Screen, paint_stderr};
@@ -50,7 +47,8 @@ fn program() -> String {
         return NAME.to_owned();
     }
     let here = std::env::current_dir().ok();
-    let near = here.and_then(|here| path.strip_prefix(here).map(PathBuf::from).ok());
+    // With a `./`, without which a shell would search for a bare name.
+    let near = here.and_then(|here| path.strip_prefix(here).map(|near| Path::new(".").join(near)).ok());
     near.unwrap_or(path).display().to_string()
 }
 

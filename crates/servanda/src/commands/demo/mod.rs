@@ -50,23 +50,13 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     };
     connect::show_how(address, &folder, screen);
     let served = serve::serve_http(&station, listener, stop).await;
-    drop(folder);
-    screen.say("stopped; the folder is removed");
+    screen.say(format_args!("stopped; {} goes with it", loaded.folder.display()));
     served
 }
 
 /// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
 async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), Failure> {
-    let waiting = screen.wait("starting the sample company");
-    station.follow_upstreams();
-    for upstream in station.engine.upstreams().values() {
-        // Asked once before the first call, so that no call's deadline pays for the start.
-        upstream
-            .tools()
-            .await
-            .map_err(|error| Failure::failed(format!("the sample company does not start: {error}")))?;
-    }
-    waiting.finish_and_clear();
+    start(station, screen).await?;
     let page = Page::new(screen);
     page.headline(station.engine.listing().tools.len());
     let mut played = Vec::new();
@@ -86,6 +76,18 @@ async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), 
         }))?;
     }
     judge(&played, &proof)
+}
+
+/// Starts the company before the first call, so that no call's deadline pays for it.
+async fn start(station: &Station, screen: Screen) -> Result<(), Failure> {
+    let waiting = screen.wait("starting the sample company");
+    station.follow_upstreams();
+    let mut started = Ok(());
+    for upstream in station.engine.upstreams().values() {
+        started = started.and(upstream.tools().await.map(|_| ()));
+    }
+    waiting.finish_and_clear();
+    started.map_err(|error| Failure::failed(format!("the sample company does not start: {error}")))
 }
 
 fn judge(played: &[Played], proof: &Proof) -> Result<(), Failure> {
