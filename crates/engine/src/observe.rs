@@ -45,7 +45,11 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         serde_json::from_slice(answer).map_err(|error| broken(format!("is not a tool result: {error}")))?;
     match members.get("resultType").map(RawValue::get) {
         None | Some("\"complete\"") => {}
-        Some(other) => return Err(broken(format!("has the result type {other}, which this version does not take"))),
+        Some("\"input_required\"") => {
+            return Err(broken("asks for input with `input_required`, which this version does not take".to_owned()));
+        }
+        // Not repeated: it is the upstream's text, of any length, and a model would take it for ours.
+        Some(_) => return Err(broken("has a result type that this version does not take".to_owned())),
     }
     let content = members.get("content").ok_or_else(|| broken("has no `content`".to_owned()))?;
     if !content.get().starts_with('[') {

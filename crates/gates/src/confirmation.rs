@@ -23,7 +23,10 @@ pub(crate) fn gate(meant: Meant) -> Result<Permit, Box<Refusal>> {
             meant.resolved.proposal.call_id.clone(),
             GateName::Confirmation,
             TaxonomyClass::ConfirmationMissing,
-            format!("`{}` needs a person's approval, and there is none for these arguments", contract.identity.name),
+            format!(
+                "`{}` needs a person's approval, and there is none for these arguments",
+                meant.resolved.proposal.tool
+            ),
             "tell the user what you wanted to do and why; do not try another way around it".to_owned(),
         )));
     }

@@ -14,6 +14,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// How long a wait may last before it shows.
+const SHOWN_AFTER_MS: u64 = 500;
+
 /// Where and how a command speaks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
@@ -90,6 +93,17 @@ impl Screen {
         if self.json || !io::stderr().is_terminal() {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
+        // Most waits are over before anybody would look.
+        let shown = bar.clone();
+        if !bar.is_hidden() {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(SHOWN_AFTER_MS)).await;
+                if !shown.is_finished() {
+                    shown.set_draw_target(ProgressDrawTarget::stderr());
+                }
+            });
+        }
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
@@ -113,6 +127,11 @@ pub(crate) fn table(head: &[&str]) -> Table {
 /// A table as text, without the blanks at the ends of its lines.
 pub(crate) fn lines(table: &Table) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// So many of a thing, in English.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// A word of data in its mood.

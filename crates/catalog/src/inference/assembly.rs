@@ -18,6 +18,9 @@ use super::{
     evidence::{self, Reach, Reading},
 };
 
+/// A minute: what a tool gets that nobody has measured. Long for a person to wait, short of the class's five minutes.
+const TIMEOUT_MS_GUESSED_MAX: u64 = 60_000;
+
 pub(super) fn assemble(
     upstream: &str,
     descriptor: &Descriptor,
@@ -35,7 +38,7 @@ pub(super) fn assemble(
         },
         affordance: affordance(descriptor, notes),
         runtime: Runtime {
-            timeout_ms: timeout_class.timeout_ms_max(),
+            timeout_ms: timeout_class.timeout_ms_max().min(TIMEOUT_MS_GUESSED_MAX),
             rate_limits: RateLimits { window_sec: 60, max_requests: 600 },
             cost_profile: CostProfile { currency: "USD".to_owned(), cost_per_call: 0.0, cost_unit: CostUnit::Call },
             sandbox_isolated: false,

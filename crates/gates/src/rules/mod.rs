@@ -96,7 +96,7 @@ impl CompiledRule {
         };
         let actual = match holds {
             Ok(true) => return None,
-            Ok(false) => "values that break it".to_owned(),
+            Ok(false) => "false for these values".to_owned(),
             Err(reason) => format!("not decidable: {reason}"),
         };
         let pointer = self.source.fields.first().cloned().unwrap_or_default();

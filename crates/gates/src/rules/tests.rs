@@ -17,7 +17,7 @@ fn verdict(text: &str, arguments: &Value) -> String {
     violations.first().map(|error| error.actual.clone()).unwrap_or_default()
 }
 
-const BROKEN: &str = "values that break it";
+const BROKEN: &str = "false for these values";
 
 #[test]
 fn what_rules_are_for() {

@@ -105,7 +105,8 @@ fn refused(refusal: &Refusal) -> Failure {
             let _ = write!(message, "\n  {pointer}: {}", error.message);
         }
     }
-    let hint = format!("{}; servanda explain {}", refusal.hint, refusal.call_id);
+    let _ = write!(message, "\n  repair: {}", refusal.hint);
+    let hint = format!("servanda explain {}", refusal.call_id);
     match refusal.effect {
         EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),
         EffectKnowledge::None | EffectKnowledge::Happened => Failure::refused(message).hint(hint),

@@ -5,7 +5,12 @@ use std::path::Path;
 use serde_json::json;
 use servanda_contract::tool::SideEffectClass;
 
-use crate::{config::Loaded, contracts, failure::Failure, screen::Screen};
+use crate::{
+    config::Loaded,
+    contracts,
+    failure::Failure,
+    screen::{Screen, count},
+};
 
 pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
@@ -23,17 +28,21 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
             .err()
             .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
-    let count = admitted.len();
+    let admitted_count = admitted.len();
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
     servanda_catalog::Catalog::new(admitted, loaded.config.naming())
         .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
     if !screen.json {
-        let upstreams = loaded.config.upstreams.len();
-        screen.data(format_args!("{} is good: {count} contracts for {upstreams} upstreams", loaded.file.display()))?;
+        let contracts = count(admitted_count, "contract");
+        let upstreams = count(loaded.config.upstreams.len(), "upstream");
+        screen.data(format_args!("{} is good: {contracts} for {upstreams}", loaded.file.display()))?;
         if !grave.is_empty() {
             screen.say(format_args!(
-                "note: {} grave tools run without a person's approval: {}",
-                grave.len(),
+                "note: {} without a person's approval: {}",
+                match grave.len() {
+                    1 => "one grave tool runs".to_owned(),
+                    grave => format!("{grave} grave tools run"),
+                },
                 short_list(&grave)
             ));
             screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");

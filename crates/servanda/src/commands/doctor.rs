@@ -1,29 +1,48 @@
 //! `servanda doctor`: looks at everything the gateway needs, one line each, and says what to do about what is wrong.
 
-use std::path::Path;
+use std::{net::SocketAddr, path::Path, time::Duration};
 
 use serde::Serialize;
 use servanda_catalog::{Availability, Catalog};
 use servanda_engine::discover;
 use servanda_ledger::Ledger;
 use servanda_upstream::{Upstream, UpstreamStatus};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
-    screen::{Mood, Screen, paint},
+    screen::{Mood, Screen, count, paint},
     wiring,
 };
+
+/// How long whoever listens at our address is given to say who it is, and how much it may say.
+const ANSWER_MS_MAX: u64 = 2_000;
+const ANSWER_BYTES_MAX: u64 = 4_096;
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 struct Finding {
     what: String,
-    good: bool,
+    mark: Mark,
     says: String,
     hint: Option<String>,
+}
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Mark {
+    /// As it should be.
+    Good,
+    /// Worth knowing; nothing is broken.
+    Note,
+    /// Not as it should be.
+    Bad,
 }
 
 #[derive(Default)]
@@ -31,11 +50,15 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn good(&mut self, what: impl Into<String>, says: impl Into<String>) {
-        self.0.push(Finding { what: what.into(), good: true, says: says.into(), hint: None });
+        self.0.push(Finding { what: what.into(), mark: Mark::Good, says: says.into(), hint: None });
+    }
+
+    fn note(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
+        self.0.push(Finding { what: what.into(), mark: Mark::Note, says: says.into(), hint: Some(hint.into()) });
     }
 
     fn bad(&mut self, what: impl Into<String>, says: impl Into<String>, hint: impl Into<String>) {
-        self.0.push(Finding { what: what.into(), good: false, says: says.into(), hint: Some(hint.into()) });
+        self.0.push(Finding { what: what.into(), mark: Mark::Bad, says: says.into(), hint: Some(hint.into()) });
     }
 }
 
@@ -48,7 +71,7 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         }
         Ok(loaded) => {
             let upstreams = loaded.config.upstreams.len();
-            findings.good("configuration", format!("{} with {upstreams} upstreams", loaded.file.display()));
+            findings.good("configuration", format!("{} with {}", loaded.file.display(), count(upstreams, "upstream")));
             look(&loaded, &mut findings, screen).await;
         }
     }
@@ -63,7 +86,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
         Ok(upstreams) => upstreams,
         Err(failure) => return findings.bad("upstreams", failure.to_string(), "set the variable, or correct the file"),
     };
-    let waiting = screen.wait(format!("connecting to {} upstreams", upstreams.len()));
+    let waiting = screen.wait(format!("connecting to {}", count(upstreams.len(), "upstream")));
     for (id, upstream) in upstreams {
         waiting.set_message(format!("connecting to {id}"));
         look_at_upstream(&id, &upstream, catalog.as_ref(), findings).await;
@@ -119,13 +142,30 @@ async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
         Err(failure) => findings.bad("address", failure.to_string(), failure.hint_text().unwrap_or_default()),
         Ok(address) => match TcpListener::bind(address).await {
             Ok(_) => findings.good("address", format!("{address} is free")),
-            Err(error) => findings.bad(
-                "address",
-                format!("{address}: {error}"),
-                "a servanda may be running there already; otherwise choose another `listen`",
-            ),
+            Err(_) if is_gateway(address).await => findings.good("address", format!("a gateway answers at {address}")),
+            Err(error) => {
+                findings.bad(
+                    "address",
+                    format!("{address}: {error}"),
+                    "choose another `listen`, or end what listens there",
+                );
+            }
         },
     }
+}
+
+/// Whether whatever listens there answers as a gateway of ours does.
+async fn is_gateway(address: SocketAddr) -> bool {
+    let ask = async {
+        let mut stream = TcpStream::connect(address).await.ok()?;
+        let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
+        Some(answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"ok"))
+    };
+    let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), ask).await;
+    answered.ok().flatten().unwrap_or(false)
 }
 
 async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalog>, findings: &mut Findings) {
@@ -171,17 +211,25 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
         discovered.tools.iter().map(|tool| tool.name.as_str()).filter(|tool| !contracted.contains(*tool)).collect();
     if !unknown.is_empty() {
         let says = format!("offers tools without a contract, which agents do not see: {}", unknown.join(", "));
-        findings.bad(what, says, "`servanda init --force` writes contracts anew; or write one by hand");
+        findings.note(
+            what,
+            says,
+            "write a contract for each that agents should see; `servanda init --force` writes all anew",
+        );
     }
 }
 
 fn report(findings: &[Finding], screen: Screen) -> Result<(), Failure> {
-    let bad = findings.iter().filter(|finding| !finding.good).count();
+    let bad = findings.iter().filter(|finding| finding.mark == Mark::Bad).count();
     if screen.json {
         screen.json(&serde_json::json!({ "good": bad == 0, "findings": findings }))?;
     } else {
         for finding in findings {
-            let mark = if finding.good { paint("ok  ", Mood::Good) } else { paint("FAIL", Mood::Bad) };
+            let mark = match finding.mark {
+                Mark::Good => paint("ok  ", Mood::Good),
+                Mark::Note => paint("note", Mood::Careful),
+                Mark::Bad => paint("FAIL", Mood::Bad),
+            };
             screen.data(format_args!("{mark} {}: {}", finding.what, finding.says))?;
             if let Some(hint) = &finding.hint {
                 screen.data(format_args!("     hint: {hint}"))?;

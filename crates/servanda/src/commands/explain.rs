@@ -99,14 +99,13 @@ pub(crate) fn render(record: &CallRecord) -> String {
     ));
     if let Some(contract) = &record.contract {
         lines.push(format!(
-            "  contract  {} {} ({}), effect class {:?}, performed by `{}` as `{}`",
+            "  contract  {} {} ({}), effect class {:?}",
             contract.name,
             contract.version,
             contract.digest.short(),
-            contract.effect_class,
-            contract.upstream,
-            contract.upstream_tool
+            contract.effect_class
         ));
+        lines.push(format!("  performed by `{}` as `{}`", contract.upstream, contract.upstream_tool));
     }
     lines.push(format!("  outcome   {}", outcome(record)));
     lines.push(String::new());

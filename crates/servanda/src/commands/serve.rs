@@ -11,7 +11,7 @@ use crate::{
     cli::ServeArgs,
     config::{Loaded, parse_listen},
     failure::Failure,
-    screen::Screen,
+    screen::{Screen, count},
     wiring::Station,
 };
 
@@ -25,9 +25,9 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     })?;
     station.follow_upstreams();
     let address = listener.local_addr()?;
-    let tools = station.engine.listing().tools.len();
-    let upstreams = station.engine.upstreams().len();
-    screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} tools of {upstreams} upstreams"));
+    let tools = count(station.engine.listing().tools.len(), "tool");
+    let upstreams = count(station.engine.upstreams().len(), "upstream");
+    screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     serve_http(&station, listener, stop_signal()?).await
 }
 

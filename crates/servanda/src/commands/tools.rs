@@ -12,7 +12,7 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    screen::{Mood, Screen, count, lines, paint, table},
     wiring,
 };
 
@@ -59,7 +59,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
 /// Asks every upstream at once; says which could not be asked.
 async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<Vec<String>, Failure> {
     let upstreams = wiring::upstreams(loaded)?;
-    let waiting = screen.wait(format!("asking {} upstreams", upstreams.len()));
+    let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
     let mut asked = tokio::task::JoinSet::new();
     for (id, upstream) in upstreams {
         asked.spawn(async move {

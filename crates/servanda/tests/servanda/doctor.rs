@@ -90,20 +90,33 @@ fn everything_that_is_wrong_is_found() {
     page.compare("doctor_finds");
     let found = world.run(&["doctor", "--json"]).ended(1).json();
     assert_eq!(found["good"], false);
-    for (what, says) in [
-        ("ledger", "blocked"),
-        ("address", "in use"),
-        ("upstream broken", "/no/such/program"),
-        ("upstream company", "`company__retired_tool`"),
-        ("upstream company", "without a contract"),
+    for (what, mark, says) in [
+        ("ledger", "bad", "blocked"),
+        ("address", "bad", "in use"),
+        ("upstream broken", "bad", "/no/such/program"),
+        ("upstream company", "bad", "`company__retired_tool`"),
+        ("upstream company", "note", "without a contract"),
     ] {
         let findings = found["findings"].as_array().unwrap();
         let bad = findings.iter().find(|finding| {
-            finding["what"] == what && finding["good"] == false && finding["says"].as_str().unwrap().contains(says)
+            finding["what"] == what && finding["mark"] == mark && finding["says"].as_str().unwrap().contains(says)
         });
         assert!(bad.is_some_and(|finding| !finding["hint"].as_str().unwrap().is_empty()), "{what}: {found:#}");
     }
-    assert_eq!(findings_of(&found, "contracts"), [true]);
+    assert_eq!(findings_of(&found, "contracts"), ["good"]);
+}
+
+/// A gateway of ours at the address is what one would wish for.
+#[test]
+fn a_running_gateway_is_recognised() {
+    let world = World::company([count_effects()]);
+    let gateway = world.serve();
+    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
+    config["listen"] = json!(gateway.address.to_string());
+    world.configure_with(&config);
+    let found = world.run(&["doctor", "--json"]).ended(0).json();
+    assert_eq!(findings_of(&found, "address"), ["good"], "{found:#}");
+    gateway.modern().call("company__count_effects", json!({})).success();
 }
 
 #[test]
@@ -115,14 +128,14 @@ fn a_bad_contract_and_an_unset_variable_are_found() {
     let upstreams = json!({ "company": { "command": "${NO_SUCH_VARIABLE}" } });
     world.configure_with(&json!({ "servanda": 1, "listen": "127.0.0.1:0", "upstreams": upstreams }));
     let found = world.run(&["doctor", "--json"]).ended(1).json();
-    assert_eq!(findings_of(&found, "contract"), [false]);
-    assert_eq!(findings_of(&found, "upstreams"), [false]);
+    assert_eq!(findings_of(&found, "contract"), ["bad"]);
+    assert_eq!(findings_of(&found, "upstreams"), ["bad"]);
     world.write("servanda.yaml", "servanda: [");
     let found = world.run(&["doctor", "--json"]).ended(1).json();
-    assert_eq!(findings_of(&found, "configuration"), [false]);
+    assert_eq!(findings_of(&found, "configuration"), ["bad"]);
 }
 
-fn findings_of(found: &Value, what: &str) -> Vec<bool> {
+fn findings_of(found: &Value, what: &str) -> Vec<String> {
     let findings = found["findings"].as_array().unwrap().iter().filter(|finding| finding["what"] == what);
-    findings.map(|finding| finding["good"].as_bool().unwrap()).collect()
+    findings.map(|finding| finding["mark"].as_str().unwrap().to_owned()).collect()
 }

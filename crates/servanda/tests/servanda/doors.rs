@@ -167,3 +167,29 @@ fn without_a_ledger_nothing_is_changed() {
     agent.call("company__pay_invoice", payment).success();
     assert_eq!(world.effects(), 1);
 }
+
+/// An address that is taken is said, and whoever has it is not disturbed.
+#[test]
+fn a_taken_address() {
+    let world = World::company([count_effects()]);
+    let gateway = world.serve();
+    let ran = world.run(&["serve", "--listen", &gateway.address.to_string()]).ended(1);
+    assert!(
+        ran.stderr.starts_with("error: cannot listen on 127.0.0.1:") && ran.stderr.contains("\nhint: "),
+        "{}",
+        ran.stderr
+    );
+    gateway.modern().call("company__count_effects", json!({})).success();
+}
+
+/// Ctrl-C ends it as SIGTERM does.
+#[test]
+fn an_interrupt_ends_the_gateway() {
+    let world = World::company([count_effects()]);
+    let mut gateway = world.serve();
+    gateway.modern().call("company__count_effects", json!({})).success();
+    gateway.signal(rustix::process::Signal::INT);
+    assert_eq!(gateway.wait(), Some(0), "{}", gateway.said());
+    world.assert_nothing_left();
+    assert_eq!(gateway.said().lines().count(), 1, "nothing but where it listens: {}", gateway.said());
+}

@@ -27,13 +27,13 @@ pub(crate) struct Gateway {
 impl World {
     /// Starts the gateway of this world.
     pub(crate) fn serve(&self) -> Gateway {
-        self.serve_with(&[])
+        self.serve_at("127.0.0.1:0")
     }
 
-    pub(crate) fn serve_with(&self, more: &[&str]) -> Gateway {
+    /// The same at an address.
+    pub(crate) fn serve_at(&self, address: &str) -> Gateway {
         let config = self.path("servanda.yaml").display().to_string();
-        let mut command = self.command(&["serve", "--config", &config, "--listen", "127.0.0.1:0"]);
-        command.args(more);
+        let mut command = self.command(&["serve", "--config", &config, "--listen", address]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
@@ -79,7 +79,11 @@ impl Gateway {
 
     /// Asks it to stop, without waiting.
     pub(crate) fn terminate(&self) {
-        kill_process(self.pid(), Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Ends it as a power cut would.
@@ -93,10 +97,6 @@ impl Gateway {
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.ended = true;
         wait_for(&mut self.child)
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
     }
 }
 

@@ -7,6 +7,8 @@ mod agent;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod chain;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod contract;
