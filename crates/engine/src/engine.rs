@@ -132,7 +132,7 @@ impl Engine {
         // Without a word from the caller, one session (or one trace, where there are no sessions) is one chain.
         let chain = chain.or_else(|| caller.session.clone()).unwrap_or_else(|| match &trace_parent {
             Some(_) => trace_id.clone(),
-            None => String::new(),
+            None => caller.client.clone().unwrap_or_default(),
         });
         let received_at = self.clock.now();
         let call_id = CallId::new();

@@ -1,6 +1,8 @@
 //! The check of what came back: an MCP tool result, and a structured part that keeps the contract. What does not is kept
 //! back whole; the caller learns that the effect happened and that the answer is unusable, never the answer.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -85,13 +87,54 @@ fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> R
     let raw = structured.ok_or_else(|| broken("has no `structuredContent`, which the contract promises".to_owned()))?;
     let value = decode(raw.get())
         .map_err(|reason| broken(format!("has a `structuredContent` that is not strict JSON: {reason}")))?;
-    let errors = schema.judge(&value).into_all();
+    let mut errors = schema.judge(&value).into_all();
+    let promised = promised_names(schema.effective());
+    for error in &mut errors {
+        keep_to_promised(error, &promised);
+    }
     match errors.first() {
         None => Ok(()),
         Some(first) => {
             Err(Broken { message: format!("breaks the contract's output schema: {}", first.message), errors })
         }
     }
+}
+
+/// Every name the output schema has for a member.
+fn promised_names(schema: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut rest = vec![schema];
+    while let Some(schema) = rest.pop() {
+        if let Some(Value::Object(properties)) = schema.get("properties") {
+            names.extend(properties.keys().cloned());
+        }
+        match schema {
+            Value::Object(members) => rest.extend(members.values()),
+            Value::Array(items) => rest.extend(items),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// A member's name that the contract does not know was chosen by the upstream, and what an upstream chooses in an answer
+/// that is kept back is kept back too.
+fn keep_to_promised(error: &mut FieldError, promised: &BTreeSet<String>) {
+    let known = |segment: &str| {
+        let name = segment.replace("~1", "/").replace("~0", "~");
+        promised.contains(&name) || segment.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if error.pointer.split('/').skip(1).all(known) {
+        return;
+    }
+    let segments = error.pointer.split('/').skip(1).map(|segment| if known(segment) { segment } else { "*" });
+    let pointer = segments.fold(String::new(), |pointer, segment| pointer + "/" + segment);
+    let field = pointer.trim_start_matches('/').replace('/', ".");
+    error.message = match error.actual.as_str() {
+        "an unknown field" => format!("`{field}` is a field it does not promise: {}", error.expected),
+        actual => format!("`{field}` must be {}, but is {actual}", error.expected),
+    };
+    (error.pointer, error.field) = (pointer, field);
 }
 
 /// Strict, but for one thing: an upstream's data may hold integers beyond what a double keeps, and they are not ours to

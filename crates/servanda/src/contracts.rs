@@ -75,6 +75,10 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
         let config = loaded.file.display();
         reasons.push(format!("`binding.upstream`: `{upstream}` is not an upstream of `{config}`"));
     }
+    if !contract.preconditions.is_empty() {
+        // Serving the tool without asking would be worse than not serving it.
+        reasons.push("`preconditions`: this version cannot check them yet, so it does not serve the tool".to_owned());
+    }
     match admit(contract, registered) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted),
         Ok(_) => Err(reasons),
