@@ -277,9 +277,9 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#, "a member has the wrong type or stands twice"),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "a member has the wrong type or stands twice"),
             (r#"[{"jsonrpc":"2.0","id":1,"method":"m"}]"#, "batches are not part of MCP"),
-            (r#" "#, "not JSON"),
+            (" ", "not JSON"),
             (r#"{"jsonrpc":"2.0","id":1,"method":"m"} x"#, "not JSON"),
-            (r#"nonsense"#, "not JSON"),
+            ("nonsense", "not JSON"),
         ];
         for (text, expected) in cases {
             assert_eq!(kind(text), expected, "{text}");

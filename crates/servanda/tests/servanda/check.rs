@@ -100,6 +100,11 @@ fn bad_contracts() {
         ("a limit of the schema", "/runtime/rate_limits/max_requests", json!(0)),
         ("regex", "/affordance/input_schema/properties/invoice_id/pattern", json!("^(?=inv_)(x")),
         ("remote reference", "/affordance/input_schema/$ref", json!("https://example.test/schema.json")),
+        (
+            "preconditions",
+            "/preconditions",
+            json!([{ "id": "p", "tool": "company.get_invoice", "arguments": {}, "expect": { "rule": "true", "message": "m" } }]),
+        ),
         ("CEL syntax", "/rules", json!([{ "id": "r", "rule": "args.amount_cents >", "message": "m" }])),
         ("CEL name", "/rules", json!([{ "id": "r", "rule": "argument.amount_cents > 1", "message": "m" }])),
         ("example", "/affordance/examples", json!([{ "description": "d", "arguments": { "invoice_id": "7" } }])),
