@@ -1,6 +1,6 @@
 //! Source files: sizes, headers, words, and no unwrapping outside tests.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lines a file may have.
 const FILE_LINES_MAX: usize = 500;
@@ -109,7 +109,7 @@ fn sources() -> Vec<Source> {
             if entry.is_dir() {
                 folders.push(entry);
             } else if entry.extension().is_some_and(|ending| ending == "rs") {
-                found.push(read(root, entry));
+                found.push(read(root, &entry));
             }
         }
     }
@@ -118,9 +118,9 @@ fn sources() -> Vec<Source> {
     found
 }
 
-fn read(root: &Path, path: PathBuf) -> Source {
-    let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-    let text = std::fs::read_to_string(&path).expect("a source file");
+fn read(root: &Path, path: &Path) -> Source {
+    let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let text = std::fs::read_to_string(path).expect("a source file");
     let is_test = name.contains("/tests/")
         || name.ends_with("tests.rs")
         || name.ends_with("testing.rs")

@@ -90,7 +90,7 @@ fn bad_configurations() {
 
 #[test]
 fn bad_contracts() {
-    let cases: [(&str, &str, Value); 14] = [
+    let cases: [(&str, &str, Value); 15] = [
         ("unknown field", "/runtime/timeout_msec", json!(5)),
         ("wrong type", "/runtime/timeout_ms", json!("soon")),
         ("bad enum", "/transactional/side_effect_class", json!("HARMLESS")),
