@@ -7,6 +7,7 @@ mod catalog;
 pub mod inference;
 mod listing;
 pub mod names;
+pub mod pins;
 
 pub use catalog::{Availability, Catalog, CatalogError, Entry, NotResolved};
 pub use listing::{ListedTool, Listing};

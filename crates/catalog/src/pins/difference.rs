@@ -1,0 +1,110 @@
+//! What changed between two definitions of a tool, and how grave that is.
+//!
+//! Additive may pass by policy. Breaking means that a caller who kept the old definition may fail. Dangerous means that
+//! somebody who agreed to the old definition might not agree to the new one: its text changed, its reach widened, or there
+//! is a new place to write free text into.
+
+use serde::Serialize;
+
+use super::{Definition, schema};
+
+/// How grave a difference is, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// A minor version: whoever used the old definition still can.
+    Additive,
+    /// A major version.
+    Breaking,
+    /// Somebody has to look.
+    Dangerous,
+}
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// How grave.
+    pub severity: Severity,
+    /// JSON Pointer into the definition.
+    pub pointer: String,
+    /// What, in words.
+    pub what: String,
+    /// As pinned, shortened.
+    pub before: Option<String>,
+    /// As served now, shortened.
+    pub after: Option<String>,
+}
+
+/// Everything that differs between the pinned definition and the live one. Nothing means identical.
+pub fn compare(pinned: &Definition, live: &Definition) -> Vec<Difference> {
+    let mut found = Found(Vec::new());
+    text(&mut found, "/name", Some(&pinned.name), Some(&live.name));
+    text(&mut found, "/title", pinned.title.as_deref(), live.title.as_deref());
+    text(&mut found, "/description", pinned.description.as_deref(), live.description.as_deref());
+    hints(&mut found, pinned, live);
+    schema::compare_input(&mut found, &pinned.input_schema, &live.input_schema);
+    schema::compare_output(&mut found, pinned.output_schema.as_ref(), live.output_schema.as_ref());
+    found.0.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.pointer.cmp(&other.pointer)));
+    found.0
+}
+
+pub(super) struct Found(Vec<Difference>);
+
+impl Found {
+    pub(super) fn add(&mut self, severity: Severity, pointer: &str, what: impl Into<String>) {
+        self.add_with(severity, pointer, what, None, None);
+    }
+
+    pub(super) fn add_with(
+        &mut self,
+        severity: Severity,
+        pointer: &str,
+        what: impl Into<String>,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
+        self.0.push(Difference { severity, pointer: pointer.to_owned(), what: what.into(), before, after });
+    }
+}
+
+/// Text that a model reads: a change of it alone is how a tool is poisoned after it was agreed to.
+pub(super) fn text(found: &mut Found, pointer: &str, before: Option<&str>, after: Option<&str>) {
+    if before != after {
+        let what = "its text changed, which a model reads as an instruction";
+        found.add_with(Severity::Dangerous, pointer, what, before.map(shorten), after.map(shorten));
+    }
+}
+
+fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
+    // A missing hint means the careful default of the protocol: not read-only, destructive, open world.
+    let rows = [
+        ("readOnlyHint", false, false, "it no longer says that it only reads"),
+        ("destructiveHint", true, true, "it now says that it may destroy"),
+        ("idempotentHint", false, false, "it no longer says that twice is once"),
+        ("openWorldHint", true, true, "it now says that it reaches outside"),
+    ];
+    for (name, default, worse, what) in rows {
+        let (before, after) = (pinned.hint(name).unwrap_or(default), live.hint(name).unwrap_or(default));
+        let pointer = format!("/annotations/{name}");
+        if before != after {
+            let severity = if after == worse { Severity::Dangerous } else { Severity::Additive };
+            let what = if after == worse { what } else { "its hint became milder" };
+            found.add_with(severity, &pointer, what, Some(before.to_string()), Some(after.to_string()));
+        }
+    }
+    for name in live.annotations.keys().chain(pinned.annotations.keys()) {
+        let known = rows.iter().any(|(hint, ..)| hint == name);
+        if !known && live.annotations.get(name) != pinned.annotations.get(name) {
+            found.add(Severity::Additive, &format!("/annotations/{name}"), "an annotation changed");
+        }
+    }
+}
+
+pub(super) fn shorten(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 400;
+    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
