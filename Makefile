@@ -17,7 +17,7 @@ unit:
 	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --workspace; else cargo test --workspace --lib --bins --tests; fi
 
 doc:
-	cargo test --doc --workspace --quiet
+	cargo test --doc -p servanda-gates --quiet
 
 # Real servers and clients from npm and PyPI, through the gateway and directly: the answers must be equal.
 interop: .tools/ready
