@@ -150,10 +150,11 @@ impl Catalog {
     /// a process died.
     pub fn observe(&self, upstream: &str, tools: impl IntoIterator<Item = String>) {
         let tools: BTreeSet<String> = tools.into_iter().collect();
+        // Taken first and held: of two upstreams that change at once, the list of neither may be published without the other.
+        let mut listing = self.listing.write().unwrap_or_else(PoisonError::into_inner);
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(upstream.to_owned(), tools);
         let offered = self.entries.values().filter(|entry| self.availability(entry) != Availability::Withdrawn);
         let tools: Vec<ListedTool> = offered.map(|entry| entry.definition.clone()).collect();
-        let mut listing = self.listing.write().unwrap_or_else(PoisonError::into_inner);
         let same = listing.tools.iter().map(|tool| &tool.name).eq(tools.iter().map(|tool| &tool.name));
         if !same {
             let generation = listing.generation + 1;
@@ -172,8 +173,22 @@ impl Catalog {
                 let part = strsim::normalized_damerau_levenshtein(name, &own_name(exposed));
                 (whole.max(part), exposed)
             })
-            .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+            // `read_file` must never be answered with `write_file`: a verb is not a misspelling of another.
+            .filter(|(likeness, exposed)| *likeness >= LIKENESS_MIN && same_verb(name, exposed))
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
             .map(|(_, exposed)| exposed.clone())
     }
+}
+
+/// Whether the words of a wanted name are misspellings of the exposed name's words, and not other words.
+fn same_verb(wanted: &str, exposed: &str) -> bool {
+    const WORD_LIKENESS_MIN: f64 = 0.6;
+    let words = |name: &str| -> Vec<String> {
+        let plain = name.split(|character: char| !character.is_alphanumeric());
+        plain.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let exposed = words(exposed);
+    words(wanted).iter().all(|word| {
+        exposed.iter().any(|known| strsim::normalized_damerau_levenshtein(word, known) >= WORD_LIKENESS_MIN)
+    })
 }

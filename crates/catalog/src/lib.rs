@@ -8,6 +8,8 @@ pub mod inference;
 mod listing;
 pub mod names;
 pub mod pins;
+#[cfg(test)]
+mod tests;
 
 pub use catalog::{Availability, Catalog, CatalogError, Entry, NotResolved};
 pub use listing::{ListedTool, Listing};

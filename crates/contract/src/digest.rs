@@ -52,7 +52,12 @@ impl Digest {
 
     /// The first twelve hex digits: enough for people to compare, never for a decision.
     pub fn short(&self) -> String {
-        hex(&self.0).chars().take(12).collect()
+        self.hex_prefix(12)
+    }
+
+    /// The first hex digits.
+    pub fn hex_prefix(&self, digits: usize) -> String {
+        hex(&self.0).chars().take(digits).collect()
     }
 }
 

@@ -10,6 +10,9 @@ use tokio_util::sync::CancellationToken;
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the maximum.
 const RETRY_MS: (u64, u64) = (1_000, 60_000);
 
+/// How often an upstream is asked at the most.
+const ASK_INTERVAL_MS_MIN: u64 = 1_000;
+
 /// What an upstream offers, read for inference.
 #[derive(Debug)]
 pub struct Discovered {
@@ -58,6 +61,11 @@ pub async fn follow(upstream: Upstream, id: String, catalog: Arc<Catalog>, stop:
                 Some(this_ms)
             }
         };
+        // A server that announces changes without end is asked once a second, not once an announcement.
+        tokio::select! {
+            () = pause(Some(ASK_INTERVAL_MS_MIN)) => {}
+            () = stop.cancelled() => return,
+        }
         tokio::select! {
             said = changes.changed() => if said.is_err() { return },
             () = pause(retry_after_ms) => {}

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_catalog::{Catalog, Listing, NotResolved};
+use servanda_catalog::{Catalog, Listing};
 use servanda_contract::{
     CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass, ToolContract,
     digest::Domain,
     observation::{Observation, Occasion, Verification},
-    record::{Outcome, RECORD_VERSION},
+    record::{Decision, Outcome, RECORD_VERSION, Verdict},
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
     time::Clock,
@@ -24,9 +24,9 @@ use crate::{
     answer,
     clock::CallStopwatch,
     gateway::{CallAnswer, CallRequest, Gateway, ToolResult},
-    observe::{self, Broken},
+    observe, refusals,
     repairs::Repairs,
-    upstream_failure,
+    trace, upstream_failure,
 };
 
 /// Takes calls through.
@@ -83,12 +83,13 @@ impl Gateway for Engine {
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let _in_flight = self.in_flight.token();
+        let started = Instant::now();
         let stopwatch = CallStopwatch::start();
         let trail = Trail::new(&stopwatch);
         let (proposal, terms) = self.propose(request);
         let record = new_record(&proposal);
         let chain = proposal.chain.clone();
-        Passage { engine: self, stopwatch: &stopwatch, trail, record, chain }.run(proposal, terms).await
+        Passage { engine: self, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, terms).await
     }
 }
 
@@ -128,7 +129,8 @@ impl Engine {
 
     fn propose(&self, request: CallRequest) -> (Proposal, Terms) {
         let CallRequest { caller, tool, arguments, caller_wait_ms, trace_parent, chain, progress, cancel } = request;
-        let trace_id = trace_parent.as_deref().and_then(trace_id).map_or_else(new_trace_id, str::to_owned);
+        let trace_id =
+            trace_parent.as_deref().and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
         // Without a word from the caller, one session (or one trace, where there are no sessions) is one chain.
         let chain = chain.or_else(|| caller.session.clone()).unwrap_or_else(|| match &trace_parent {
             Some(_) => trace_id.clone(),
@@ -151,6 +153,7 @@ struct Terms {
 /// One call on its way.
 struct Passage<'a> {
     engine: &'a Engine,
+    started: Instant,
     stopwatch: &'a CallStopwatch,
     trail: Trail<'a>,
     record: CallRecord,
@@ -185,7 +188,7 @@ impl Passage<'_> {
         let catalog = &self.engine.catalog;
         self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool) {
             Ok(contract) => Ok(Resolved::new(proposal, contract)),
-            Err(reason) => Err(Box::new(not_resolved(&proposal, reason))),
+            Err(reason) => Err(Box::new(refusals::not_resolved(&proposal, reason))),
         })
     }
 
@@ -194,11 +197,11 @@ impl Passage<'_> {
         let timeout_ms = timeout_ms(permit.contract().contract(), permit.proposal());
         let upstream = self.upstream(&permit)?;
         self.record.deadline_ms = Some(timeout_ms);
+        // The caller's time runs from the door: what the gates and the fence took is not added to it.
+        let deadline = self.started + Duration::from_millis(timeout_ms);
+        let fenced = self.fence(permit, deadline).await?;
         self.record.dispatched_at = Some(self.engine.clock.now());
-        self.record.outcome = Outcome::Dispatching;
-        let fenced = self.fence(permit).await?;
         let Terms { trace_parent, progress, cancel } = terms;
-        let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let started_us = self.stopwatch.elapsed_us();
         let performed = upstream.perform(fenced, Delivery { deadline, progress, cancel, trace_parent }).await;
         self.trail.note(GateName::Perform, performed.outcome.is_ok(), started_us);
@@ -207,23 +210,27 @@ impl Passage<'_> {
 
     fn upstream(&self, permit: &Permit) -> Result<Upstream, Box<Refusal>> {
         let id = &permit.contract().contract().binding.upstream;
-        self.engine.upstreams.get(id).cloned().ok_or_else(|| {
-            Box::new(Refusal::new(
-                permit.call_id().clone(),
-                GateName::Perform,
-                TaxonomyClass::DependencyUnavailable,
-                format!("no upstream `{id}` is configured"),
-                "operators: add the upstream to servanda.yaml; `servanda check` finds such contracts".to_owned(),
-            ))
-        })
+        self.engine.upstreams.get(id).cloned().ok_or_else(|| refusals::no_upstream(permit.call_id().clone(), id))
     }
 
-    async fn fence(&mut self, permit: Permit) -> Result<Fenced, Box<Refusal>> {
+    /// Puts the call on record before it is sent. A ledger that does not answer in time refuses the call; should its record
+    /// still be written later, the one that follows says that nothing was sent.
+    async fn fence(&mut self, permit: Permit, deadline: Instant) -> Result<Fenced, Box<Refusal>> {
         let started_us = self.stopwatch.elapsed_us();
-        let record = || CallRecord { verdicts: self.trail.verdicts().to_vec(), ..self.record.clone() };
-        let fenced = fence(permit, record, self.engine.journal.as_ref()).await;
+        let call_id = permit.call_id().clone();
+        let fenced = fence(permit, || self.dispatching_record(), self.engine.journal.as_ref());
+        let fenced =
+            tokio::time::timeout_at(deadline, fenced).await.unwrap_or_else(|_| Err(refusals::fence_too_slow(call_id)));
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
         fenced
+    }
+
+    /// What a crash leaves behind: everything up to the fence passed, and whether a byte left is not known.
+    fn dispatching_record(&self) -> CallRecord {
+        let mut verdicts = self.trail.verdicts().to_vec();
+        verdicts.push(Verdict { gate: GateName::Fence, decision: Decision::Passed, took_us: 0 });
+        let dispatched_at = Some(self.engine.clock.now());
+        CallRecord { verdicts, dispatched_at, outcome: Outcome::Dispatching, ..self.record.clone() }
     }
 
     /// Makes the answer of what the upstream did.
@@ -251,13 +258,15 @@ impl Passage<'_> {
                 let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
                 self.finish(outcome, observed.class, None);
                 let verification = answer::verification(compiled.contract());
-                let observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
+                let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
+                // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.
+                observation.status.retryable &= !fenced.effect_class().mutates();
                 let answered = answer::of_observed(&observed, &observation, result.len());
                 self.put_on_record(fenced.effect_class().mutates(), None).await;
                 answered
             }
             Err(broken) => {
-                let refusal = quarantined(fenced, broken);
+                let refusal = refusals::quarantined(fenced, broken);
                 self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone())).await
             }
         }
@@ -299,8 +308,27 @@ impl Passage<'_> {
 
     /// An answer is never held back for its record: the ledger counts and reports what it could not keep.
     async fn put_on_record(self, durable: bool, quarantine: Option<Bytes>) {
-        if let Err(error) = self.engine.journal.finished(self.record, quarantine, durable).await {
-            tracing::error!(%error, "the record of a finished call was not kept");
+        self.tell_operator();
+        let call_id = self.record.call_id.clone();
+        let kept = self.engine.journal.finished(self.record, quarantine, durable);
+        match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%call_id, %error, "the record of a finished call was not kept"),
+            Err(_) => {
+                tracing::error!(%call_id, "the ledger is too slow; whether a finished call is on record is not known")
+            }
+        }
+    }
+
+    /// What a person at the gateway should see: one line a call, louder where somebody may have to look.
+    fn tell_operator(&self) {
+        let CallRecord { call_id, tool, outcome, class, .. } = &self.record;
+        let class = class.map_or("-", TaxonomyClass::name);
+        match outcome {
+            Outcome::Unknown | Outcome::Quarantined | Outcome::Dispatching => {
+                tracing::warn!(%call_id, %tool, class, "a call ended {}; see `servanda explain {call_id}`", outcome.name());
+            }
+            _ => tracing::info!(%call_id, %tool, class, "a call ended {}", outcome.name()),
         }
     }
 
@@ -344,6 +372,9 @@ pub(crate) fn new_record(proposal: &Proposal) -> CallRecord {
     }
 }
 
+/// How long an answer waits for its record.
+const RECORD_MS_MAX: u64 = 5_000;
+
 /// The least of what the contract allows and what the caller will still wait.
 fn timeout_ms(contract: &ToolContract, proposal: &Proposal) -> u64 {
     contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(TIMEOUT_MS_MAX)
@@ -351,59 +382,3 @@ fn timeout_ms(contract: &ToolContract, proposal: &Proposal) -> u64 {
 
 /// A day: what no call outlasts, whatever its contract says.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
-
-fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
-    let call_id = proposal.call_id.clone();
-    let shown: String = proposal.tool.chars().take(128).collect();
-    match reason {
-        NotResolved::Unknown { did_you_mean } => {
-            let hint = match did_you_mean {
-                Some(name) => format!("did you mean `{name}`? `tools/list` has every tool there is"),
-                None => "call a tool that `tools/list` has".to_owned(),
-            };
-            let message = format!("there is no tool `{shown}`");
-            let mut refusal =
-                Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint);
-            refusal.envelope_code = EnvelopeCode::ToolNotFound;
-            refusal
-        }
-        NotResolved::Withdrawn { upstream } => Refusal::new(
-            call_id,
-            GateName::Resolve,
-            TaxonomyClass::DependencyUnavailable,
-            format!("`{shown}` has a contract, but the upstream `{upstream}` does not offer it any more"),
-            "use another tool; operators: `servanda tools` shows what each upstream offers".to_owned(),
-        ),
-    }
-}
-
-fn quarantined(fenced: &Fenced, broken: Broken) -> Refusal {
-    let mutates = fenced.effect_class().mutates();
-    let effect = if mutates { EffectKnowledge::Happened } else { EffectKnowledge::None };
-    let happened = if mutates { "; the effect happened, do not repeat the call" } else { "" };
-    Refusal::new(
-        fenced.call_id().clone(),
-        GateName::Observe,
-        TaxonomyClass::ObservationNormalizationFail,
-        format!("the upstream's answer {}{happened}", broken.message),
-        format!(
-            "the answer was kept back; a person can look at it with `servanda explain {} --quarantined`",
-            fenced.call_id()
-        ),
-    )
-    .with_field_errors(broken.errors)
-    .with_effect(effect)
-}
-
-/// The trace id of a W3C `traceparent`, if it is one.
-fn trace_id(trace_parent: &str) -> Option<&str> {
-    let mut parts = trace_parent.split('-');
-    let (_, trace_id) = (parts.next()?, parts.next()?);
-    let hex =
-        trace_id.len() == 32 && trace_id.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
-    (hex && trace_id.bytes().any(|byte| byte != b'0')).then_some(trace_id)
-}
-
-fn new_trace_id() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
-}

@@ -9,7 +9,11 @@ mod discovery;
 mod engine;
 mod gateway;
 mod observe;
+mod refusals;
 mod repairs;
+#[cfg(test)]
+mod tests;
+mod trace;
 mod upstream_failure;
 
 pub use clock::SystemClock;

@@ -62,7 +62,7 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         Some("true") => true,
         Some(_) => return Err(broken("has an `isError` that is neither true nor false".to_owned())),
     };
-    let structured = members.get("structuredContent");
+    let mut structured = members.get("structuredContent");
     let meta = match members.get("_meta") {
         None => RawObject::default(),
         Some(raw) => serde_json::from_str::<RawObject<'a>>(raw.get())
@@ -70,8 +70,14 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
             // Only Servanda says what Servanda observed.
             .without(&[fields::meta::OBSERVATION]),
     };
+    let mut left_out = vec!["_meta", "resultType"];
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();
+        // An error need not have the shape of a result; what has no promised shape is not passed on as structured.
+        if contract.output().is_some_and(|schema| check_structured(schema, structured).is_err()) {
+            structured = None;
+            left_out.push("structuredContent");
+        }
         (mapped_in_text(contract.contract(), &text).unwrap_or(TaxonomyClass::UnknownError), Some(text))
     } else {
         if let Some(schema) = contract.output() {
@@ -80,7 +86,7 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         (TaxonomyClass::Success, None)
     };
     let data = structured.filter(|raw| raw.get().starts_with('{'));
-    Ok(Observed { members: members.without(&["_meta", "resultType"]), meta, data, class, error_text })
+    Ok(Observed { members: members.without(&left_out), meta, data, class, error_text })
 }
 
 fn check_structured(schema: &CompiledSchema, structured: Option<&RawValue>) -> Result<(), Broken> {

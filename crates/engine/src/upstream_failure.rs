@@ -16,8 +16,13 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
     let hint = hint(failure, effect);
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, failure.to_string(), hint).with_effect(effect);
-    // Not executed, or nothing to execute twice: then, and only then, the same call may be made again.
-    refusal.retryable = effect == EffectKnowledge::None && !matches!(failure, PerformFailure::Cancelled { .. });
+    // Nothing was sent, or nothing can be changed and the class says so: then, and only then, the same call may be made again.
+    let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
+    let read_again = effect == EffectKnowledge::None && (refusal.retryable || class == TaxonomyClass::Timeout);
+    refusal.retryable = !cancelled && (failure.provably_not_executed() || read_again);
+    if refusal.retryable {
+        refusal.next_action = servanda_contract::taxonomy::NextAction::RetryAfterDelay;
+    }
     if effect == EffectKnowledge::Unknown {
         refusal.fail_closed = true;
         refusal.escalate = true;

@@ -62,9 +62,29 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// The file was deleted or replaced while it was in use.
+    #[error("the ledger `{path}` was deleted or replaced while in use: restart the gateway")]
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The writer thread could not be started.
     #[error("cannot start the ledger's writer: {0}")]
     Thread(std::io::Error),
+}
+
+impl LedgerError {
+    /// Whether another process holds the file.
+    fn is_busy(&self) -> bool {
+        let busy = [rusqlite::ErrorCode::DatabaseBusy, rusqlite::ErrorCode::DatabaseLocked];
+        matches!(self, Self::Sql(error) if error.sqlite_error_code().is_some_and(|code| busy.contains(&code)))
+    }
+
+    /// Whether no record could have been written, whatever it says.
+    fn is_of_the_store(&self) -> bool {
+        !matches!(self, Self::Record { .. })
+            && !matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation))
+    }
 }
 
 impl Ledger {
@@ -78,7 +98,7 @@ impl Ledger {
             Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         migrate::to_newest(&mut connection)?;
-        Ok(Self { path: path.to_owned(), writer: Writer::start(connection)? })
+        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path)? })
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.

@@ -98,6 +98,33 @@ async fn quarantined_answers_are_kept_apart_and_bounded() {
     assert_eq!(ledger.reader().unwrap().quarantined("call_2").unwrap(), None);
 }
 
+#[tokio::test]
+async fn a_ledger_that_was_deleted_keeps_nothing_and_says_so() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    ledger.dispatching(record("call_1", Outcome::Dispatching, 1)).await.unwrap();
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let refused = ledger.dispatching(record("call_2", Outcome::Dispatching, 1)).await.unwrap_err();
+    assert!(refused.to_string().contains("deleted or replaced"), "{refused}");
+    assert_eq!(ledger.lost_count(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_holds_is_waited_for() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("begin immediate").unwrap();
+    let waiting = ledger.dispatching(record("call_1", Outcome::Dispatching, 1));
+    let release = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        other.execute_batch("commit").unwrap();
+    };
+    let (kept, ()) = tokio::join!(waiting, release);
+    kept.unwrap();
+    assert_eq!(ledger.reader().unwrap().count().unwrap(), 1);
+}
+
 #[test]
 fn a_newer_database_is_refused() {
     let (_folder, path) = temporary();

@@ -4,6 +4,7 @@
 //! does, a batch gathers for a few milliseconds, so that reads do not spend their time on syncs they do not need.
 
 use std::{
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -30,6 +31,8 @@ const QUEUE_MAX: usize = 8_192;
 const BATCH_MAX: usize = 512;
 /// How long records that nobody waits for gather before they are written.
 const GATHER_MS_MAX: u64 = 5;
+/// How often a file that another process holds is waited for, ten seconds each.
+const BUSY_ATTEMPTS_MAX: u32 = 3;
 /// Bytes of a quarantined answer that are kept.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
 
@@ -55,7 +58,8 @@ struct Job {
 }
 
 impl Writer {
-    pub(crate) fn start(connection: Connection) -> Result<Self, LedgerError> {
+    pub(crate) fn start(connection: Connection, path: &Path) -> Result<Self, LedgerError> {
+        let store = Store { connection, path: path.to_owned(), file: file_id(path) };
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -63,7 +67,7 @@ impl Writer {
         let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
         let thread = thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || run(connection, jobs, &runtime, &counter))
+            .spawn(move || run(store, jobs, &runtime, &counter))
             .map_err(LedgerError::Thread)?;
         Ok(Self { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)), lost })
     }
@@ -98,12 +102,12 @@ fn closed() -> JournalError {
     JournalError("the ledger is closed".to_owned())
 }
 
-fn run(mut connection: Connection, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Runtime, lost: &AtomicU64) {
+fn run(mut store: Store, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Runtime, lost: &AtomicU64) {
     while let Some(batch) = runtime.block_on(gather(&mut jobs)) {
-        settle(&mut connection, batch, lost);
+        settle(&mut store, batch, lost);
     }
     // Leaves one file behind instead of three.
-    if let Err(error) = connection.pragma_update(None, "wal_checkpoint", "truncate") {
+    if let Err(error) = store.connection.pragma_update(None, "wal_checkpoint", "truncate") {
         tracing::debug!(%error, "the ledger was not checkpointed");
     }
 }
@@ -129,18 +133,55 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
     Some(batch)
 }
 
-/// Writes a batch; if that fails, each record by itself, so that one bad record cannot take others with it.
-fn settle(connection: &mut Connection, batch: Vec<Job>, lost: &AtomicU64) {
-    if commit(connection, batch.iter().map(|job| &job.write)).is_ok() {
-        for job in batch {
-            answer(job, Ok(()), lost);
-        }
-        return;
-    }
+/// Writes a batch; if a record of it is at fault, each by itself, so that one bad record cannot take others with it.
+fn settle(store: &mut Store, batch: Vec<Job>, lost: &AtomicU64) {
+    let error = match store.commit_patiently(&batch) {
+        Ok(()) => return batch.into_iter().for_each(|job| answer(job, Ok(()), lost)),
+        Err(error) => error,
+    };
+    let shared = error.is_of_the_store();
     for job in batch {
-        let outcome = commit(connection, std::iter::once(&job.write)).map_err(|error| JournalError(error.to_string()));
+        let outcome = if shared {
+            Err(JournalError(error.to_string()))
+        } else {
+            store.commit(std::iter::once(&job.write)).map_err(|error| JournalError(error.to_string()))
+        };
         answer(job, outcome, lost);
     }
+}
+
+/// The database, and the file it is supposed to be in.
+struct Store {
+    connection: Connection,
+    path: PathBuf,
+    file: Option<FileId>,
+}
+
+/// What tells one file from another of the same name.
+type FileId = (u64, u64);
+
+impl Store {
+    /// Writes a batch, waiting for another process that holds the file longer than usual. The callers have their own
+    /// deadlines; here only nothing must get lost.
+    fn commit_patiently(&mut self, batch: &[Job]) -> Result<(), LedgerError> {
+        let mut attempt = 1;
+        loop {
+            match self.commit(batch.iter().map(|job| &job.write)) {
+                Err(error) if error.is_busy() && attempt < BUSY_ATTEMPTS_MAX => attempt += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// A file that was deleted or replaced keeps taking writes that nobody will ever read: that is not keeping a record.
+    fn check_file(&self) -> Result<(), LedgerError> {
+        if file_id(&self.path) == self.file { Ok(()) } else { Err(LedgerError::Gone { path: self.path.clone() }) }
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 fn answer(job: Job, outcome: Result<(), JournalError>, lost: &AtomicU64) {
@@ -154,34 +195,37 @@ fn answer(job: Job, outcome: Result<(), JournalError>, lost: &AtomicU64) {
     }
 }
 
-fn commit<'a>(connection: &mut Connection, writes: impl Iterator<Item = &'a Write>) -> Result<(), LedgerError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    {
-        let mut put_call = transaction.prepare_cached(include_str!("../sql/put_call.sql"))?;
-        let mut put_quarantine = transaction.prepare_cached(include_str!("../sql/put_quarantine.sql"))?;
-        for Write { record, quarantine } in writes {
-            let call_id = record.call_id.as_str();
-            let text = serde_json::to_string(record)
-                .map_err(|error| LedgerError::Record { call_id: call_id.to_owned(), reason: error.to_string() })?;
-            put_call.execute(params![
-                call_id,
-                record.caller.tenant,
-                record.caller.principal,
-                record.tool,
-                record.outcome.name(),
-                record.class.map(TaxonomyClass::name),
-                signed(record.received_at.unix_ms()),
-                record.finished_at.map(|at| signed(at.unix_ms())),
-                text,
-            ])?;
-            if let Some(body) = quarantine {
-                let kept = body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body);
-                put_quarantine.execute(params![call_id, signed(body.len() as u64), kept])?;
+impl Store {
+    fn commit<'a>(&mut self, writes: impl Iterator<Item = &'a Write>) -> Result<(), LedgerError> {
+        self.check_file()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut put_call = transaction.prepare_cached(include_str!("../sql/put_call.sql"))?;
+            let mut put_quarantine = transaction.prepare_cached(include_str!("../sql/put_quarantine.sql"))?;
+            for Write { record, quarantine } in writes {
+                let call_id = record.call_id.as_str();
+                let text = serde_json::to_string(record)
+                    .map_err(|error| LedgerError::Record { call_id: call_id.to_owned(), reason: error.to_string() })?;
+                put_call.execute(params![
+                    call_id,
+                    record.caller.tenant,
+                    record.caller.principal,
+                    record.tool,
+                    record.outcome.name(),
+                    record.class.map(TaxonomyClass::name),
+                    signed(record.received_at.unix_ms()),
+                    record.finished_at.map(|at| signed(at.unix_ms())),
+                    text,
+                ])?;
+                if let Some(body) = quarantine {
+                    let kept = body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body);
+                    put_quarantine.execute(params![call_id, signed(body.len() as u64), kept])?;
+                }
             }
         }
+        transaction.commit()?;
+        Ok(())
     }
-    transaction.commit()?;
-    Ok(())
 }
 
 /// SQLite's integers are signed; times and sizes fit for longer than anyone will ask.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use servanda_contract::{
+    Digest,
+    digest::Domain,
     schema::{CompiledSchema, Profile},
     tool::{
         Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
@@ -20,6 +22,9 @@ use super::{
 
 /// A minute: what a tool gets that nobody has measured. Long for a person to wait, short of the class's five minutes.
 const TIMEOUT_MS_GUESSED_MAX: u64 = 60_000;
+
+/// The longest name a contract may have.
+const CONTRACT_NAME_CHARS_MAX: usize = 128;
 
 pub(super) fn assemble(
     upstream: &str,
@@ -86,11 +91,16 @@ pub(super) fn assemble(
     }
 }
 
+/// A name for the contract; one that had to be changed gets a hash, so that two tools never share one.
 fn contract_name(upstream: &str, tool: &str) -> String {
-    let plain =
-        |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '_' };
-    let tool: String = tool.chars().map(plain).collect();
-    format!("{upstream}.{tool}").chars().take(128).collect()
+    let wanted = format!("{upstream}.{tool}");
+    let plain = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
+    if wanted.chars().all(plain) && wanted.len() <= CONTRACT_NAME_CHARS_MAX {
+        return wanted;
+    }
+    let kept: String = wanted.chars().map(|character| if plain(character) { character } else { '_' }).collect();
+    let kept: String = kept.chars().take(CONTRACT_NAME_CHARS_MAX - 9).collect();
+    format!("{kept}_{}", Digest::of(Domain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
 }
 
 fn affordance(descriptor: &Descriptor, notes: &mut Vec<String>) -> Affordance {
@@ -179,7 +189,7 @@ fn timeout_class(reading: &Reading) -> TimeoutClass {
 }
 
 fn egress(descriptor: &Descriptor, reading: &Reading) -> EgressPolicy {
-    match (descriptor.annotations.open_world_hint, reading.reach) {
+    match (descriptor.hints().open_world_hint, reading.reach) {
         (Some(false), Reach::ReadOnly | Reach::Internal) => EgressPolicy::None,
         _ => EgressPolicy::UnrestrictedWithApproval,
     }

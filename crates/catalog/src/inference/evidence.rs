@@ -30,224 +30,63 @@ pub enum Reach {
     Critical,
 }
 
-/// Words of a name and what they say.
-const VERBS: [(Action, Reach, &[&str]); 9] = [
+/// Words that change something and are hardly ever anything else than verbs, gravest first.
+const CHANGES: [(Action, Reach, &str); 9] = [
     (
         Action::Delete,
         Reach::Critical,
-        &[
-            "delete",
-            "remove",
-            "destroy",
-            "drop",
-            "purge",
-            "erase",
-            "wipe",
-            "truncate",
-            "rm",
-            "unlink",
-            "uninstall",
-            "terminate",
-            "kill",
-            "revoke",
-            "reset",
-            "clear",
-            "prune",
-            "evict",
-            "ban",
-        ],
+        "delete remove destroy drop purge erase wipe truncate rm unlink uninstall terminate kill revoke reset clear prune \
+         evict ban",
     ),
     (
         Action::Update,
         Reach::Critical,
-        &[
-            "pay",
-            "charge",
-            "refund",
-            "transfer",
-            "withdraw",
-            "purchase",
-            "buy",
-            "order",
-            "checkout_cart",
-            "grant",
-            "deploy",
-            "execute",
-            "exec",
-            "run",
-            "eval",
-            "evaluate",
-            "shell",
-            "bash",
-            "command",
-            "script",
-            "invoke",
-            "trigger",
-            "rollback",
-            "shutdown",
-            "restart",
-            "reboot",
-            "apply",
-            "migrate",
-            "approve",
-            "sign",
-        ],
+        "pay withdraw buy grant deploy execute exec eval evaluate invoke trigger rollback shutdown restart reboot apply \
+         migrate approve",
     ),
-    (
-        Action::Create,
-        Reach::External,
-        &[
-            "send",
-            "mail",
-            "email",
-            "sms",
-            "notify",
-            "publish",
-            "post",
-            "tweet",
-            "broadcast",
-            "share",
-            "invite",
-            "reply",
-            "submit",
-            "call",
-            "upload",
-            "release",
-        ],
-    ),
-    (Action::Merge, Reach::Internal, &["merge", "rebase", "squash", "join"]),
-    (Action::Append, Reach::Internal, &["append", "comment", "push"]),
-    (
-        Action::Overwrite,
-        Reach::Internal,
-        &["write", "overwrite", "replace", "save", "put", "store", "import", "restore"],
-    ),
+    (Action::Create, Reach::External, "send notify publish tweet broadcast invite submit upload"),
+    (Action::Merge, Reach::Internal, "merge rebase squash join"),
+    (Action::Append, Reach::Internal, "append push"),
+    (Action::Overwrite, Reach::Internal, "write overwrite replace save put import restore"),
     (
         Action::Create,
         Reach::Internal,
-        &[
-            "create", "add", "insert", "new", "make", "mkdir", "init", "register", "book", "schedule", "clone", "copy",
-            "fork", "generate", "start", "open", "attach", "commit", "draft", "upsert", "enqueue", "record",
-        ],
+        "create add insert make mkdir init register generate start attach upsert enqueue",
     ),
     (
         Action::Update,
         Reach::Internal,
-        &[
-            "update",
-            "edit",
-            "modify",
-            "set",
-            "change",
-            "patch",
-            "rename",
-            "move",
-            "assign",
-            "unassign",
-            "mark",
-            "toggle",
-            "enable",
-            "disable",
-            "close",
-            "reopen",
-            "void",
-            "cancel",
-            "archive",
-            "lock",
-            "unlock",
-            "stage",
-            "checkout",
-            "switch",
-            "tag",
-            "label",
-            "pin",
-            "unpin",
-            "sync",
-            "stop",
-            "pause",
-            "resume",
-            "click",
-            "type",
-            "fill",
-            "press",
-            "drag",
-            "hover",
-            "select",
-            "navigate",
-            "resize",
-            "upload_file",
-            "handle",
-            "manage",
-            "process",
-            "convert_in_place",
-            "sort_in_place",
-            "transition",
-            "link",
-            "unlink_item",
-            "subscribe",
-            "unsubscribe",
-            "follow",
-            "unfollow",
-            "complete",
-            "configure",
-            "install",
-        ],
+        "update edit modify set patch rename move assign unassign toggle enable disable close reopen void cancel archive \
+         unlock stage checkout switch unpin sync stop pause resume click fill press drag hover navigate resize manage \
+         transition subscribe unsubscribe follow unfollow configure install",
     ),
+    (Action::Create, Reach::Internal, "clone fork"),
+];
+
+/// Words that change something as verbs and name things as nouns: `order_pizza` orders, `get_order` looks.
+const CHANGES_OR_THINGS: [(Action, Reach, &str); 4] = [
+    (Action::Update, Reach::Critical, "charge refund transfer purchase order run shell bash command script sign"),
+    (Action::Create, Reach::External, "mail email sms post share reply call release report"),
+    (Action::Append, Reach::Internal, "comment log"),
     (
-        Action::Search,
-        Reach::ReadOnly,
-        &["search", "find", "query", "lookup", "grep", "glob", "locate", "match", "filter"],
+        Action::Update,
+        Reach::Internal,
+        "change mark lock tag label pin type select handle process link complete store new book schedule copy open commit \
+         draft record check",
     ),
 ];
 
-/// Words that say a tool only looks.
-const READ_VERBS: [&str; 45] = [
-    "read",
-    "get",
-    "list",
-    "fetch",
-    "show",
-    "view",
-    "describe",
-    "inspect",
-    "status",
-    "log",
-    "logs",
-    "diff",
-    "count",
-    "info",
-    "tree",
-    "stat",
-    "stats",
-    "head",
-    "tail",
-    "cat",
-    "ls",
-    "peek",
-    "whoami",
-    "ping",
-    "echo",
-    "help",
-    "version",
-    "check",
-    "verify",
-    "validate",
-    "calculate",
-    "compute",
-    "estimate",
-    "compare",
-    "preview",
-    "explain",
-    "summarize",
-    "report",
-    "browse",
-    "retrieve",
-    "history",
-    "blame",
-    "allowed",
-    "details",
-    "download",
-];
+/// Verbs that only look.
+const LOOKS: &str = "get list read fetch show view describe inspect search find query lookup count retrieve browse ls cat head \
+                     tail peek whoami grep glob locate filter match explain preview compare calculate compute estimate \
+                     validate verify summarize echo ping help";
+/// Of those, the ones that look for something.
+const SEARCHES: &str = "search find query lookup grep glob locate filter match";
+/// Things that are looked at; they say so only where nothing in the name changes anything.
+const LOOKED_AT: &str = "status info stats stat history tree diff version details blame allowed download logs log report check \
+                         directories schema";
+/// Of those, the ones that are verbs unless they stand last: `monthly_report` is one, `report_spam` does something.
+const LAST_ONLY: &str = "log logs report check";
 
 /// Parameters that carry a program: whatever the name says, the argument decides what happens.
 const PROGRAM_PARAMETERS: [&str; 11] =
@@ -257,25 +96,25 @@ const DATABASE_WORDS: [&str; 8] = ["sql", "database", "select", "insert", "updat
 
 /// Reads the evidence about one tool.
 pub(super) fn read(descriptor: &Descriptor) -> Reading {
-    let words = words(&descriptor.name);
-    let by_name = by_name(&words);
-    let hints = &descriptor.annotations;
+    let by_name = by_name(&words(&descriptor.name));
+    let hints = descriptor.hints();
+    let reads =
+        by_name.as_ref().is_some_and(|saying| saying.reach == Reach::ReadOnly) && hints.read_only_hint == Some(true);
     if let Some(parameter) = program_parameter(descriptor)
-        && !(by_name.as_ref().is_some_and(|(_, reach, _)| *reach == Reach::ReadOnly)
-            && hints.read_only_hint == Some(true))
+        && !reads
     {
         let why = format!("its `{parameter}` argument is a program, and what that does is not known here");
         return Reading { action: Action::Overwrite, reach: Reach::Critical, why, certain: false };
     }
     match by_name {
-        Some((action, Reach::ReadOnly, word)) => looks(descriptor, action, &word),
-        Some((action, reach, word)) => {
+        Some(Saying { action, reach: Reach::ReadOnly, word, .. }) => looks(descriptor, action, &word),
+        Some(Saying { action, reach, word, certain }) => {
             let (reach, also) = match hints.open_world_hint {
                 Some(true) if reach == Reach::Internal => (Reach::External, ", and its author says it reaches outside"),
                 _ => (reach, ""),
             };
             let liar = if hints.read_only_hint == Some(true) { ", although its author says read-only" } else { "" };
-            Reading { action, reach, why: format!("`{word}` in its name{also}{liar}"), certain: true }
+            Reading { action, reach, why: format!("`{word}` in its name{also}{liar}"), certain }
         }
         None => unnamed(descriptor),
     }
@@ -283,7 +122,7 @@ pub(super) fn read(descriptor: &Descriptor) -> Reading {
 
 /// A name that says "look": believed unless the author contradicts it.
 fn looks(descriptor: &Descriptor, action: Action, word: &str) -> Reading {
-    let hints = &descriptor.annotations;
+    let hints = descriptor.hints();
     if hints.read_only_hint == Some(false) || hints.destructive_hint == Some(true) && hints.read_only_hint.is_none() {
         let why = format!("`{word}` in its name, but its author says it changes something");
         return Reading { action: Action::Update, reach: Reach::External, why, certain: false };
@@ -298,8 +137,8 @@ fn unnamed(descriptor: &Descriptor) -> Reading {
     let described = [
         "returns", "return", "provides", "displays", "lists", "gets", "reads", "shows", "searches", "finds", "computes",
     ];
-    let looks = described.contains(&first.as_str()) || READ_VERBS.contains(&first.as_str());
-    if descriptor.annotations.read_only_hint == Some(true) && looks {
+    let looks = described.contains(&first.as_str()) || in_list(LOOKS, &first);
+    if descriptor.hints().read_only_hint == Some(true) && looks {
         let why = format!("its author says read-only and its description begins with `{first}`");
         return Reading { action: Action::Read, reach: Reach::ReadOnly, why, certain: true };
     }
@@ -307,24 +146,66 @@ fn unnamed(descriptor: &Descriptor) -> Reading {
     Reading { action: Action::Update, reach: Reach::External, why, certain: false }
 }
 
-fn by_name(words: &[String]) -> Option<(Action, Reach, String)> {
-    // `read_and_delete`: every word counts, the gravest wins. Otherwise the first one is the verb and the rest its object:
-    // `get_order` looks, `update_email` changes something of its own.
+/// What a name says, with the word that says it, and whether it says so without contradiction.
+struct Saying {
+    action: Action,
+    reach: Reach,
+    word: String,
+    certain: bool,
+}
+
+fn by_name(words: &[String]) -> Option<Saying> {
     let joined = words.iter().any(|word| ["and", "or", "then", "that"].contains(&word.as_str()));
-    let mut said = words.iter().filter_map(|word| verb(word).map(|(action, reach)| (action, reach, word.clone())));
-    if joined { said.max_by_key(|(_, reach, _)| *reach) } else { said.next() }
+    let verbs: Vec<Saying> = words.iter().filter_map(|word| change(word, &CHANGES)).collect();
+    let maybe: Vec<Saying> = words.iter().filter_map(|word| change(word, &CHANGES_OR_THINGS)).collect();
+    let first_verb = words.iter().position(|word| change(word, &CHANGES).is_some());
+    let first_maybe = words.iter().position(|word| change(word, &CHANGES_OR_THINGS).is_some());
+    let looking = words.iter().enumerate().find(|(_, word)| in_list(LOOKS, word));
+    if let (Some((at, word)), true) = (looking, verbs.is_empty()) {
+        // `get_order`: the verb looks, and what follows is its object.
+        if first_maybe.is_none_or(|maybe| at < maybe && !joined) {
+            return Some(look(word));
+        }
+    }
+    if verbs.is_empty() && looking.is_none() {
+        // `git_status` names what one looks at, `post_status` what one posts.
+        let thing = looked_at(words).filter(|(at, _)| first_maybe.is_none_or(|maybe| maybe >= *at));
+        if let Some((_, word)) = thing {
+            return Some(look(word));
+        }
+    }
+    if let ([_], Some(at), false) = (verbs.as_slice(), first_verb, joined) {
+        // `update_email`: one verb, and what follows is its object.
+        if looking.is_none_or(|(looking, _)| at < looking) {
+            return verbs.into_iter().next();
+        }
+    }
+    // Several verbs, or a look and a change in one name: the gravest counts, and somebody should look.
+    let alone = verbs.len() + maybe.len() == 1 && looking.is_none();
+    let gravest = verbs.into_iter().chain(maybe).max_by_key(|saying| saying.reach)?;
+    Some(Saying { certain: alone, ..gravest })
 }
 
-/// What one word says.
-fn verb(word: &str) -> Option<(Action, Reach)> {
-    let known = |verbs: &[&str]| verbs.iter().any(|verb| is_form_of(word, verb));
-    let changes = VERBS.iter().find(|(_, _, verbs)| known(verbs)).map(|(action, reach, _)| (*action, *reach));
-    changes.or_else(|| READ_VERBS.contains(&word).then_some((Action::Read, Reach::ReadOnly)))
+fn look(word: &str) -> Saying {
+    let action = if in_list(SEARCHES, word) { Action::Search } else { Action::Read };
+    Saying { action, reach: Reach::ReadOnly, word: word.to_owned(), certain: true }
 }
 
-/// `deletes` and `deleted` are forms of `delete`; `settings` is not one of `set`.
-fn is_form_of(word: &str, verb: &str) -> bool {
-    word == verb || (verb.len() > 3 && (word.strip_suffix('s') == Some(verb) || word.strip_suffix('d') == Some(verb)))
+/// A thing one looks at, and where it stands.
+fn looked_at(words: &[String]) -> Option<(usize, &String)> {
+    let last = words.len().checked_sub(1)?;
+    words.iter().enumerate().find(|(at, word)| in_list(LOOKED_AT, word) && (*at == last || !in_list(LAST_ONLY, word)))
+}
+
+/// What a word changes. `deletes` is a form of `delete`; `deleted` describes a thing.
+fn change(word: &str, vocabulary: &[(Action, Reach, &str)]) -> Option<Saying> {
+    let is_form_of = |verb: &str| word == verb || (verb.len() > 3 && word.strip_suffix('s') == Some(verb));
+    let (action, reach, _) = vocabulary.iter().find(|(_, _, verbs)| verbs.split_whitespace().any(is_form_of))?;
+    Some(Saying { action: *action, reach: *reach, word: word.to_owned(), certain: true })
+}
+
+fn in_list(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
 }
 
 /// The words of a name: `getUserById`, `get-user.by_id` and `get user` alike.

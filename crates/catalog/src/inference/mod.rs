@@ -35,7 +35,7 @@ pub struct Descriptor {
     pub output_schema: Option<Map<String, Value>>,
     /// The author's hints.
     #[serde(default)]
-    pub annotations: Hints,
+    pub annotations: Option<Hints>,
 }
 
 /// MCP's annotations: the author's word, never proof.
@@ -65,6 +65,13 @@ pub struct Inferred {
     pub reading: Reading,
     /// What had to be changed or left out to make the definition enforceable.
     pub notes: Vec<String>,
+}
+
+impl Descriptor {
+    /// The author's hints; none where the author gave none.
+    pub(crate) fn hints(&self) -> Hints {
+        self.annotations.clone().unwrap_or_default()
+    }
 }
 
 /// Works out a contract for a tool of `upstream`.

@@ -104,6 +104,19 @@ fn a_tools_own_error_is_classed_by_the_contract() {
 }
 
 #[test]
+fn an_error_cannot_smuggle_what_a_result_may_not_hold() {
+    let compiled = contract(|_| {});
+    let smuggled = br#"{"content":[],"isError":true,"structuredContent":{"status":"INJECT"}}"#;
+    let answer = Bytes::from_static(smuggled);
+    let observed = observe(&compiled, &answer).unwrap();
+    assert!(observed.data.is_none());
+    assert_eq!(observed.members.to_json(), r#"{"content":[],"isError":true}"#);
+    let promised = br#"{"content":[],"isError":true,"structuredContent":{"invoice_id":"i","status":"void"}}"#;
+    let answer = Bytes::from_static(promised);
+    assert!(observe(&compiled, &answer).unwrap().data.is_some());
+}
+
+#[test]
 fn foreign_meta_is_kept_apart() {
     let answer = Bytes::from_static(br#"{"content":[],"_meta":{"vendor/x":{"n":1e2}},"resultType":"complete"}"#);
     let compiled = promises_nothing();

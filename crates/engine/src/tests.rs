@@ -1,0 +1,110 @@
+//! Whole calls through the engine, where the other side of a port matters more than an upstream.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{CallRecord, Caller, GateName, Refusal, ToolContract, document, record::Outcome};
+use servanda_gates::{Journal, JournalError, PortFuture, Registered, admit};
+use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
+use tokio_util::sync::CancellationToken;
+
+use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Limits, SystemClock};
+
+/// A journal whose disk hangs, or not, and that remembers what it was told at the end.
+#[derive(Debug, Default)]
+struct Disk {
+    hangs: bool,
+    finished: Mutex<Vec<CallRecord>>,
+}
+
+impl Journal for Disk {
+    fn dispatching(&self, _record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
+        if self.hangs { Box::pin(std::future::pending()) } else { Box::pin(async { Ok(()) }) }
+    }
+
+    fn finished(
+        &self,
+        record: CallRecord,
+        _quarantine: Option<Bytes>,
+        _durable: bool,
+    ) -> PortFuture<'_, Result<(), JournalError>> {
+        self.finished.lock().unwrap().push(record);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn engine(journal: Arc<Disk>) -> Engine {
+    let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
+    let contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
+    let contract = admit(contract, &Registered::new()).unwrap();
+    let nowhere = Transport::Stdio {
+        command: "no-such-program-anywhere".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        env_pass: Vec::new(),
+        cwd: None,
+    };
+    let spec =
+        UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
+    Engine::new(EngineParts {
+        catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
+        upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec))]),
+        journal,
+        clock: Arc::new(SystemClock),
+        limits: Limits::default(),
+    })
+}
+
+fn request(tool: &str, wait_ms: u64) -> CallRequest {
+    CallRequest {
+        caller: Caller::local(),
+        tool: tool.to_owned(),
+        arguments: Bytes::from_static(br#"{"invoice_id":"inv_1007","reason":"duplicate"}"#),
+        caller_wait_ms: Some(wait_ms),
+        trace_parent: None,
+        chain: None,
+        progress: None,
+        cancel: CancellationToken::new(),
+    }
+}
+
+fn refusal(answer: CallAnswer) -> Refusal {
+    match answer {
+        CallAnswer::UnknownTool(refusal) => *refusal,
+        CallAnswer::Result(result) => {
+            let result: serde_json::Value = serde_json::from_str(&result.json).unwrap();
+            serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_ledger_that_hangs_refuses_the_call_within_its_time() {
+    let disk = Arc::new(Disk { hangs: true, ..Disk::default() });
+    let refused = refusal(engine(disk.clone()).call(request("company__void_invoice", 50)).await);
+    assert_eq!(refused.gate, GateName::Fence);
+    let record = disk.finished.lock().unwrap().pop().unwrap();
+    assert_eq!((record.outcome, record.dispatched_at), (Outcome::NotExecuted, None), "nothing was sent");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_reach_its_upstream_was_not_executed() {
+    let disk = Arc::new(Disk::default());
+    let refused = refusal(engine(disk.clone()).call(request("company__void_invoice", 5_000)).await);
+    assert_eq!(refused.gate, GateName::Perform);
+    assert!(refused.retryable);
+    assert_eq!(disk.finished.lock().unwrap().pop().unwrap().outcome, Outcome::NotExecuted);
+}
+
+#[tokio::test]
+async fn a_tool_that_does_not_exist_is_on_record_too() {
+    let disk = Arc::new(Disk::default());
+    let refused = refusal(engine(disk.clone()).call(request("company__void_invoce", 50)).await);
+    assert_eq!(refused.gate, GateName::Resolve);
+    assert!(refused.hint.contains("company__void_invoice"), "{}", refused.hint);
+    assert_eq!(disk.finished.lock().unwrap().len(), 1);
+}
