@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: test lint unit doc interop interop-full bench bench-smoke demo deny clean
+.PHONY: test lint unit doc interop interop-full conformance bench bench-smoke demo deny clean
 
 test: lint unit doc interop bench-smoke deny
 	@echo "all of make test passed"
@@ -28,9 +28,15 @@ interop-full: .tools/ready
 	cargo build --release
 	trials/interop/run --servanda target/release/servanda
 
-.tools/ready: trials/setup $(wildcard trials/pins/*)
+.tools/ready: trials/setup $(wildcard trials/pins/* trials/pins/*/*)
 	trials/setup
 	@touch .tools/ready
+
+# The official conformance suite, directly and through the gateway, held to the baseline of what passes today.
+conformance: .tools/ready
+	cargo build -p servanda
+	cargo build --manifest-path trials/conformance/fixture/Cargo.toml
+	trials/conformance/run --servanda target/debug/servanda --expected trials/conformance/expected.txt
 
 # A short load, for errors only: figures of a debug build on a busy machine mean nothing.
 bench-smoke:
@@ -39,9 +45,9 @@ bench-smoke:
 	trials/bench-smoke target/debug/servanda trials/bench/target/debug
 
 bench:
-	cargo build --profile dist
+	cargo build --release
 	cargo build --release --manifest-path trials/bench/Cargo.toml
-	trials/bench-ratio target/dist/servanda trials/bench/target/release
+	trials/bench-ratio target/release/servanda trials/bench/target/release
 
 demo:
 	cargo run --release -- demo
