@@ -12,8 +12,15 @@ use crate::{
     Digest, TaxonomyClass, ToolContract,
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
-    tool::{EffectClass, LifecycleStatus, MutationClass, SideEffectClass},
+    tool::{
+        Action, EffectClass, ErrorContract, LifecycleStatus, Mutability, MutationClass, SemanticRule, SideEffectClass,
+        TransactionSemantics,
+    },
 };
+
+/// Failures after which nobody knows whether the call was performed.
+const UNCERTAIN: [TaxonomyClass; 3] =
+    [TaxonomyClass::Timeout, TaxonomyClass::UnknownError, TaxonomyClass::DependencyUnavailable];
 
 /// One condition of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -104,7 +111,12 @@ fn schema_valid(contract: &ToolContract, verdict: &mut Verdict) {
     if let Err(error) = CompiledSchema::compile(&affordance.output_schema, Profile::Results) {
         verdict.fail(Conjunct::SchemaValid, format!("affordance.output_schema: {error}"));
     }
-    let errors = &contract.error_contract;
+    errors_sorted(&contract.error_contract, verdict);
+    rules_addressed(&contract.rules, verdict);
+}
+
+/// Every class is a class of the taxonomy, and what stops a call is not also a reason to go on.
+fn errors_sorted(errors: &ErrorContract, verdict: &mut Verdict) {
     let lists = [
         ("repairable_errors", &errors.repairable_errors),
         ("retryable_errors", &errors.retryable_errors),
@@ -114,6 +126,26 @@ fn schema_valid(contract: &ToolContract, verdict: &mut Verdict) {
     for (list, names) in lists {
         for name in names.iter().filter(|name| TaxonomyClass::from_name(name).is_none()) {
             verdict.fail(Conjunct::SchemaValid, format!("error_contract.{list}: `{name}` is not a taxonomy class"));
+        }
+        let goes_on = ["repairable_errors", "retryable_errors"].contains(&list);
+        for name in names.iter().filter(|name| goes_on && errors.fail_closed_errors.contains(name)) {
+            let reason =
+                format!("error_contract: `{name}` is in {list} and in fail_closed_errors: it is one or the other");
+            verdict.fail(Conjunct::SchemaValid, reason);
+        }
+    }
+}
+
+/// A refusal names the rule and the field; both must mean one thing.
+fn rules_addressed(rules: &[SemanticRule], verdict: &mut Verdict) {
+    for (position, rule) in rules.iter().enumerate() {
+        let before = rules.iter().take(position).filter(|other| other.id == rule.id).count();
+        if before == 1 {
+            verdict.fail(Conjunct::SchemaValid, format!("rules: the id `{}` is used more than once", rule.id));
+        }
+        for field in rule.fields.iter().filter(|field| !field.starts_with('/')) {
+            let reason = format!("rule `{}`: the field `{field}` is not a JSON Pointer: write `/{field}`", rule.id);
+            verdict.fail(Conjunct::SchemaValid, reason);
         }
     }
 }
@@ -186,10 +218,35 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
         }
         EffectClass::R | EffectClass::N => {}
     }
+    sent_again(contract, effect.class, verdict);
     let possible = idempotency.supported || !idempotency.required;
     verdict.require(possible, conjunct, "idempotency.required is true but idempotency.supported is false");
     let remembered = !idempotency.required || idempotency.ttl_seconds.is_some();
     verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
+}
+
+/// What may be sent again is what the effect class says, and nothing else in the contract may promise more.
+fn sent_again(contract: &ToolContract, class: EffectClass, verdict: &mut Verdict) {
+    let conjunct = Conjunct::IdempotencySpecified;
+    // Agents are told that such a tool may be called again.
+    let idempotent = contract.transactional.semantics == TransactionSemantics::IdempotentWrite;
+    let repeatable = matches!(class, EffectClass::K | EffectClass::Q);
+    let reason = "transactional.semantics idempotent_write needs effect class K or Q: otherwise nothing makes it so";
+    verdict.require(!idempotent || repeatable, conjunct, reason);
+    if class != EffectClass::N {
+        return;
+    }
+    let reason = "runtime.max_retries must be 0 for effect class N: nothing may be sent again";
+    verdict.require(contract.runtime.max_retries == 0, conjunct, reason);
+    let retryable = &contract.error_contract.retryable_errors;
+    for name in retryable.iter().filter(|name| TaxonomyClass::from_name(name).is_some_and(|it| UNCERTAIN.contains(&it)))
+    {
+        let reason = format!(
+            "error_contract.retryable_errors: `{name}` leaves it open whether something happened, and effect class N \
+             sends nothing again"
+        );
+        verdict.fail(conjunct, reason);
+    }
 }
 
 fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
@@ -209,6 +266,10 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
     let side_effect_agrees = read_only == (side_effect == SideEffectClass::ReadOnly);
     let reason = "transactional.side_effect_class is READ_ONLY exactly when effect.mutation_class is read_only";
     verdict.require(side_effect_agrees, conjunct, reason);
+    let semantics_agree =
+        (effect.class == EffectClass::R) == (contract.transactional.semantics == TransactionSemantics::ReadOnly);
+    let reason = "transactional.semantics is read_only exactly when effect.class is R";
+    verdict.require(semantics_agree, conjunct, reason);
     let manifested = read_only == effect.manifest.is_empty();
     let reason = "effect.manifest lists every change of a tool that makes some, and nothing for one that makes none";
     verdict.require(manifested, conjunct, reason);
@@ -219,8 +280,11 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
         "execution.cache_ttl_sec is only for tools that change nothing: a cached answer would stand for no effect";
     verdict.require(read_only || !cached, conjunct, reason);
     if let Some(behaviour) = &contract.behaviour {
-        let behaves = read_only == (behaviour.mutability == crate::tool::Mutability::Pure);
-        verdict.require(behaves, conjunct, "behaviour.mutability contradicts effect.mutation_class");
+        let pure = behaviour.mutability == Mutability::Pure;
+        verdict.require(read_only == pure, conjunct, "behaviour.mutability contradicts effect.mutation_class");
+        let acts = pure == matches!(behaviour.action, Action::Read | Action::Search);
+        let reason = "behaviour.action is READ or SEARCH exactly when behaviour.mutability is PURE";
+        verdict.require(acts, conjunct, reason);
     }
 }
 
@@ -229,6 +293,9 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
     let observability = &contract.observability;
     let recorded = observability.audit_required || !contract.effect_class().mutates();
     verdict.require(recorded, conjunct, "observability.audit_required must be true for a tool that changes something");
+    let verified = contract.verification.is_some() || !contract.transactional.post_action_verification_required;
+    let reason = "transactional.post_action_verification_required is true, but there is no verification section";
+    verdict.require(verified, conjunct, reason);
     for (code, class) in &observability.error_taxonomy_mapping {
         // An error that counts as a success would be one that nobody sees.
         if TaxonomyClass::from_name(class).and_then(TaxonomyClass::envelope).is_none() {

@@ -16,7 +16,12 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::{fault::Fault, greeting::Greeting, in_flight::Entry, splice};
+use crate::{
+    fault::{Fault, LOOK_FIRST},
+    greeting::Greeting,
+    in_flight::Entry,
+    splice,
+};
 
 /// Progress a slow reader may be behind with; more is lost, as progress may be.
 pub(crate) const PROGRESS_QUEUE_MAX: usize = 64;
@@ -83,6 +88,11 @@ impl RunningCall {
         self.asker.progress.is_some()
     }
 
+    /// The answer of a door that cannot wait any longer.
+    pub(crate) fn end_unknown(&self) -> Vec<u8> {
+        Fault::end_unknown().message(Some(&self.asker.id))
+    }
+
     /// Waits for the answer alone.
     pub(crate) async fn finish(mut self) -> Option<Vec<u8>> {
         loop {
@@ -143,7 +153,7 @@ impl RunningCall {
             Err(error) => {
                 tracing::error!(request = %id, %error, "a call's task ended without an answer");
                 return Fault::internal("the call ended without an answer; whether it had an effect is not known")
-                    .hint("look for the call with `servanda explain` before sending it again")
+                    .hint(LOOK_FIRST)
                     .message(Some(id));
             }
         };

@@ -13,6 +13,9 @@ use servanda_mcp::{
 /// How long to wait before a call refused for want of room is tried again.
 const RETRY_AFTER_MS: u64 = 1000;
 
+/// What to do about a call whose end is not known.
+pub(crate) const LOOK_FIRST: &str = "look for the call with `servanda explain` before sending it again";
+
 /// A message that is not served.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -78,6 +81,12 @@ impl Fault {
         let hint = Hint { hint, retry_after_ms: Some(RETRY_AFTER_MS) };
         let error = RpcError::new(code::INTERNAL_ERROR, message).with_data(&hint);
         Self { status: StatusCode::SERVICE_UNAVAILABLE, error }
+    }
+
+    /// A call that was still running when the door closed. It may have been dispatched, so nothing here, neither the
+    /// status nor a field, may make a client or a proxy send it again.
+    pub(crate) fn end_unknown() -> Self {
+        Self::internal("the gateway is shutting down and does not know how the call ended").hint(LOOK_FIRST)
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {

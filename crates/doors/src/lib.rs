@@ -22,4 +22,4 @@ mod splice;
 pub mod http;
 pub mod stdio;
 
-pub use options::{HttpOptions, ServerIdentity, StdioOptions};
+pub use options::{HttpOptions, ServerIdentity, Serving, StdioOptions};

@@ -40,6 +40,17 @@ pub struct HttpOptions {
     pub keep_alive_ms: u64,
 }
 
+/// How the HTTP door's connections are served, whatever is served on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serving {
+    /// Connections open at once. The next one waits until one of them ends.
+    pub connections_max: usize,
+    /// How long a connection may take to send the head of its first request, and an idle one that of the next.
+    pub head_read_ms_max: u64,
+    /// How long requests may finish when shutdown was asked for.
+    pub drain_ms_max: u64,
+}
+
 /// How the stdio door behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StdioOptions {
@@ -78,6 +89,12 @@ impl HttpOptions {
             allowed_origins: Vec::new(),
             keep_alive_ms: 15_000,
         }
+    }
+}
+
+impl Default for Serving {
+    fn default() -> Self {
+        Self { connections_max: 1024, head_read_ms_max: 30_000, drain_ms_max: crate::http::DRAIN_MS_MAX }
     }
 }
 

@@ -315,7 +315,7 @@ impl Passage<'_> {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%call_id, %error, "the record of a finished call was not kept"),
             Err(_) => {
-                tracing::error!(%call_id, "the ledger is too slow; whether a finished call is on record is not known")
+                tracing::error!(%call_id, "the ledger is too slow; whether a finished call is on record is not known");
             }
         }
     }

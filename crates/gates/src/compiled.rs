@@ -41,6 +41,10 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     if let Err(reasons) = &rules {
         failures.extend(reasons.iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason.clone())));
     }
+    if let (Ok(input), Ok(rules)) = (&input, &rules) {
+        let reasons = rules.undeclared(input).into_iter();
+        failures.extend(reasons.map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+    }
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::config::CONFIG_FILE;
+
 const AFTER_HELP: &str = "\
 Start here:
   servanda demo                    see every gate refuse a call, with nothing installed
@@ -20,7 +22,7 @@ Exit codes:
 /// A gateway between AI agents and the tools they call: every call is checked against a written contract, performed,
 /// verified and put on record.
 #[derive(Debug, Parser)]
-#[command(name = "servanda", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "servanda", version, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// The configuration.
     #[arg(
@@ -29,7 +31,7 @@ pub(crate) struct Cli {
         global = true,
         value_name = "FILE",
         env = "SERVANDA_CONFIG",
-        default_value = "servanda.yaml"
+        default_value = CONFIG_FILE
     )]
     pub config: PathBuf,
     /// Print data as JSON.
@@ -77,7 +79,7 @@ pub(crate) struct InitArgs {
     /// The client's file that lists MCP servers (`mcpServers`); .mcp.json if not said.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
-    /// Write over an existing configuration and its contracts.
+    /// Write the configuration and its contracts anew; what was there is kept as *.bak.
     #[arg(long)]
     pub force: bool,
 }
@@ -104,7 +106,7 @@ pub(crate) struct CallArgs {
     /// The exposed name, as `servanda tools` shows it.
     pub tool: String,
     /// The arguments as JSON; `-` reads them from stdin.
-    #[arg(value_name = "JSON", allow_hyphen_values = true)]
+    #[arg(value_name = "JSON", allow_negative_numbers = true)]
     pub arguments: Option<String>,
     /// How long to wait, in milliseconds, if the contract allows more.
     #[arg(long, value_name = "MS")]

@@ -17,6 +17,8 @@ use crate::{expansion::expand, failure::Failure};
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
+/// Where it stands if nobody says otherwise.
+pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
 
 /// What `servanda.yaml` says.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -155,15 +157,27 @@ impl Loaded {
     /// Reads and checks the configuration at `file`.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Failure::bad_input(format!("there is no `{}`", file.display()))
-                .hint("run `servanda init` in a folder with a .mcp.json, or try `servanda demo`"),
+            std::io::ErrorKind::NotFound => {
+                let failure = Failure::bad_input(format!("there is no `{}`", file.display()));
+                if file == Path::new(CONFIG_FILE) {
+                    failure.hint("run `servanda init` in a folder with a .mcp.json, or try `servanda demo`")
+                } else {
+                    failure.hint("check the path given with --config or SERVANDA_CONFIG")
+                }
+            }
             _ => Failure::bad_input(format!("cannot read `{}`: {error}", file.display())),
         })?;
         let shown = file.display().to_string();
         let config: Config = document::read(&shown, &text).map_err(|error| bad_document(&error))?;
-        check(&shown, &config).map_err(|error| bad_document(&error))?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Ok(Self { config, folder: folder.to_owned(), file: file.to_owned() })
+        let loaded = Self { config, folder: folder.to_owned(), file: file.to_owned() };
+        loaded.check()?;
+        Ok(loaded)
+    }
+
+    /// What the format alone cannot say.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        check(&self.file.display().to_string(), &self.config).map_err(|error| bad_document(&error))
     }
 
     /// The contracts' folder.

@@ -1,9 +1,13 @@
 //! The contracts' folder: every file read, every contract judged, every problem listed. One bad contract is a reason not to
 //! start, because a tool that silently went missing is found by an agent first.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
-use servanda_contract::{ToolContract, document};
+use servanda_contract::{ToolContract, document, time::Clock as _};
+use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Registered, admit};
 
 use crate::{config::Loaded, failure::Failure};
@@ -33,6 +37,16 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
         }
     }
     Ok((admitted, problems))
+}
+
+/// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
+pub(crate) fn bindings(loaded: &Loaded) -> Result<BTreeSet<(String, String)>, Failure> {
+    let read = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).ok()?;
+        let contract: ToolContract = document::read(&file.display().to_string(), &text).ok()?;
+        Some((contract.binding.upstream, contract.binding.tool))
+    };
+    Ok(files(&loaded.contracts_folder())?.into_iter().filter_map(read).collect())
 }
 
 /// Every contract of a configuration, or a failure that lists all that is wrong.
@@ -75,10 +89,7 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
         let config = loaded.file.display();
         reasons.push(format!("`binding.upstream`: `{upstream}` is not an upstream of `{config}`"));
     }
-    if !contract.preconditions.is_empty() {
-        // Serving the tool without asking would be worse than not serving it.
-        reasons.push("`preconditions`: this version cannot check them yet, so it does not serve the tool".to_owned());
-    }
+    reasons.extend(unserved(&contract));
     match admit(contract, registered) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted),
         Ok(_) => Err(reasons),
@@ -88,6 +99,25 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
             Err(reasons)
         }
     }
+}
+
+/// Demands this version cannot meet: serving the tool as if they were not there would be worse than not serving it.
+fn unserved(contract: &ToolContract) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if !contract.preconditions.is_empty() {
+        reasons.push("`preconditions`: this version cannot check them yet, so it does not serve the tool".to_owned());
+    }
+    if contract.idempotency.required {
+        let reason = "this version takes no idempotency keys yet, so it does not serve a tool that demands one";
+        reasons.push(format!("`idempotency.required`: {reason}"));
+    }
+    // A timestamp begins with its date, and dates compare as text.
+    if let Some(date) = &contract.identity.lifecycle.sunset_date
+        && *date < SystemClock.now().to_string().chars().take(10).collect::<String>()
+    {
+        reasons.push(format!("`identity.lifecycle.sunset_date`: `{date}` lies in the past, so the tool is not served"));
+    }
+    reasons
 }
 
 /// YAML and JSON files of a folder and the folders in it, in a fixed order.

@@ -10,7 +10,7 @@ mod import;
 mod screen;
 mod wiring;
 
-use std::{io::IsTerminal as _, process::ExitCode};
+use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use tracing_subscriber::EnvFilter;
@@ -20,6 +20,10 @@ use crate::{
     failure::Failure,
     screen::Screen,
 };
+
+/// How long servers may take to end when a command is stopped: as long as it takes to ask twice and then to kill.
+const ENDING_MAX: Duration = Duration::from_secs(6);
+const ENDING_POLL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -46,12 +50,12 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         match &cli.command {
-            Command::Init(args) => commands::init::run(&cli.config, args, screen).await,
+            Command::Init(args) => until_stopped(commands::init::run(&cli.config, args, screen)).await,
             Command::Serve(args) => commands::serve::run(&cli.config, args, screen).await,
             Command::Stdio => commands::stdio::run(&cli.config, screen).await,
-            Command::Tools(args) => commands::tools::run(&cli.config, args, screen).await,
+            Command::Tools(args) => until_stopped(commands::tools::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
-            Command::Doctor => commands::doctor::run(&cli.config, screen).await,
+            Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Schema(_) | Command::Check | Command::Explain(_) | Command::Sample(_) => Ok(()),
         }
@@ -59,6 +63,26 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     // A read of stdin cannot be interrupted; everything that has to end has ended.
     runtime.shutdown_background();
     outcome
+}
+
+/// A command that only asks, until it is told to stop. Dropping it drops its upstreams, whose tasks then end the servers;
+/// they are waited for, because a server left behind is found much later.
+async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let stop = commands::serve::stop_signal()?;
+    tokio::select! {
+        outcome = command => return outcome,
+        () = stop.cancelled() => {}
+    }
+    let tasks = tokio::runtime::Handle::current().metrics();
+    let over = async {
+        while tasks.num_alive_tasks() > 0 {
+            tokio::time::sleep(ENDING_POLL).await;
+        }
+    };
+    if tokio::time::timeout(ENDING_MAX, over).await.is_err() {
+        tracing::warn!("a server may still be running");
+    }
+    Err(Failure::failed("stopped"))
 }
 
 /// The log goes to stderr: stdout belongs to data, and in `stdio` to the protocol.

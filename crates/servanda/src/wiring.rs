@@ -63,7 +63,16 @@ impl Station {
 
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
     pub(crate) async fn close(&self) {
-        self.engine.drain(Duration::from_millis(DRAIN_MS_MAX)).await;
+        self.close_within(Duration::from_millis(DRAIN_MS_MAX)).await;
+    }
+
+    /// The same without patience for calls in flight: they are cut off and recorded as such.
+    pub(crate) async fn close_now(&self) {
+        self.close_within(Duration::ZERO).await;
+    }
+
+    async fn close_within(&self, drain_max: Duration) {
+        self.engine.drain(drain_max).await;
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;

@@ -79,6 +79,6 @@ async fn follow_stdio(setting: &Setting, link: &Link) -> Followed {
     };
     match link.exchange(request, terms).await {
         Ended::Failed(PerformFailure::Rejected { .. }) | Ended::NeverLeft { .. } => Followed::NotOffered,
-        Ended::Answered(_) | Ended::Failed(_) | Ended::SessionGone => Followed::Broke,
+        Ended::Answered(_) | Ended::Failed(_) | Ended::Disowned(_) => Followed::Broke,
     }
 }

@@ -97,7 +97,10 @@ pub(crate) async fn connect(
         other => other,
     };
     outcome.map_err(|failed| match failed {
-        Failed::WhileProbing(why) | Failed::WhileInitializing(why) | Failed::Unreachable(why) => why,
+        // Whoever wrote a reason may have quoted the server.
+        Failed::WhileProbing(why) | Failed::WhileInitializing(why) | Failed::Unreachable(why) => {
+            setting.redaction.remove(&why)
+        }
     })
 }
 
@@ -167,8 +170,7 @@ async fn probe(setting: &Setting, wire: &Wire, deadline: Instant) -> Verdict {
 pub(crate) fn outcome(ended: Ended) -> Result<bytes::Bytes, PerformFailure> {
     match ended {
         Ended::Answered(result) => Ok(result),
-        Ended::Failed(failure) => Err(failure),
+        Ended::Failed(failure) | Ended::Disowned(failure) => Err(failure),
         Ended::NeverLeft { why } => Err(PerformFailure::Unavailable { why }),
-        Ended::SessionGone => Err(PerformFailure::HttpStatus { status: 404, excerpt: String::new() }),
     }
 }

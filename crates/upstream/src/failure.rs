@@ -47,7 +47,7 @@ pub enum PerformFailure {
         code: i64,
         /// The server's text, bounded, with configured secrets removed.
         message: String,
-        /// The server's data, as it wrote it.
+        /// The server's data, as it wrote it, with configured secrets removed.
         data: Option<Box<RawValue>>,
     },
     /// The server answered with an HTTP status that is not an answer to the request.

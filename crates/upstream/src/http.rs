@@ -126,7 +126,7 @@ impl HttpWire {
         let parcel = Parcel::new(body);
         let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
         let builder = self.builder(Method::POST, version, Some(method), name);
-        let asking = self.ask(builder, body_bytes, parcel.clone(), Question { id, method, terms: &terms });
+        let asking = self.ask(builder, body_bytes, parcel.clone(), Question { id, method, version, terms: &terms });
         tokio::pin!(asking);
         let mut cancelled = false;
         loop {
@@ -230,12 +230,16 @@ impl HttpWire {
             id: question.id,
             progress: question.terms.progress.as_ref(),
             setting: &self.setting,
-            in_session: self.session.get().is_some() && question.method != method::INITIALIZE,
+            agreed: match question.method {
+                method::INITIALIZE | method::DISCOVER => None,
+                _ => question.version.map(ProtocolVersion::era),
+            },
+            in_session: self.session.get().is_some(),
             on_request: &|id, method| self.answer_server(id, method),
         };
-        let (ended, session_over) = reading.read(response).await;
-        if session_over {
-            self.departure.tell(Gone::Session);
+        let ended = reading.read(response).await;
+        if matches!(ended, Ended::Disowned(_)) {
+            self.departure.tell(Gone::Disowned);
         }
         ended
     }
@@ -287,6 +291,7 @@ impl HttpWire {
 struct Question<'a> {
     id: i64,
     method: &'static str,
+    version: Option<ProtocolVersion>,
     terms: &'a Terms,
 }
 

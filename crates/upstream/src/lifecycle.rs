@@ -224,7 +224,7 @@ impl Lifecycle {
         link.wire.close().await;
         let stable = since.elapsed() >= Duration::from_millis(STABLE_MS_MIN);
         Some(match gone {
-            Gone::Session => {
+            Gone::Disowned => {
                 self.enter(Phase::Idle, false);
                 if stable { 0 } else { failures }
             }

@@ -77,8 +77,9 @@ pub(crate) enum Ended {
         /// Why.
         why: String,
     },
-    /// The server does not know our session any more, so it did not execute the request: a new session may take it.
-    SessionGone,
+    /// The server says that it does not know what was agreed any more (the session, or the era). Its word is no proof that
+    /// it did nothing: only a request that changes nothing may be made again on the next connection.
+    Disowned(PerformFailure),
 }
 
 /// Why and when a connection went, told once.
@@ -96,8 +97,8 @@ pub(crate) enum Gone {
         /// How.
         why: String,
     },
-    /// The session is over; a new one can be had at once.
-    Session,
+    /// What was agreed does not hold any more; a new agreement can be had at once.
+    Disowned,
 }
 
 /// How much of a server's error message is kept.
@@ -206,5 +207,5 @@ pub(crate) fn progress_token(params: &RawValue) -> Option<i64> {
 /// A server's error as a failure of ours.
 pub(crate) fn rejected(error: RpcError, redaction: &Redaction) -> PerformFailure {
     let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
-    PerformFailure::Rejected { code: error.code, message, data: error.data }
+    PerformFailure::Rejected { code: error.code, message, data: error.data.map(|data| redaction.remove_in_json(data)) }
 }

@@ -22,7 +22,7 @@ use crate::{
     tool_list::Gathering,
 };
 
-/// How many connections a request may try. Only one of them ever takes it: the others provably did not execute it.
+/// How many connections a request may try. A request that may change something is taken by one of them at most.
 const CONNECTIONS_MAX: usize = 2;
 
 /// One configured MCP server. Clones share the connection; when the last clone is gone, the server is ended.
@@ -145,8 +145,14 @@ impl Upstream {
                 tell_server: true,
             };
             let ended = link.exchange(request, terms).await;
-            if let Ended::NeverLeft { .. } | Ended::SessionGone = ended {
-                sent |= matches!(ended, Ended::SessionGone);
+            let again = match &ended {
+                Ended::NeverLeft { .. } => true,
+                // A server can execute a call and then disown the session; nobody could tell.
+                Ended::Disowned(_) => !effect.mutates(),
+                Ended::Answered(_) | Ended::Failed(_) => false,
+            };
+            if again {
+                sent |= matches!(ended, Ended::Disowned(_));
                 await_departure(&link, deadline, &cancel).await;
                 not_taken = Some(ended);
                 continue;
@@ -174,7 +180,7 @@ impl Upstream {
             let version = Some(link.peer.version);
             let request = Outgoing { id, method: method::TOOLS_LIST, name: None, version, body };
             ended = link.exchange(request, Terms { tell_server: true, ..Terms::until(deadline) }).await;
-            if !matches!(ended, Ended::NeverLeft { .. } | Ended::SessionGone) {
+            if !matches!(ended, Ended::NeverLeft { .. } | Ended::Disowned(_)) {
                 break;
             }
             await_departure(&link, deadline, cancel).await;

@@ -26,9 +26,11 @@ pub(super) fn drop_at(document: &mut Value, pointer: &str) {
     }
 }
 
-/// Fills in the defaults of absent properties, through nested objects, arrays, `allOf` and local references.
-pub(super) fn apply(document: &Value, value: &mut Value) {
-    descend(Document(document), document, value, 0);
+/// Fills in the defaults of absent properties, through nested objects, arrays, `allOf` and local references, no deeper than
+/// `depth_max`: a default may have defaults inside.
+pub(super) fn apply(document: &Value, value: &mut Value, depth_max: Option<usize>) {
+    let room = depth_max.unwrap_or(DEPTH_MAX).min(DEPTH_MAX);
+    descend(Document(document), document, value, DEPTH_MAX - room);
 }
 
 fn descend(document: Document<'_>, schema: &Value, value: &mut Value, depth: usize) {
@@ -46,8 +48,7 @@ fn descend_into(document: Document<'_>, schema: &Map<String, Value>, value: &mut
     match value {
         Value::Object(object) => fill(document, schema, object, depth),
         Value::Array(items) => {
-            let prefix = list(schema, "prefixItems");
-            let rest = schema.get("items");
+            let (prefix, rest) = positions(schema);
             for (position, item) in items.iter_mut().enumerate() {
                 if let Some(item_schema) = prefix.get(position).or(rest) {
                     descend(document, item_schema, item, depth + 1);
@@ -58,6 +59,14 @@ fn descend_into(document: Document<'_>, schema: &Map<String, Value>, value: &mut
     }
     for part in list(schema, "allOf") {
         descend(document, part, value, depth + 1);
+    }
+}
+
+/// The schemas of single positions, and that of all others. Draft-07 writes the first as a list of `items`.
+fn positions(schema: &Map<String, Value>) -> (&[Value], Option<&Value>) {
+    match schema.get("items") {
+        Some(Value::Array(tuple)) => (tuple, schema.get("additionalItems")),
+        rest => (list(schema, "prefixItems"), rest),
     }
 }
 
@@ -127,7 +136,7 @@ pub(super) fn trial(base: &str, found: &[(String, Value)]) -> (Value, Value) {
 }
 
 /// A pointer as a URI fragment.
-fn fragment(pointer: &str) -> String {
+pub(super) fn fragment(pointer: &str) -> String {
     pointer.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"/-._~$".contains(&byte) {
             text.push(char::from(byte));

@@ -144,6 +144,15 @@ fn among(alternatives: impl Iterator<Item = Members>) -> Members {
     objects.into_iter().min().unwrap_or(Members::None)
 }
 
+/// Every schema that a schema applies to the same value, references apart.
+pub(super) fn in_place(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let single = ["if", "then", "else", "not"].iter().filter_map(|keyword| schema.get(*keyword));
+    let listed = IN_PLACE_LISTS.iter().flat_map(|keyword| list(schema, keyword));
+    // Draft-07 has them under `dependencies`, beside lists of names.
+    let dependent = ["dependentSchemas", "dependencies"].iter().filter_map(|keyword| schema.get(*keyword)?.as_object());
+    single.chain(listed).chain(dependent.flat_map(Map::values))
+}
+
 pub(super) fn list<'s>(schema: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
     schema.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }

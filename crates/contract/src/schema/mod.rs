@@ -7,7 +7,9 @@
 mod closing;
 mod defaults;
 mod findings;
+mod growth;
 mod members;
+mod references;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ pub struct CompiledSchema {
     effective: Value,
     validator: Validator,
     has_defaults: bool,
+    /// None where no value can take long.
+    growth: Option<growth::Growth>,
 }
 
 /// Why a schema cannot be enforced.
@@ -92,13 +96,17 @@ impl CompiledSchema {
     pub fn compile(schema: &Map<String, Value>, profile: Profile) -> Result<Self, SchemaError> {
         let draft = dialect(schema)?;
         let mut effective = Value::Object(schema.clone());
+        if profile != Profile::Dialect {
+            references::localize(&mut effective)?;
+        }
         unfolding::check(&effective)?;
         if profile == Profile::Arguments {
             root_object(&mut effective)?;
             closing::close_objects(&mut effective, draft != Draft::Draft7);
             drop_broken_defaults(&mut effective, draft)?;
         }
-        Self::build(effective, profile, None)
+        let growth = if profile == Profile::Dialect { None } else { growth::Growth::of(&effective, &effective)? };
+        Ok(Self { growth, ..Self::build(effective, profile, None)? })
     }
 
     /// Compiles a schema that may refer to `known` documents by their URI. Nothing is ever fetched.
@@ -115,15 +123,29 @@ impl CompiledSchema {
         &self.effective
     }
 
+    /// Whether an object that fits may have a member of this name.
+    pub fn may_have(&self, name: &str) -> bool {
+        let closed = |keyword: &str| self.effective.get(keyword) == Some(&Value::Bool(false));
+        let declared = members::Document(&self.effective).names(&self.effective);
+        let open = !closed("additionalProperties") && !closed("unevaluatedProperties");
+        // A pattern may match anything; whether it does is not worth a second engine.
+        open || !declared.patterns.is_empty() || declared.names.contains(name)
+    }
+
     /// Fills in the defaults of absent properties.
     pub fn apply_defaults(&self, value: &mut Value) {
-        if self.has_defaults {
-            defaults::apply(&self.effective, value);
+        // What is not judged is not completed either: it takes the same steps.
+        if self.has_defaults && self.bears(value).is_ok() {
+            let depth_max = self.growth.as_ref().and_then(growth::Growth::depth_max);
+            defaults::apply(&self.effective, value, depth_max);
         }
     }
 
     /// Everything wrong with a value, sorted by the gate it belongs to.
     pub fn judge(&self, value: &Value) -> Findings {
+        if let Err(beyond) = self.bears(value) {
+            return Findings { structure: vec![telling::beyond(beyond)], ..Findings::default() };
+        }
         if self.validator.is_valid(value) {
             return Findings::default();
         }
@@ -132,7 +154,12 @@ impl CompiledSchema {
 
     /// Whether a value is valid.
     pub fn is_valid(&self, value: &Value) -> bool {
-        self.validator.is_valid(value)
+        self.bears(value).is_ok() && self.validator.is_valid(value)
+    }
+
+    /// Whether a value is judged at all.
+    fn bears(&self, value: &Value) -> Result<(), growth::Beyond> {
+        self.growth.as_ref().map_or(Ok(()), |growth| growth.bears(value))
     }
 
     fn build(
@@ -150,7 +177,7 @@ impl CompiledSchema {
         }
         let validator = options.build(&effective).map_err(|error| invalid(&error))?;
         let has_defaults = !defaults::find(&effective).is_empty();
-        Ok(Self { effective, validator, has_defaults })
+        Ok(Self { effective, validator, has_defaults, growth: None })
     }
 }
 
@@ -190,7 +217,19 @@ fn root_object(effective: &mut Value) -> Result<(), SchemaError> {
 /// Takes out defaults that the schemas they belong to would refuse.
 fn drop_broken_defaults(effective: &mut Value, draft: Draft) -> Result<(), SchemaError> {
     const BASE: &str = "servanda:schema";
-    let found = defaults::find(effective);
+    let mut found = defaults::find(effective);
+    // A default is judged too, and whoever writes the schema writes it.
+    for (pointer, default) in
+        found.extract_if(.., |(_, default)| default.is_object() || default.is_array()).collect::<Vec<_>>()
+    {
+        let Some(schema) = effective.pointer(&pointer) else { continue };
+        let growth = growth::Growth::of(schema, effective)?;
+        if growth.is_none_or(|growth| growth.bears(&default).is_ok()) {
+            found.push((pointer, default));
+        } else {
+            defaults::drop_at(effective, &pointer);
+        }
+    }
     if found.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use super::findings::Group;
+use super::{findings::Group, growth::Beyond};
 use crate::FieldError;
 
 /// How alike a name must be to be suggested.
@@ -85,6 +85,23 @@ pub(super) fn omitted(count: usize) -> FieldError {
     let mut finding = field_error("", "no more errors than are listed".to_owned(), &format!("{count} more"));
     finding.message = format!("{count} more errors of this gate are not listed");
     finding
+}
+
+/// A value that is not judged, because judging it would take too long.
+pub(super) fn beyond(beyond: Beyond) -> FieldError {
+    let (expected, actual, message) = match beyond {
+        Beyond::Depth(depth_max) => (
+            format!("at most {depth_max} levels deep"),
+            "deeper".to_owned(),
+            format!("nested deeper than {depth_max} levels, which this recursive schema allows at most"),
+        ),
+        Beyond::Steps => (
+            "less at once".to_owned(),
+            "more than can be checked".to_owned(),
+            "too many values for a schema of so many alternatives: send less at once".to_owned(),
+        ),
+    };
+    FieldError { message, ..field_error("", expected, &actual) }
 }
 
 /// The gate of a kind that is told by itself.

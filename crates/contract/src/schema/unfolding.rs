@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     SchemaError,
-    members::{Document, IN_PLACE_LISTS, list},
+    members::{Document, in_place},
 };
 
 /// Schemas applied to one value, everything counted that applies to the value itself and not to its members.
@@ -45,11 +45,7 @@ impl<'a> Unfolding<'a> {
     /// How many schemas one schema applies to one value.
     fn count(&mut self, schema: &'a Map<String, Value>, at: &str) -> Result<u64, SchemaError> {
         let mut count: u64 = 1;
-        let single = ["if", "then", "else", "not"].iter().filter_map(|keyword| schema.get(*keyword));
-        let listed = IN_PLACE_LISTS.iter().flat_map(|keyword| list(schema, keyword));
-        let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
-        let dependent = dependent.into_iter().flat_map(|schemas| schemas.values());
-        for inner in single.chain(listed).chain(dependent).filter_map(Value::as_object) {
+        for inner in in_place(schema).filter_map(Value::as_object) {
             count = count.saturating_add(self.count(inner, at)?);
         }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {

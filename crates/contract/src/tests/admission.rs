@@ -29,6 +29,7 @@ fn read_only() -> Vec<(&'static str, Value)> {
         ("/effect", json!({ "class": "R", "mutation_class": "read_only" })),
         ("/behaviour", json!({ "mutability": "PURE", "action": "READ", "output_domain": "DATA" })),
         ("/transactional/side_effect_class", json!("READ_ONLY")),
+        ("/transactional/semantics", json!("read_only")),
     ]
 }
 
@@ -41,6 +42,20 @@ fn the_fixture_is_admitted_and_so_is_a_read_only_tool() {
         ("/observability/audit_required", json!(false)),
         ("/execution/cache_ttl_sec", json!(60)),
     ]);
+    assert_eq!(failures(&changed(&changes)), []);
+}
+
+/// What class N must not promise, the classes may that can keep it.
+#[test]
+fn a_keyed_tool_may_be_sent_again() {
+    let effect = json!({ "class": "K", "mutation_class": "write_irreversible", "key": { "meta": "key" },
+        "key_window_sec": 60, "manifest": [{ "resource": "invoice", "operation": "UPDATE", "scope": "tenant" }] });
+    let changes = [
+        ("/effect", effect),
+        ("/transactional/semantics", json!("idempotent_write")),
+        ("/runtime/max_retries", json!(2)),
+        ("/error_contract/retryable_errors", json!(["TIMEOUT", "DEPENDENCY_UNAVAILABLE"])),
+    ];
     assert_eq!(failures(&changed(&changes)), []);
 }
 
@@ -76,10 +91,29 @@ fn schema_valid() {
             (name, &[("/identity/name", json!(""))]),
             (name, &[("/identity/name", json!("n".repeat(129)))]),
             (date, &[("/identity/lifecycle/sunset_date", json!("soon"))]),
+            (date, &[("/identity/lifecycle/sunset_date", json!("2026-02-30"))]),
             ("runtime.timeout_ms must be a number >= 1", &[("/runtime/timeout_ms", json!(0))]),
             (rate, &[("/runtime/rate_limits/max_requests", json!(0))]),
             (cost, &[("/runtime/cost_profile/cost_per_call", json!(-1))]),
             ("idempotency.ttl_seconds must be a number >= 1", &[("/idempotency/ttl_seconds", json!(0))]),
+        ],
+    );
+}
+
+#[test]
+fn errors_are_sorted_and_rules_addressed() {
+    let repairable = "`SIGNATURE_MISMATCH` is in repairable_errors and in fail_closed_errors";
+    let retryable = "`SIGNATURE_MISMATCH` is in retryable_errors and in fail_closed_errors";
+    let stops = json!(["SIGNATURE_MISMATCH"]);
+    let twice = "rules: the id `same` is used more than once";
+    let rule = |fields: Value| json!({ "id": "same", "rule": "true", "message": "m", "fields": fields });
+    check(
+        Conjunct::SchemaValid,
+        &[
+            (repairable, &[("/error_contract/repairable_errors", stops.clone())]),
+            (retryable, &[("/error_contract/retryable_errors", stops)]),
+            (twice, &[("/rules", json!([rule(json!([])), rule(json!(["/note"])), rule(json!([]))]))]),
+            ("rule `same`: the field `note` is not a JSON Pointer", &[("/rules", json!([rule(json!(["note"]))]))]),
         ],
     );
 }
@@ -110,6 +144,7 @@ fn version_registered_auth_policy_defined_and_timeout_class_assigned() {
 fn idempotency_specified() {
     let keyed = "effect class K needs effect.key and effect.key_window_sec";
     let required = ("/idempotency/required", json!(true));
+    let idempotent = "transactional.semantics idempotent_write needs effect class K or Q";
     check(
         Conjunct::IdempotencySpecified,
         &[
@@ -117,6 +152,14 @@ fn idempotency_specified() {
             (keyed, &[("/effect/class", json!("K")), ("/effect/key_window_sec", json!(60))]),
             (keyed, &[("/effect/class", json!("K")), ("/effect/key", json!({ "meta": "key" }))]),
             ("effect class Q needs effect.status", &[("/effect/class", json!("Q"))]),
+            (idempotent, &[("/transactional/semantics", json!("idempotent_write"))]),
+            ("runtime.max_retries must be 0 for effect class N", &[("/runtime/max_retries", json!(1))]),
+            ("`TIMEOUT` leaves it open", &[("/error_contract/retryable_errors", json!(["RATE_LIMITED", "TIMEOUT"]))]),
+            ("`UNKNOWN_ERROR` leaves it open", &[("/error_contract/retryable_errors", json!(["UNKNOWN_ERROR"]))]),
+            (
+                "`DEPENDENCY_UNAVAILABLE` leaves it open",
+                &[("/error_contract/retryable_errors", json!(["DEPENDENCY_UNAVAILABLE"]))],
+            ),
             ("but idempotency.supported is false", &[required.clone(), ("/idempotency/ttl_seconds", json!(60))]),
             ("but idempotency.ttl_seconds is null", &[required, ("/idempotency/supported", json!(true))]),
         ],
@@ -126,16 +169,27 @@ fn idempotency_specified() {
 #[test]
 fn mutation_class_labeled() {
     let side_effect = "transactional.side_effect_class is READ_ONLY exactly when";
+    let semantics = "transactional.semantics is read_only exactly when effect.class is R";
+    let acts = "behaviour.action is READ or SEARCH exactly when";
     let reversible = "a reversible write names transactional.compensation_tool";
     check(
         Conjunct::MutationClassLabeled,
         &[
             ("effect.mutation_class is missing", &[("/effect/mutation_class", json!(null))]),
-            ("effect.class is R exactly when", &[("/effect/class", json!("R"))]),
+            (
+                "effect.class is R exactly when",
+                &[("/effect/class", json!("R")), ("/transactional/semantics", json!("read_only"))],
+            ),
+            (semantics, &[("/transactional/semantics", json!("read_only"))]),
             (side_effect, &[("/transactional/side_effect_class", json!("READ_ONLY"))]),
             ("effect.manifest lists every change", &[("/effect/manifest", json!([]))]),
             (reversible, &[("/effect/mutation_class", json!("write_reversible"))]),
-            ("behaviour.mutability contradicts", &[("/behaviour/mutability", json!("PURE"))]),
+            (
+                "behaviour.mutability contradicts",
+                &[("/behaviour/mutability", json!("PURE")), ("/behaviour/action", json!("SEARCH"))],
+            ),
+            (acts, &[("/behaviour/action", json!("READ"))]),
+            (acts, &[("/behaviour/action", json!("SEARCH"))]),
             ("execution.cache_ttl_sec is only for", &[("/execution/cache_ttl_sec", json!(60))]),
         ],
     );
@@ -148,6 +202,7 @@ fn observability_instrumented() {
         Conjunct::ObservabilityInstrumented,
         &[
             ("observability.audit_required must be true", &[("/observability/audit_required", json!(false))]),
+            ("but there is no verification section", &[("/verification", json!(null))]),
             ("`x` maps to `OOPS`, which is no failure class", &[(mapping, json!({ "x": "OOPS" }))]),
             ("`x` maps to `SUCCESS`, which is no failure class", &[(mapping, json!({ "x": "SUCCESS" }))]),
         ],

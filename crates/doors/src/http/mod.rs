@@ -27,7 +27,7 @@ use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 use tokio::sync::Semaphore;
 
-pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining};
+pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
     serve::Draining,

@@ -135,10 +135,9 @@ fn welcome<G: Gateway>(door: &HttpDoor<G>, id: &Id, result: &str, client: Option
 /// Waits for the answer. If hyper drops this because the client went away, the call's token is cancelled with it.
 async fn finish(call: RunningCall, lease: Option<Lease>, draining: Draining) -> Result<Response, Fault> {
     let answer = tokio::select! {
+        biased;
         answer = call.finish() => answer,
-        () = draining.give_up.cancelled() => {
-            return Err(Fault::busy("the server is shutting down", "ask for the call's fate before sending it again"));
-        }
+        () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
     };
     drop(lease);
     // A cancelled request gets no response, but its exchange has to end.

@@ -1,16 +1,33 @@
-//! Accepts connections and, when asked to stop, lets go of them in order: nobody new, streams that only listen are
-//! closed, requests finish, and what does not finish in time is given up.
+//! Accepts connections, as many as there is room for and only for as long as they ask something; when asked to stop, lets
+//! go of them in order: nobody new, streams that only listen are closed, requests finish, and what does not finish in
+//! time is given up.
 
-use std::{future::IntoFuture, io, time::Duration};
+use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Extension, Router, serve::ListenerExt};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use axum::{Extension, Router};
+use hyper::{
+    body::Incoming,
+    service::{Service as _, service_fn},
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::options::Serving;
 
 /// How long [`serve`] lets requests finish.
 pub const DRAIN_MS_MAX: u64 = 10_000;
 /// How long answers that were given up may take to be written.
 const GIVE_UP_MS_MAX: u64 = 1000;
+/// How long to wait when the system has no connection to give, as when there are too many open files.
+const ACCEPT_PAUSE_MS: u64 = 1000;
 
 /// How far shutdown has come, for the requests it concerns.
 #[derive(Debug, Clone, Default)]
@@ -21,11 +38,21 @@ pub(super) struct Draining {
     pub(super) give_up: CancellationToken,
 }
 
+/// What all connections share.
+struct Host {
+    protocol: Builder<TokioExecutor>,
+    router: Router,
+    head_read_max: Duration,
+    closing: CancellationToken,
+    /// Connections that outlast everything are dropped.
+    end: CancellationToken,
+}
+
 /// Serves until `shutdown` is cancelled and what was under way has finished, for at most [`DRAIN_MS_MAX`].
 ///
 /// Dropping the future stops accepting; connections already open live on until they end by themselves.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) -> io::Result<()> {
-    serve_draining(listener, router, shutdown, Duration::from_millis(DRAIN_MS_MAX)).await
+    serve_with(listener, router, shutdown, Serving::default()).await
 }
 
 /// The same with a limit of one's own for how long requests may finish.
@@ -35,24 +62,120 @@ pub async fn serve_draining(
     shutdown: CancellationToken,
     drain_max: Duration,
 ) -> io::Result<()> {
+    let drain_ms_max = u64::try_from(drain_max.as_millis()).unwrap_or(u64::MAX);
+    serve_with(listener, router, shutdown, Serving { drain_ms_max, ..Serving::default() }).await
+}
+
+/// The same with all limits of one's own.
+pub async fn serve_with(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+    serving: Serving,
+) -> io::Result<()> {
     let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
-    let listener = listener.tap_io(|connection| {
+    let head_read_max = Duration::from_millis(serving.head_read_ms_max);
+    let host = Arc::new(Host {
+        protocol: protocol(head_read_max),
+        router: router.layer(Extension(draining.clone())),
+        head_read_max,
+        closing: draining.closing.clone(),
+        end: CancellationToken::new(),
+    });
+    let room = Arc::new(Semaphore::new(serving.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+    let connections = TaskTracker::new();
+    loop {
+        let (connection, place) = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            accepted = accept(&listener, &room) => accepted,
+        };
+        let host = Arc::clone(&host);
+        connections.spawn(async move {
+            host.attend(connection).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(Duration::from_millis(serving.drain_ms_max), connections.wait()).await.is_ok() {
+        return Ok(());
+    }
+    draining.give_up.cancel();
+    tracing::warn!("requests were still running at the end of shutdown and were given up");
+    if tokio::time::timeout(Duration::from_millis(GIVE_UP_MS_MAX), connections.wait()).await.is_err() {
+        host.end.cancel();
+        connections.wait().await;
+    }
+    Ok(())
+}
+
+fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
+    let mut protocol = Builder::new(TokioExecutor::new());
+    protocol.http1().timer(TokioTimer::new()).header_read_timeout(head_read_max);
+    // HTTP/2 has no such limit: a client that is gone is found out by not answering.
+    protocol.http2().timer(TokioTimer::new()).keep_alive_interval(head_read_max).keep_alive_timeout(head_read_max);
+    protocol
+}
+
+/// The next connection, once there is room for it. Cancel safe.
+async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+    let Ok(place) = Arc::clone(room).acquire_owned().await else { return pending().await };
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => return (connection, place),
+            // The client was gone before it was its turn.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
+            }
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+            }
+        }
+    }
+}
+
+impl Host {
+    /// Serves one connection to its end.
+    async fn attend(&self, connection: TcpStream) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
         }
-    });
-    let router = router.layer(Extension(draining.clone()));
-    let server = axum::serve(listener, router).with_graceful_shutdown(shutdown.clone().cancelled_owned());
-    let mut server = server.into_future();
-    let drained = async {
-        shutdown.cancelled().await;
-        tokio::time::sleep(drain_max).await;
-    };
-    tokio::select! {
-        outcome = &mut server => return outcome,
-        () = drained => draining.give_up.cancel(),
+        let asked = CancellationToken::new();
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            asked.cancel();
+            router.call(request)
+        });
+        let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));
+        // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
+        let mut silent = pin!(async {
+            if tokio::time::timeout(self.head_read_max, asked.cancelled()).await.is_ok() {
+                pending::<()>().await;
+            }
+        });
+        let mut leaving = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = talk.as_mut() => {
+                    if let Err(error) = outcome {
+                        tracing::debug!(error, "a connection ended badly");
+                    }
+                    return;
+                }
+                () = self.end.cancelled() => return,
+                () = silent.as_mut() => return,
+                () = self.closing.cancelled(), if !leaving => {
+                    // Whoever has not asked anything by now need not be waited for.
+                    if !asked.is_cancelled() {
+                        return;
+                    }
+                    leaving = true;
+                    talk.as_mut().graceful_shutdown();
+                }
+            }
+        }
     }
-    tracing::warn!("requests were still running at the end of shutdown and were given up");
-    tokio::time::timeout(Duration::from_millis(GIVE_UP_MS_MAX), server).await.unwrap_or(Ok(()))
 }

@@ -99,8 +99,9 @@ impl Frames for CallFrames {
     async fn next(&mut self) -> Option<Vec<u8>> {
         let call = self.call.as_mut()?;
         let event = tokio::select! {
+            biased;
             event = call.next() => event,
-            () = self.draining.give_up.cancelled() => CallEvent::Cancelled,
+            () = self.draining.give_up.cancelled() => CallEvent::Answered(call.end_unknown()),
         };
         match event {
             CallEvent::Progress(message) => Some(message),

@@ -36,6 +36,8 @@ pub(super) struct Conversation<G> {
     in_flight: Arc<InFlight>,
     subscriptions: BTreeMap<Id, (Subscription, Entry)>,
     calls: JoinSet<()>,
+    /// Calls that still run are not waited for any longer.
+    give_up: CancellationToken,
     handshake: Handshake,
     changes: watch::Receiver<u64>,
 }
@@ -62,6 +64,7 @@ impl<G: Gateway> Conversation<G> {
             in_flight: Arc::default(),
             subscriptions: BTreeMap::new(),
             calls: JoinSet::new(),
+            give_up: CancellationToken::new(),
             handshake: Handshake::None,
             changes,
         }
@@ -97,11 +100,17 @@ impl<G: Gateway> Conversation<G> {
                 return;
             }
         }
-        let finished = async { while self.calls.join_next().await.is_some() {} };
         let drain_max = Duration::from_millis(self.options.drain_ms_max);
-        let gone = self.output.clone();
+        let (give_up, gone) = (self.give_up.clone(), self.output.clone());
+        let finished = async {
+            let in_time = async { while self.calls.join_next().await.is_some() {} };
+            if tokio::time::timeout(drain_max, in_time).await.is_err() {
+                give_up.cancel();
+                while self.calls.join_next().await.is_some() {}
+            }
+        };
         tokio::select! {
-            _ = tokio::time::timeout(drain_max, finished) => {}
+            () = finished => {}
             () = gone.closed() => {}
         }
     }
@@ -174,7 +183,7 @@ impl<G: Gateway> Conversation<G> {
                 Ok(Some(splice::response(id, &result)))
             }
             Reply::Call(call) => {
-                self.calls.spawn(relay(call, self.output.clone()));
+                self.calls.spawn(relay(call, self.output.clone(), self.give_up.clone()));
                 Ok(None)
             }
             Reply::Listen(subscription) => self.subscribe(id, subscription).map(Some),
@@ -228,9 +237,14 @@ impl<G: Gateway> Conversation<G> {
 }
 
 /// Passes on what a call has to say, for as long as it is wanted and heard.
-async fn relay(mut call: Box<RunningCall>, output: mpsc::Sender<Vec<u8>>) {
+async fn relay(mut call: Box<RunningCall>, output: mpsc::Sender<Vec<u8>>, give_up: CancellationToken) {
     loop {
-        let (message, last) = match call.next().await {
+        let event = tokio::select! {
+            biased;
+            event = call.next() => event,
+            () = give_up.cancelled() => CallEvent::Answered(call.end_unknown()),
+        };
+        let (message, last) = match event {
             CallEvent::Progress(message) => (message, false),
             CallEvent::Answered(message) => (message, true),
             CallEvent::Cancelled => return,

@@ -141,3 +141,12 @@ fn result(text: &str, facts: &Value) -> CallAnswer {
     });
     CallAnswer::Result(ToolResult { json: serde_json::to_string_pretty(&value).unwrap(), is_error: false })
 }
+
+/// The error of a call that a closing door did not wait for: nothing in it invites to send the call again.
+pub(crate) fn end_unknown() -> serde_json::Value {
+    serde_json::json!({
+        "code": -32603,
+        "message": "the gateway is shutting down and does not know how the call ended",
+        "data": {"hint": "look for the call with `servanda explain` before sending it again"},
+    })
+}

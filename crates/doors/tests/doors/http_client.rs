@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use servanda_doors::{HttpOptions, http};
+use servanda_doors::{HttpOptions, Serving, http};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +59,11 @@ impl Server {
     }
 
     pub(crate) async fn start_draining(adjust: impl FnOnce(&mut HttpOptions), drain_max: Duration) -> Self {
+        let drain_ms_max = u64::try_from(drain_max.as_millis()).unwrap();
+        Self::start_serving(adjust, Serving { drain_ms_max, ..Serving::default() }).await
+    }
+
+    pub(crate) async fn start_serving(adjust: impl FnOnce(&mut HttpOptions), serving: Serving) -> Self {
         let (fixture, started) = fixture();
         let mut options = HttpOptions::new(identity());
         adjust(&mut options);
@@ -66,7 +71,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let router = http::router(Arc::clone(&fixture), options);
-        let task = tokio::spawn(http::serve_draining(listener, router, shutdown.clone(), drain_max));
+        let task = tokio::spawn(http::serve_with(listener, router, shutdown.clone(), serving));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { address, fixture, started, shutdown, task, client }
     }

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod http_client;

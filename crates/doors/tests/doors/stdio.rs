@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::within,
+    fixture::{end_unknown, within},
     http_client::{initialize, meta, request},
     schema::Era,
     stdio_client::Pipe,
@@ -258,6 +258,8 @@ async fn what_does_not_finish_in_time_is_given_up_but_goes_on() {
     pipe.send(&modern(1, "tools/call", json!({"name": "slow"}))).await;
     let started = pipe.started().await;
     pipe.shutdown.cancel();
+    let answer = pipe.read(Era::Modern, "tools/call").await.unwrap();
+    assert_eq!((&answer["id"], &answer["error"]), (&json!(1), &end_unknown()));
     assert_eq!(pipe.read(Era::Modern, "").await, None);
     within(pipe.task).await.unwrap().unwrap();
     within(started.cancel.cancelled()).await;

@@ -10,11 +10,11 @@ mod nesting;
 mod tests;
 mod vetting;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
-use servanda_contract::{FieldError, tool::SemanticRule};
+use servanda_contract::{FieldError, schema::CompiledSchema, tool::SemanticRule};
 
 /// Steps one rule may take on one call.
 const COST_MAX: u64 = 1_000_000;
@@ -33,6 +33,8 @@ struct CompiledRule {
     environment: Arc<Env>,
     rule: Program,
     when: Option<Program>,
+    /// The arguments named in either.
+    named: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for CompiledRule {
@@ -56,6 +58,15 @@ impl CompiledRules {
         if reasons.is_empty() { Ok(Self(compiled)) } else { Err(reasons) }
     }
 
+    /// Every rule over an argument that can never be there: never decidable, or never looked at.
+    pub(crate) fn undeclared(&self, input: &CompiledSchema) -> Vec<String> {
+        let reasons = self.0.iter().flat_map(|rule| {
+            let unknown = rule.named.iter().filter(|name| !input.may_have(name));
+            unknown.map(|name| format!("rule `{}`: the input schema declares no `{name}`", rule.source.id))
+        });
+        reasons.collect()
+    }
+
     /// Every rule that the arguments break, or that cannot be decided for them.
     pub(crate) fn violations(&self, arguments: &Value) -> Vec<FieldError> {
         if self.0.is_empty() {
@@ -68,7 +79,8 @@ impl CompiledRules {
 
 impl CompiledRule {
     fn compile(source: &SemanticRule, environment: &Arc<Env>) -> Result<Self, String> {
-        let compile = |expression: &str| -> Result<Program, String> {
+        let mut named = BTreeSet::new();
+        let mut compile = |expression: &str| -> Result<Program, String> {
             if expression.chars().count() > EXPRESSION_CHARS_MAX {
                 return Err(format!("longer than {EXPRESSION_CHARS_MAX} characters"));
             }
@@ -76,15 +88,12 @@ impl CompiledRule {
                 return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
             }
             let program = environment.compile(expression).map_err(|error| format!("does not compile: {error}"))?;
-            vetting::vet(program.expression(), environment)?;
+            named.extend(vetting::vet(program.expression(), environment)?);
             Ok(program)
         };
-        Ok(Self {
-            source: source.clone(),
-            environment: environment.clone(),
-            rule: compile(&source.rule)?,
-            when: source.when.as_deref().map(compile).transpose()?,
-        })
+        let rule = compile(&source.rule)?;
+        let when = source.when.as_deref().map(compile).transpose()?;
+        Ok(Self { source: source.clone(), environment: environment.clone(), rule, when, named })
     }
 
     fn violation(&self, arguments: &Value, args: &CelValue) -> Option<FieldError> {

@@ -1,7 +1,7 @@
 //! What a rule may be made of. Everything a rule can do is listed here, so that its cost is known and a mistake in it is
 //! found when the contract is admitted, not when the first call meets it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cel::{
     Context, Env,
@@ -12,6 +12,9 @@ use servanda_contract::schema::{CompiledSchema, Profile};
 
 /// Calls inside calls. Evaluation is recursive too; measured without optimisation it takes 40 KB of stack for each.
 const DEPTH_MAX: usize = 24;
+
+/// The only variable there is.
+const ARGUMENTS: &str = "args";
 
 const OPERATORS: [&str; 19] = [
     operators::LOGICAL_AND,
@@ -65,14 +68,18 @@ const FUNCTIONS: [&str; 25] = [
 /// What `type(x)` may be compared with.
 const TYPES: [&str; 10] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "timestamp", "uint"];
 
-/// Refuses an expression that uses anything else.
-pub(super) fn vet(expression: &IdedExpr, environment: &Arc<Env>) -> Result<(), String> {
-    Vetting { environment, variables: vec!["args"] }.vet(expression, 0)
+/// Refuses an expression that uses anything else. Returns the arguments that it names.
+pub(super) fn vet(expression: &IdedExpr, environment: &Arc<Env>) -> Result<BTreeSet<String>, String> {
+    let mut vetting = Vetting { environment, variables: vec![ARGUMENTS], named: BTreeSet::new() };
+    vetting.vet(expression, 0)?;
+    Ok(vetting.named)
 }
 
 struct Vetting<'a> {
     environment: &'a Arc<Env>,
     variables: Vec<&'a str>,
+    /// What is selected from the arguments themselves.
+    named: BTreeSet<String>,
 }
 
 impl<'a> Vetting<'a> {
@@ -85,7 +92,12 @@ impl<'a> Vetting<'a> {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.variables.contains(&name.as_str()) || TYPES.contains(&name.as_str()) => Ok(()),
             Expr::Ident(name) => Err(format!("knows only `args`, not `{name}`")),
-            Expr::Select(select) => self.vet(&select.operand, depth),
+            Expr::Select(select) => {
+                if self.is_arguments(&select.operand) {
+                    self.named.insert(select.field.clone());
+                }
+                self.vet(&select.operand, depth)
+            }
             Expr::List(list) => list.elements.iter().try_for_each(|element| self.vet(element, depth)),
             Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
                 EntryExpr::MapEntry(entry) => self.vet(&entry.key, depth).and_then(|()| self.vet(&entry.value, depth)),
@@ -105,6 +117,12 @@ impl<'a> Vetting<'a> {
             }
             Expr::Struct(_) | Expr::Unspecified => Err("makes an object of a type that does not exist".to_owned()),
         }
+    }
+
+    /// A loop's variable may have the same name and hides it.
+    fn is_arguments(&self, expression: &IdedExpr) -> bool {
+        matches!(&expression.expr, Expr::Ident(name) if name == ARGUMENTS)
+            && self.variables.iter().filter(|name| **name == ARGUMENTS).count() == 1
     }
 
     fn call(&mut self, call: &'a CallExpr, depth: usize) -> Result<(), String> {

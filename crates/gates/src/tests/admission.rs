@@ -77,3 +77,33 @@ fn rules_that_cannot_be_used_are_listed_one_by_one() {
         "{rejection}"
     );
 }
+
+#[test]
+fn rules_over_arguments_that_can_never_be_there_are_refused() {
+    let rules = |rule: &str, when: Option<&str>| {
+        let mut rules = json!([{ "id": "r", "rule": rule, "message": "m" }]);
+        if let Some(when) = when {
+            rules[0]["when"] = json!(when);
+        }
+        ("/rules", rules)
+    };
+    let none = ("/affordance/examples", json!([]));
+    for changes in [
+        rules("args.endd > args.start", None),
+        rules("true", Some("has(args.endd)")),
+        rules("args.guests.all(guest, guest.email != args.endd)", None),
+    ] {
+        let reasons: Vec<String> =
+            rejected(&[changes, none.clone()]).failures.into_iter().map(|it| it.reason).collect();
+        assert_eq!(reasons, ["rule `r`: the input schema declares no `endd`"]);
+    }
+    // A member of a member, and a loop's own variable, are none of its business.
+    admitted(&[rules("args.guests.all(args, args.endd != '')", None), none.clone()]);
+    // Where others may come, they may come.
+    let open = ("/affordance/input_schema/additionalProperties", json!(true));
+    admitted(&[rules("args.endd != ''", None), open, none.clone()]);
+    let pattern = ("/affordance/input_schema/patternProperties", json!({ "^end": {} }));
+    admitted(&[rules("args.endd != ''", None), pattern, none.clone()]);
+    let part = ("/affordance/input_schema/allOf", json!([{ "properties": { "endd": {} } }]));
+    admitted(&[rules("args.endd != ''", None), part, none]);
+}

@@ -72,9 +72,10 @@ fn fenced(permit: Permit, journal: &Recording) -> Result<Fenced, Box<servanda_co
     now(fence(permit, || record, journal))
 }
 
-const READ_ONLY: [(&str, &str); 2] = [
+const READ_ONLY: [(&str, &str); 3] = [
     ("/effect", r#"{ "class": "R", "mutation_class": "read_only" }"#),
     ("/transactional/side_effect_class", r#""READ_ONLY""#),
+    ("/transactional/semantics", r#""read_only""#),
 ];
 
 #[test]

@@ -250,3 +250,25 @@ fn no_refusal_repeats_a_value() {
     }
     assert_eq!(refused(&contract, canary("note")).field_errors.len(), 7);
 }
+
+/// Two hundred bytes that would keep a worker busy for longer than anybody waits.
+#[test]
+fn structure_refuses_what_would_take_exponentially_long() {
+    let branch = json!({ "properties": { "c": { "$ref": "#/$defs/node" }, "leaf": { "type": "integer" } } });
+    let contract = admitted(&[
+        ("/affordance/input_schema/properties/tree", json!({ "$ref": "#/$defs/node" })),
+        ("/affordance/input_schema/$defs", json!({ "node": { "oneOf": [branch, branch] } })),
+    ]);
+    let nested = |depth: usize| (0..depth).fold(json!({ "leaf": "x" }), |inner, _| json!({ "c": inner }));
+    let limits = crate::GateLimits { arguments_depth_max: 64, ..super::LIMITS };
+    let ticks = super::Ticks(std::sync::atomic::AtomicU64::new(0));
+    let mut trail = crate::Trail::new(&ticks);
+    let arguments = booking(&json!({ "tree": nested(40) })).to_string();
+    let resolved = crate::Resolved::new(super::proposal(arguments), contract.clone());
+    let refusal = crate::pass_all(resolved, limits, &mut trail).unwrap_err();
+    assert_eq!(refusal.gate, GateName::Structure);
+    assert!(refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
+    // Not so deep, it is told what is wrong.
+    let refusal = refused(&contract, booking(&json!({ "tree": nested(4) })).to_string());
+    assert!(!refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
+}

@@ -1,6 +1,6 @@
 //! `servanda call`: one call through every gate, on record like any other.
 
-use std::{fmt::Write as _, io::Read as _, path::Path};
+use std::{fmt::Write as _, io::Read as _, path::Path, time::Duration};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use serde_json::{Value, value::RawValue};
 use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge};
 use servanda_engine::{CallAnswer, CallRequest, Gateway as _};
 use servanda_mcp::fields::meta;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, wiring::Station};
@@ -25,46 +26,72 @@ struct Answered<'a> {
 
 pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
+    let stop = super::serve::stop_signal()?;
+    let arguments = tokio::select! {
+        arguments = arguments(args) => arguments?,
+        () = stop.cancelled() => return Err(Failure::failed("stopped")),
+    };
     let station = Station::assemble(&loaded)?;
+    let cancel = CancellationToken::new();
     let request = CallRequest {
         caller: Caller { client: Some(format!("servanda-cli {}", env!("CARGO_PKG_VERSION"))), ..Caller::local() },
         tool: args.tool.clone(),
-        arguments: arguments(args)?,
+        arguments,
         caller_wait_ms: args.timeout_ms,
         trace_parent: None,
         // Every run of the command is a person's own attempt, not a loop.
         chain: Some(servanda_contract::CallId::new().to_string()),
         progress: None,
-        cancel: CancellationToken::new(),
+        cancel: cancel.clone(),
     };
     let waiting = screen.wait(format!("calling {}", args.tool));
-    let answer = station.engine.call(request).await;
+    let started = Instant::now();
+    let mut calling = std::pin::pin!(station.engine.call(request));
+    let answer = tokio::select! {
+        answer = &mut calling => Some(answer),
+        () = stop.cancelled() => None,
+    };
     waiting.finish_and_clear();
+    // The caller's own limit, not the contract's.
+    let timed_out = args.timeout_ms.is_some_and(|ms| started.elapsed() >= Duration::from_millis(ms));
+    let Some(answer) = answer else {
+        cancel.cancel();
+        // The call goes on until it has learned that it was cut off, and has put that on record.
+        tokio::join!(calling, station.close_now());
+        return Err(Failure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
+    };
     station.close().await;
     match answer {
-        CallAnswer::UnknownTool(refusal) => {
+        CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {
                 screen.json(&refusal)?;
             }
-            Err(refused(&refusal))
+            // What an agent asks the gateway, a person asks the command line.
+            refusal.hint = refusal.hint.replace("`tools/list`", "`servanda tools`");
+            let hint = format!("`servanda tools` lists every tool; servanda explain {}", refusal.call_id);
+            Err(refused(&refusal).hint(hint))
         }
-        CallAnswer::Result(result) => show(&result.json, screen),
+        CallAnswer::Result(result) => show(&result.json, timed_out, screen),
     }
 }
 
-fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
+async fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
     match args.arguments.as_deref() {
         None => Ok(Bytes::new()),
         Some("-") => {
-            let mut text = Vec::new();
-            std::io::stdin().read_to_end(&mut text)?;
+            // On a thread of its own, so that a signal is heard while nobody types.
+            let read = tokio::task::spawn_blocking(|| {
+                let mut text = Vec::new();
+                std::io::stdin().read_to_end(&mut text).map(|_| text)
+            });
+            let text = read.await.map_err(|error| Failure::failed(error.to_string()))??;
             Ok(text.into())
         }
         Some(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
     }
 }
 
-fn show(json: &str, screen: Screen) -> Result<(), Failure> {
+fn show(json: &str, timed_out: bool, screen: Screen) -> Result<(), Failure> {
     let unreadable = |error: serde_json::Error| Failure::failed(format!("the answer cannot be read: {error}"));
     let answered: Answered<'_> = serde_json::from_str(json).map_err(unreadable)?;
     let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
@@ -77,7 +104,9 @@ fn show(json: &str, screen: Screen) -> Result<(), Failure> {
     let refusal =
         text.as_deref().filter(|_| answered.is_error).and_then(|text| serde_json::from_str::<Refusal>(text).ok());
     if let Some(refusal) = refusal {
-        return Err(refused(&refusal));
+        let hint = timed_out.then(|| after_time_out(&refusal));
+        let failure = refused(&refusal);
+        return Err(hint.into_iter().fold(failure, Failure::hint));
     }
     if !screen.json {
         for block in &answered.content {
@@ -110,6 +139,21 @@ fn refused(refusal: &Refusal) -> Failure {
     match refusal.effect {
         EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),
         EffectKnowledge::None | EffectKnowledge::Happened => Failure::refused(message).hint(hint),
+    }
+}
+
+/// What to do when the time given on the command line was over.
+fn after_time_out(refusal: &Refusal) -> String {
+    let call_id = &refusal.call_id;
+    match refusal.effect {
+        EffectKnowledge::Unknown => {
+            format!(
+                "see whether it happened before you call again with a larger --timeout-ms; servanda explain {call_id}"
+            )
+        }
+        EffectKnowledge::None | EffectKnowledge::Happened => {
+            format!("raise --timeout-ms; servanda explain {call_id}")
+        }
     }
 }
 

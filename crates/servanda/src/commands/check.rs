@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use serde_json::json;
-use servanda_contract::tool::SideEffectClass;
+use servanda_contract::{
+    ToolContract,
+    tool::{RateLimits, SideEffectClass, TimeoutClass},
+};
+use servanda_gates::CompiledContract;
 
 use crate::{
     config::Loaded,
@@ -19,9 +23,10 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         loaded.upstream(id, upstream)?;
     }
     let (admitted, problems) = contracts::judge_all(&loaded)?;
+    let notes: Vec<String> = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted)).collect();
     if screen.json {
         let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
-        screen.json(&json!({ "admitted": names, "problems": problems }))?;
+        screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes }))?;
     }
     if !problems.is_empty() {
         return Err(contracts::load(&loaded)
@@ -32,30 +37,77 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
     servanda_catalog::Catalog::new(admitted, loaded.config.naming())
         .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
-    if !screen.json {
-        let contracts = count(admitted_count, "contract");
-        let upstreams = count(loaded.config.upstreams.len(), "upstream");
-        screen.data(format_args!("{} is good: {contracts} for {upstreams}", loaded.file.display()))?;
-        if !grave.is_empty() {
-            screen.say(format_args!(
-                "note: {} without a person's approval: {}",
-                match grave.len() {
-                    1 => "one grave tool runs".to_owned(),
-                    grave => format!("{grave} grave tools run"),
-                },
-                short_list(&grave)
-            ));
-            screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
-        }
+    if screen.json {
+        return Ok(());
+    }
+    let contracts = count(admitted_count, "contract");
+    let upstreams = count(loaded.config.upstreams.len(), "upstream");
+    screen.data(format_args!("{} is good: {contracts} for {upstreams}", loaded.file.display()))?;
+    for note in &notes {
+        screen.say(format_args!("note: {note}"));
+    }
+    if !grave.is_empty() {
+        screen.say(format_args!(
+            "note: {} without a person's approval: {}",
+            match grave.len() {
+                1 => "one grave tool runs".to_owned(),
+                grave => format!("{grave} grave tools run"),
+            },
+            short_list(&grave)
+        ));
+        screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
     }
     Ok(())
 }
 
 /// The name of a tool that leaves the house or cannot be undone, and that nobody has to approve.
-fn unconfirmed(contract: &servanda_contract::ToolContract) -> Option<String> {
+fn unconfirmed(contract: &ToolContract) -> Option<String> {
     let transactional = &contract.transactional;
     let grave = transactional.side_effect_class >= SideEffectClass::HighRiskExternal;
     (grave && !transactional.confirmation_required).then(|| contract.identity.name.clone())
+}
+
+/// Whether a contract says something about a field.
+type Says = fn(&ToolContract) -> bool;
+
+/// What contracts say and this version only keeps on record: silence would be taken for a promise.
+fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
+    let fields: [(&str, Says); 5] = [
+        // Other than what `init` writes, which nobody decided.
+        ("rate_limits", |contract| contract.runtime.rate_limits != RateLimits { window_sec: 60, max_requests: 600 }),
+        ("max_retries", |contract| contract.runtime.max_retries > 0),
+        ("sandbox_isolated", |contract| contract.runtime.sandbox_isolated),
+        ("tenant_scoped", |contract| contract.security.tenant_scoped),
+        ("cost_profile", |contract| contract.runtime.cost_profile.cost_per_call > 0.0),
+    ];
+    let said = fields.iter().filter_map(|(field, says)| {
+        let contracts = admitted.iter().filter(|contract| says(contract.contract())).count();
+        (contracts > 0).then(|| format!("{field} ({})", count(contracts, "contract")))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| format!("not enforced by this version: {}", said.join(", ")))
+}
+
+/// Timeouts that are shorter than they look.
+fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
+    let cut = |contract: &CompiledContract| {
+        let contract = contract.contract();
+        let class = contract.execution.as_ref()?.timeout_class;
+        let (asked, given) = (contract.runtime.timeout_ms, class.timeout_ms_max());
+        let (name, class) = (&contract.identity.name, class_name(class));
+        (asked > given).then(|| format!("`timeout_ms` {asked} is cut to the {given} of class `{class}` ({name})"))
+    };
+    let cut: Vec<String> = admitted.iter().filter_map(cut).collect();
+    (!cut.is_empty()).then(|| short_list(&cut))
+}
+
+fn class_name(class: TimeoutClass) -> &'static str {
+    match class {
+        TimeoutClass::Interactive => "interactive",
+        TimeoutClass::Standard => "standard",
+        TimeoutClass::LongRunning => "long_running",
+        TimeoutClass::Async => "async",
+    }
 }
 
 fn short_list(names: &[String]) -> String {

@@ -132,7 +132,15 @@ async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
     match counted {
         Ok(count) => findings.good("ledger", format!("{} is writable and has {count} calls", file.display())),
         Err(error) => {
-            findings.bad("ledger", error.to_string(), "make the folder writable, or name another file as `ledger`");
+            let says = error.to_string();
+            // SQLite's words for a file that is not one of its own, or not any more.
+            let broken = ["not a database", "malformed"].iter().any(|words| says.contains(words));
+            let hint = if broken {
+                "move the file away; a new one is made"
+            } else {
+                "make the folder writable, or name another file as `ledger`"
+            };
+            findings.bad("ledger", says, hint);
         }
     }
 }
@@ -214,7 +222,7 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
         findings.note(
             what,
             says,
-            "write a contract for each that agents should see; `servanda init --force` writes all anew",
+            "`servanda init` writes the missing contracts; remove those that agents should not see",
         );
     }
 }

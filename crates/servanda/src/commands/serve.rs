@@ -4,7 +4,10 @@ use std::path::Path;
 
 use servanda_doors::{HttpOptions, http};
 use servanda_engine::Gateway as _;
-use tokio::{net::TcpListener, signal::unix::SignalKind};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,12 +26,19 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
         Failure::failed(format!("cannot listen on {address}: {error}"))
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")
     })?;
+    // Listened for before anybody can know that we are here.
+    let stop = stop_signal()?;
     station.follow_upstreams();
     let address = listener.local_addr()?;
     let tools = count(station.engine.listing().tools.len(), "tool");
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
-    serve_http(&station, listener, stop_signal()?).await
+    screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    let served = serve_http(&station, listener, stop).await;
+    if served.is_ok() {
+        screen.say("stopped");
+    }
+    served
 }
 
 /// Serves MCP over HTTP until told to stop, then takes the gateway apart.
@@ -43,18 +53,35 @@ pub(crate) async fn serve_http(
     served.map_err(Failure::from)
 }
 
-/// Cancelled by the first SIGINT or SIGTERM; whatever is in flight is then finished.
+/// Cancelled by the first SIGINT, SIGTERM or SIGHUP; whatever is in flight is then finished.
 pub(crate) fn stop_signal() -> Result<CancellationToken, Failure> {
     let stop = CancellationToken::new();
-    let mut interrupt = tokio::signal::unix::signal(SignalKind::interrupt())?;
-    let mut terminate = tokio::signal::unix::signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    // `nohup` has it ignored; listening for it would undo that.
+    let mut terminal_end = if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
     let told = stop.clone();
     tokio::spawn(async move {
+        let no_terminal = async {
+            match &mut terminal_end {
+                Some(terminal_end) => terminal_end.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = no_terminal => {}
         }
         told.cancel();
     });
     Ok(stop)
+}
+
+/// Whether whoever started us wants us to outlive the terminal. Where it cannot be asked, nobody does.
+fn hang_up_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // SIGHUP is the first signal.
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }

@@ -45,6 +45,25 @@ fn a_good_configuration() {
     assert!(!world.has("it-was-started") && !world.has(".servanda"));
 }
 
+/// What a contract says and nobody enforces is said; a date to come is no reason to worry.
+#[test]
+fn what_is_not_enforced_is_noted() {
+    let mut limited = pay_invoice().confirmed().timeout("standard");
+    put(&mut limited.0, "/runtime/rate_limits/max_requests", json!(5));
+    put(&mut limited.0, "/runtime/timeout_ms", json!(500_000));
+    put(&mut limited.0, "/runtime/cost_profile/cost_per_call", json!(0.5));
+    put(&mut limited.0, "/identity/lifecycle/sunset_date", json!("2999-12-31"));
+    let mut scoped = get_invoice();
+    put(&mut scoped.0, "/security/tenant_scoped", json!(true));
+    put(&mut scoped.0, "/runtime/sandbox_isolated", json!(true));
+    put(&mut scoped.0, "/runtime/rate_limits/window_sec", json!(1));
+    let world = trapped([limited, scoped]);
+    let mut page = Page::new(&world);
+    page.run(&["check"]).ended(0);
+    page.compare("not_enforced");
+    assert_eq!(world.run(&["check", "--json"]).ended(0).json()["notes"].as_array().unwrap().len(), 2);
+}
+
 #[test]
 fn bad_configurations() {
     const UPSTREAMS: &str = "upstreams:\n  company: {command: touch, args: [it-was-started]}\n";
@@ -90,13 +109,19 @@ fn bad_configurations() {
 
 #[test]
 fn bad_contracts() {
-    let cases: [(&str, &str, Value); 15] = [
+    let cases: [(&str, &str, Value); 17] = [
         ("unknown field", "/runtime/timeout_msec", json!(5)),
         ("wrong type", "/runtime/timeout_ms", json!("soon")),
         ("bad enum", "/transactional/side_effect_class", json!("HARMLESS")),
         ("unknown upstream", "/binding/upstream", json!("compny")),
         ("version", "/identity/version", json!("one")),
         ("sunsetted", "/identity/lifecycle/status", json!("sunsetted")),
+        ("past its date", "/identity/lifecycle/sunset_date", json!("2026-01-31")),
+        (
+            "demands a key",
+            "/idempotency",
+            json!({ "supported": true, "required": true, "key_header": "Idempotency-Key", "ttl_seconds": 60, "payload_hash_required": true }),
+        ),
         ("a limit of the schema", "/runtime/rate_limits/max_requests", json!(0)),
         ("regex", "/affordance/input_schema/properties/invoice_id/pattern", json!("^(?=inv_)(x")),
         ("remote reference", "/affordance/input_schema/$ref", json!("https://example.test/schema.json")),

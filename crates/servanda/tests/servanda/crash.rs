@@ -29,6 +29,9 @@ fn a_change_in_flight_is_not_forgotten() {
     let call_id = record["call_id"].as_str().unwrap();
     let explained = world.run(&["explain", call_id]).ended(0).stdout;
     assert!(explained.contains("outcome   dispatching"), "{explained}");
+    for said in ["the gateway ended before it learned", "it may have happened", "read-only tool", "do not repeat"] {
+        assert!(explained.contains(said), "{said}: {explained}");
+    }
     assert!(
         explained.contains("confirmation  passed") && explained.contains("perform       not reached"),
         "{explained}"

@@ -191,5 +191,11 @@ fn an_interrupt_ends_the_gateway() {
     gateway.signal(rustix::process::Signal::INT);
     assert_eq!(gateway.wait(), Some(0), "{}", gateway.said());
     world.assert_nothing_left();
-    assert_eq!(gateway.said().lines().count(), 1, "nothing but where it listens: {}", gateway.said());
+    let said = gateway.said();
+    let lines: Vec<&str> = said.lines().collect();
+    let [ready, connect, stopped] = lines[..] else { panic!("where it listens, how to connect, the end: {said}") };
+    let url = format!("http://{}/mcp", gateway.address);
+    assert!(ready.starts_with(&format!("servanda is ready at {url} with ")), "{ready}");
+    assert_eq!(connect, format!("connect: claude mcp add --transport http servanda {url}"));
+    assert_eq!(stopped, "stopped");
 }

@@ -165,8 +165,13 @@ fn explain_finds_a_call_in_many_ways() {
     let beginning = &second[..second.len() - 2];
     assert!(world.run(&["explain", beginning]).ended(0).stdout.contains(&second));
     let listed = world.run(&["explain"]).ended(0).stdout;
-    let (newest, oldest) = (listed.find(&second).unwrap(), listed.find(&first).unwrap());
-    assert!(newest < oldest, "the latest comes first:\n{listed}");
+    let shown: Vec<&str> = listed.lines().skip(1).map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert!(shown.iter().all(|id| id.len() >= 17), "{listed}");
+    for (id, whole) in shown.iter().zip([&second, &first]) {
+        assert!(whole.starts_with(id), "the latest comes first:\n{listed}");
+        assert!(world.run(&["explain", id]).ended(0).stdout.contains(whole), "what is listed can be asked for");
+    }
+    assert_eq!(world.run(&["explain", ""]).ended(0).stdout, listed);
     let mut page = Page::new(&world);
     page.run(&["explain", &first]).ended(0);
     page.head("the beginning of both");

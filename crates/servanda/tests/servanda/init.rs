@@ -100,10 +100,92 @@ fn an_existing_configuration_is_kept_unless_forced() {
     assert_eq!(world.read("servanda.yaml"), "servanda: 1 # mine\n");
     assert!(!world.has("contracts"));
     page.compare("init_existing");
-    world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    let ran = world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
+    assert_eq!(world.read("servanda.yaml.bak"), "servanda: 1 # mine\n");
     assert!(world.has("contracts/company/get_invoice.yaml"));
     world.run(&["check"]).ended(0);
-    world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    let ran = world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    assert!(!ran.stderr.contains("kept"), "nothing was changed meanwhile: {}", ran.stderr);
+}
+
+/// What a person wrote into a contract survives `--force`, again and again.
+#[test]
+fn contracts_that_are_written_over_are_kept() {
+    let world = World::empty();
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+    world.run(&["init"]).ended(0);
+    let inferred = world.read("contracts/company/get_invoice.yaml");
+    for (edit, kept) in [("# mine\n", "get_invoice.yaml.bak"), ("# mine too\n", "get_invoice.yaml.2.bak")] {
+        let mine = format!("{inferred}{edit}");
+        world.write("contracts/company/get_invoice.yaml", &mine);
+        let ran = world.run(&["init", "--force"]).ended(0);
+        assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
+        assert_eq!(world.read(&format!("contracts/company/{kept}")), mine);
+        assert_eq!(world.read("contracts/company/get_invoice.yaml"), inferred);
+    }
+    world.run(&["check"]).ended(0);
+}
+
+/// Without `--force` only what is missing is added: contracts, then a server.
+#[test]
+fn what_is_missing_is_added() {
+    let world = World::empty();
+    let company = world.sample(&[]);
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
+    world.run(&["init"]).ended(0);
+    let config = world.read("servanda.yaml");
+    let mine = format!("{}# mine\n", world.read("contracts/company/pay_invoice.yaml"));
+    world.write("contracts/company/pay_invoice.yaml", &mine);
+    // A contract is one by its binding, whatever its file is called.
+    std::fs::rename(world.path("contracts/company/read_file.yaml"), world.path("contracts/reading.yaml")).unwrap();
+    std::fs::remove_file(world.path("contracts/company/get_invoice.yaml")).unwrap();
+    let ran = world.run(&["init"]).ended(0);
+    assert!(ran.stderr.contains("wrote 1 missing contract in contracts; servanda.yaml and"), "{}", ran.stderr);
+    assert!(world.has("contracts/company/get_invoice.yaml") && !world.has("contracts/company/read_file.yaml"));
+    assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
+    assert_eq!(world.read("servanda.yaml"), config);
+    assert!(world.run(&["init"]).ended(0).stderr.contains("nothing was written"));
+
+    let other = world.stub(&["read_things"], None);
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": company, "other": other } }).to_string());
+    let ran = world.run(&["init"]).ended(0);
+    assert!(ran.stderr.contains("added `other` to servanda.yaml and wrote 1 missing contract"), "{}", ran.stderr);
+    assert_eq!(world.read("servanda.yaml.bak"), config);
+    assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
+    world.run(&["check"]).ended(0);
+
+    std::fs::remove_file(world.path(".mcp.json")).unwrap();
+    std::fs::remove_file(world.path("contracts/other/read_things.yaml")).unwrap();
+    let ran = world.run(&["init"]).ended(0);
+    assert!(world.has("contracts/other/read_things.yaml") && !ran.stderr.contains("reaching"), "{}", ran.stderr);
+}
+
+/// The gateway is not put behind itself, and what is secret is pointed out and nobody else's to read.
+#[test]
+fn the_gateway_itself_and_secrets_are_noted() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::empty();
+    let mut company = world.sample(&[]);
+    company["env"] = json!({ "API_TOKEN": "t0p", "OTHER_TOKEN": "${NOT_SET:-}", "MODE": "x" });
+    world.write(
+        ".mcp.json",
+        &json!({ "mcpServers": {
+            "company": company,
+            "itself": { "type": "http", "url": "http://localhost:7332/mcp" },
+            "also": { "command": BINARY, "args": ["stdio"] },
+        } })
+        .to_string(),
+    );
+    let notes = world.run(&["init", "--json"]).ended(0).json()["notes"].clone();
+    let expected = [
+        "`also` was left out: it is this gateway",
+        "`itself` was left out: it is this gateway",
+        "`company.env.API_TOKEN` is written out in servanda.yaml; `${API_TOKEN}` would keep it out",
+    ];
+    assert_eq!(notes, json!(expected));
+    let mode = std::fs::metadata(world.path("servanda.yaml")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 /// Everything stands beside the configuration, wherever that is.

@@ -43,6 +43,8 @@ mod reference;
 #[cfg(test)]
 mod repair;
 #[cfg(test)]
+mod signals;
+#[cfg(test)]
 mod snapshot;
 #[cfg(test)]
 mod stdio;

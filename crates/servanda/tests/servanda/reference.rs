@@ -17,6 +17,7 @@ fn help_and_version() {
         page.run(&[command, "--help"]).ended(0);
     }
     page.compare("help");
+    assert_eq!(world.run(&["help"]).ended(0).stdout, world.run(&["--help"]).ended(0).stdout);
 }
 
 #[test]
@@ -31,6 +32,8 @@ fn wrong_usage_ends_with_2_and_says_what_is_right() {
         &["schema", "everything"],
         &["explain", "call_1", "--last"],
         &["call", "tool", "{}", "--timeout-ms", "soon"],
+        &["call", "tool", "--jsn"],
+        &["check", "--config", "nope.yaml"],
     ] {
         let ran = page.run(args).ended(2);
         assert_eq!(ran.stdout, "", "{args:?}");

@@ -9,9 +9,9 @@ const FILTERS: [(&str, &str); 8] = [
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
     (r"· \d+ ms", "· [TOOK]"),
-    (r"\(\d+ µs\)", "([TOOK])"),
+    (r"\(\d+ (µs|ms)\)", "([TOOK])"),
     (r"(trace )[0-9a-f]{32}", "$1[TRACE]"),
-    (r"(\(|arguments )(sha256:)?[0-9a-f]{8,64}\b", "$1[DIGEST]"),
+    (r"(\(|arguments digest )(sha256:)?[0-9a-f]{8,64}\b", "$1[DIGEST]"),
     (r"\[CALL\] {2,}", "[CALL]  "),
 ];
 

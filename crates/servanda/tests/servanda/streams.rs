@@ -171,7 +171,7 @@ fn a_call_that_outlasts_the_end_is_recorded_as_unknown() {
     gateway.terminate();
     for waiting in [change, read] {
         let (status, body) = waiting.join().unwrap();
-        assert_ne!(status, 200, "{body}");
+        assert!(status != 200 || body.contains("does not know how the call ended"), "{status}: {body}");
     }
     assert_eq!(gateway.wait(), Some(0), "{}", gateway.said());
     world.assert_nothing_left();

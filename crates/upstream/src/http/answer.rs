@@ -1,11 +1,14 @@
 //! Reads the answer out of an HTTP response, bounded: a JSON body, or the one event of a stream that has our id. Reading
 //! stops there.
 
+mod refusal;
+
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::{Response, StatusCode, header::CONTENT_TYPE};
-use servanda_mcp::{Id, Message, fields::method};
+use reqwest::{Response, header::CONTENT_TYPE};
+use servanda_mcp::{Era, Id, Message, fields::method};
 
+use self::refusal::{Agreement, disowns, refused};
 use crate::{
     PerformFailure, ProgressSink,
     connect::Setting,
@@ -13,38 +16,35 @@ use crate::{
     frame::grow,
     http::describe,
     link::{Ended, progress_token, rejected},
-    redaction::Redaction,
     sse::EventReader,
 };
 
 /// How much of an error's body is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// The code of servers that have none for what happened.
-const SERVER_ERROR: i64 = -32000;
 
 /// What is read for.
 pub(super) struct Reading<'a> {
     pub(super) id: i64,
     pub(super) progress: Option<&'a ProgressSink>,
     pub(super) setting: &'a Setting,
-    /// Whether the request was made in a legacy session.
+    /// The era that was agreed on; none while agreeing.
+    pub(super) agreed: Option<Era>,
+    /// Whether there is a legacy session.
     pub(super) in_session: bool,
     /// What is done about the server's own requests.
     pub(super) on_request: &'a (dyn Fn(&Id, &str) + Sync),
 }
 
 impl Reading<'_> {
-    /// How the request ended, and whether the session is over, so that the next request should begin a new one.
-    pub(super) async fn read(&self, response: Response) -> (Ended, bool) {
+    /// How the request ended.
+    pub(super) async fn read(&self, response: Response) -> Ended {
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && self.in_session {
-            return (Ended::SessionGone, true);
-        }
         if !status.is_success() {
             let body = read_beginning(response).await;
-            let failure = refused(status.as_u16(), &body, self.id, &self.setting.redaction);
-            let session_over = self.in_session && status == StatusCode::BAD_REQUEST && tells_unknown_session(&failure);
-            return (Ended::Failed(failure), session_over);
+            let failure = refused(status, &body, self.id, &self.setting.redaction);
+            let agreement = self.agreed.map(|era| Agreement { era, in_session: self.in_session });
+            let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
+            return if disowned { Ended::Disowned(failure) } else { Ended::Failed(failure) };
         }
         let outcome = match content_type(&response) {
             ContentType::EventStream => self.read_events(response).await,
@@ -53,7 +53,7 @@ impl Reading<'_> {
                 Err(PerformFailure::malformed(format!("HTTP status {} with neither JSON nor events", status.as_u16())))
             }
         };
-        (outcome.map_or_else(Ended::Failed, Ended::Answered), false)
+        outcome.map_or_else(Ended::Failed, Ended::Answered)
     }
 
     async fn read_json(&self, response: Response) -> Result<Bytes, PerformFailure> {
@@ -149,18 +149,6 @@ impl Reading<'_> {
     }
 }
 
-/// Servers built after the TypeScript examples answer an unknown session with 400 and words instead of 404. That proves
-/// nothing about the request, but the next one needs a new session.
-fn tells_unknown_session(failure: &PerformFailure) -> bool {
-    match failure {
-        PerformFailure::Rejected { code: SERVER_ERROR, message, .. } => {
-            let message = message.to_ascii_lowercase();
-            message.contains("session") || message.contains("not initialized")
-        }
-        _ => false,
-    }
-}
-
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ContentType {
     Json,
@@ -178,16 +166,6 @@ pub(super) fn content_type(response: &Response) -> ContentType {
     }
 }
 
-/// A response that is not a success: the JSON-RPC error in it, or its status.
-fn refused(status: u16, body: &[u8], id: i64, redaction: &Redaction) -> PerformFailure {
-    match Message::parse(body) {
-        Ok(Message::Failure { id: answered, error }) if answered.is_none() || answered == Some(Id::Number(id)) => {
-            rejected(error, redaction)
-        }
-        _ => PerformFailure::HttpStatus { status, excerpt: redaction.quote(&String::from_utf8_lossy(body)) },
-    }
-}
-
 async fn read_beginning(response: Response) -> Vec<u8> {
     let mut chunks = response.bytes_stream();
     let mut body = Vec::new();
@@ -199,34 +177,4 @@ async fn read_beginning(response: Response) -> Vec<u8> {
         }
     }
     body
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_that_is_not_about_the_session_keeps_it() {
-        let rejected = |code, message: &str| PerformFailure::Rejected { code, message: message.to_owned(), data: None };
-        assert!(tells_unknown_session(&rejected(-32000, "Bad Request: No valid session ID provided")));
-        assert!(tells_unknown_session(&rejected(-32000, "Bad Request: Server not initialized")));
-        assert!(!tells_unknown_session(&rejected(-32000, "the row is locked")));
-        assert!(!tells_unknown_session(&rejected(-32602, "no session")));
-    }
-
-    #[test]
-    fn refusals_are_read_from_the_body_or_from_the_status() {
-        let redaction = Redaction::default();
-        let table = [
-            (400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#, "error -32000"),
-            (400, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no"}}"#, "error -32022"),
-            (400, r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32022,"message":"no"}}"#, "HTTP status 400"),
-            (502, "<html>Bad Gateway</html>", "HTTP status 502: <html>Bad Gateway</html>"),
-            (401, "", "HTTP status 401"),
-        ];
-        for (status, body, expected) in table {
-            let shown = refused(status, body.as_bytes(), 7, &redaction).to_string();
-            assert!(shown.contains(expected), "{shown}");
-        }
-    }
 }

@@ -29,6 +29,14 @@ fn client(url: &str) -> Upstream {
     Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() })
 }
 
+async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> Called {
+    upstream.call_tool(tool, &Bytes::from_static(b"{}"), class, delivery(PATIENCE)).await
+}
+
+async fn change(upstream: &Upstream, tool: &str) -> Called {
+    call_as(upstream, tool, EffectClass::N).await
+}
+
 async fn seen(upstream: &Upstream) -> Vec<String> {
     serde_json::from_str(&text(call(upstream, "seen").await)).unwrap()
 }
@@ -91,12 +99,69 @@ async fn a_forgotten_session_is_begun_again_and_the_call_is_sent_once_more() {
 
 #[tokio::test]
 async fn a_session_refused_otherwise_is_begun_again_for_the_next_call_only() {
-    let server = serve("legacy,session-400").await;
+    for traits in ["legacy", "legacy,session-400"] {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
+        let failure = failure(change(&upstream, "echo").await);
+        assert!(matches!(failure, PerformFailure::Rejected { code: -32000 | -32001, .. }), "{traits}: {failure}");
+        echoes(&upstream).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_changes_something_is_sent_once_whatever_the_server_says_of_the_session() {
+    for class in [EffectClass::K, EffectClass::Q, EffectClass::N] {
+        let server = serve("legacy").await;
+        let upstream = client(&server.url);
+        echoes(&upstream).await;
+        let called = call_as(&upstream, "effect-then-404", class).await;
+        assert!(called.sent);
+        let shown = failure(called);
+        assert!(
+            matches!(&shown, PerformFailure::HttpStatus { status: 404, excerpt } if excerpt.ends_with("[redacted]"))
+        );
+        assert_eq!(text(call(&upstream, "effects").await), "1", "{class:?}");
+        let sessions = seen(&upstream).await.iter().filter(|method| *method == "initialize").count();
+        assert_eq!(sessions, 2, "the next call began a new session");
+    }
+}
+
+#[tokio::test]
+async fn a_404_that_answers_the_request_is_an_answer_and_keeps_the_session() {
+    let server = serve("legacy").await;
     let upstream = client(&server.url);
-    assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
-    let failure = failure(call(&upstream, "echo").await);
-    assert!(matches!(failure, PerformFailure::Rejected { code: -32000, .. }), "{failure}");
-    echoes(&upstream).await;
+    for _ in 0..2 {
+        let failure = failure(call(&upstream, "error-404").await);
+        assert!(matches!(failure, PerformFailure::Rejected { code: -32602, .. }), "{failure}");
+    }
+    let methods = seen(&upstream).await;
+    assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 1, "{methods:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_in_the_other_era_is_called_again() {
+    let table = [
+        ("modern", "become-legacy", Era::Legacy),
+        ("modern,session-400", "become-legacy", Era::Legacy),
+        ("legacy", "become-modern", Era::Modern),
+    ];
+    for (traits, become_other, expected) in table {
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        assert_eq!(text(call(&upstream, become_other).await), "become");
+        echoes(&upstream).await;
+        let UpstreamStatus::Ready { era, .. } = upstream.status() else { panic!("not ready") };
+        assert_eq!(era, expected, "{traits}: a call that changes nothing is made again at once");
+
+        let server = serve(traits).await;
+        let upstream = client(&server.url);
+        assert_eq!(text(call(&upstream, become_other).await), "become");
+        let called = change(&upstream, "echo").await;
+        assert!(called.sent);
+        assert!(called.outcome.is_err(), "{traits}: any other call fails with what it got");
+        assert!(change(&upstream, "echo").await.outcome.is_ok(), "{traits}: and the next one works");
+    }
 }
 
 #[tokio::test]

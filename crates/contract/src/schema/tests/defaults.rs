@@ -73,3 +73,11 @@ fn what_is_there_is_never_replaced() {
     check(schema.clone(), json!({ "a": null }), &json!({ "a": null }));
     check(schema, json!({ "a": "wrong" }), &json!({ "a": "wrong" }));
 }
+
+#[test]
+fn by_position_in_the_tuples_of_draft_07() {
+    let with = |default: &str| json!({ "type": "object", "properties": { "a": { "default": default } } });
+    let schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+        "properties": { "pair": { "items": [with("first"), true], "additionalItems": with("other") } } });
+    check(schema, json!({ "pair": [{}, {}, {}] }), &json!({ "pair": [{ "a": "first" }, {}, { "a": "other" }] }));
+}

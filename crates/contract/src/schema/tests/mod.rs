@@ -2,6 +2,8 @@ mod closing;
 mod corpus;
 mod defaults;
 mod errors;
+mod growth;
+mod references;
 mod refused;
 mod suite;
 

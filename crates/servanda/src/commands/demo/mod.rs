@@ -15,8 +15,7 @@ mod tour;
 use std::{io::ErrorKind, net::SocketAddr};
 
 use servanda_engine::Gateway as _;
-use tokio::{net::TcpListener, signal::unix::SignalKind};
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpListener;
 
 use self::{folder::DemoFolder, outcome::Played, page::Page, proof::Proof};
 use super::serve;
@@ -30,7 +29,7 @@ use crate::{
 
 pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> {
     let wanted = parse_listen(&args.listen)?;
-    let stop = stop_signal()?;
+    let stop = serve::stop_signal()?;
     // The address is taken first, so that the configuration in the folder says where the gateway really is.
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
@@ -38,7 +37,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let loaded = Loaded::read(&folder.config_file())?;
     let station = Station::assemble(&loaded)?;
     let toured = tokio::select! {
-        toured = tour(&loaded, &station, screen) => toured,
+        toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
         () = stop.cancelled() => Err(Failure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
@@ -55,7 +54,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
 }
 
 /// Plays every step, then proves from the company's own count and from the ledger that only what was allowed happened.
-async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), Failure> {
+async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -> Result<(), Failure> {
     start(station, screen).await?;
     let page = Page::new(screen);
     page.headline(station.engine.listing().tools.len());
@@ -69,7 +68,9 @@ async fn tour(loaded: &Loaded, station: &Station, screen: Screen) -> Result<(), 
         }
     }
     let proof = Proof::gather(&station.engine, &loaded.ledger_file(), &played).await?;
-    page.proof(&proof)?;
+    // Only while the folder is there can the page be asked for again.
+    let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
+    page.proof(&proof, &explain)?;
     if screen.json {
         screen.json(&serde_json::json!({
             "config": loaded.file, "listen": loaded.config.listen, "steps": played, "proof": proof
@@ -113,16 +114,4 @@ async fn listen(wanted: SocketAddr, screen: Screen) -> Result<TcpListener, Failu
                 .hint("take a free port with `servanda demo --listen 127.0.0.1:0`")
         }),
     }
-}
-
-/// As for `serve`, and also when the terminal is closed: nobody is left to look at the folder then.
-fn stop_signal() -> Result<CancellationToken, Failure> {
-    let stop = serve::stop_signal()?;
-    let mut hang_up = tokio::signal::unix::signal(SignalKind::hangup())?;
-    let told = stop.clone();
-    tokio::spawn(async move {
-        hang_up.recv().await;
-        told.cancel();
-    });
-    Ok(stop)
 }

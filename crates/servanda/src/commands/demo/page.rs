@@ -90,7 +90,7 @@ impl Page {
     }
 
     /// What really happened, and one refused call as `explain` shows it.
-    pub(super) fn proof(self, proof: &Proof) -> Result<(), Failure> {
+    pub(super) fn proof(self, proof: &Proof, explain: &str) -> Result<(), Failure> {
         self.heading("What really happened")?;
         let Proof { refused, refused_but_sent, effects_allowed, effects_counted, .. } = proof;
         let kinds = proof.effects_by_kind.iter().filter(|(_, count)| **count != 0);
@@ -104,7 +104,7 @@ impl Page {
         let between = if fits { " " } else { "\n  " };
         self.line(&format!("  {}{between}({kinds})", paint(&sentence, mood)))?;
         let Some(record) = &proof.explained else { return Ok(()) };
-        self.heading(&format!("$ servanda explain {}", record.call_id))?;
+        self.heading(&format!("$ servanda {explain} {}", record.call_id))?;
         self.line(&explain::render(record))
     }
 

@@ -1,22 +1,28 @@
 //! `servanda init`: finds the servers a client uses, asks each for its tools, and writes a contract for every one of them,
 //! with what it decided and why.
 
-use std::path::{Path, PathBuf};
+mod report;
+mod writing;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 use servanda_catalog::inference::{Inferred, infer};
-use servanda_contract::{ToolContract, document};
 use servanda_engine::{Discovered, discover};
 use servanda_gates::{Registered, admit};
 use servanda_upstream::UpstreamError;
 
+use self::{report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
-    config::{Config, Loaded},
+    config::{Config, Loaded, UpstreamConfig},
     contracts,
     failure::Failure,
     import::{self, Imported},
-    screen::{Mood, Screen, lines, paint, paint_stderr, table},
+    screen::Screen,
     wiring,
 };
 
@@ -44,31 +50,29 @@ struct Outcome {
 
 pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Result<(), Failure> {
     let from = args.from.clone().unwrap_or_else(|| PathBuf::from(CLIENT_FILE));
-    let Imported { upstreams, mut notes } = import::read(&from)?;
-    if config.exists() && !args.force {
-        return Err(Failure::bad_input(format!("`{}` is already there", config.display()))
-            .hint("`servanda check` looks at it; `servanda init --force` writes it and its contracts anew"));
-    }
-    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let loaded = Loaded { config: Config::new(upstreams), folder: folder.to_owned(), file: config.to_owned() };
+    let there = if config.exists() { Some(Loaded::read(config)) } else { None };
+    let default = Config::new(BTreeMap::new());
+    let listen =
+        there.as_ref().and_then(|there| there.as_ref().ok()).map_or(&default, |there| &there.config).listen.clone();
+    // What is there is only read over when it is not to be written anew.
+    let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
+    let Imported { upstreams, mut notes } = match &there {
+        // A configuration that has its servers needs no client's file any more.
+        Some(_) if args.from.is_none() && !from.exists() => Imported::default(),
+        Some(_) => import::read(&from, &listen)?,
+        None => import::read(&from, &listen)?.usable(&from)?,
+    };
+    let bypass = (!upstreams.is_empty()).then(|| from.display().to_string());
+    let Plan { loaded, added } = plan(config, there, upstreams, &mut notes)?;
     let asked = ask_all(&loaded, screen)
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; set it, or correct `{}`", from.display())))?;
-    write_config(&loaded)?;
-    std::fs::create_dir_all(loaded.contracts_folder())?;
-    let mut decisions = Vec::new();
-    let mut outcomes = Vec::new();
-    for (upstream, offered) in asked {
-        let (error, tools) = match offered {
-            Ok(discovered) => {
-                let before = decisions.len();
-                write_contracts(&loaded, &upstream, &discovered, &mut decisions)?;
-                (None, decisions.len() - before)
-            }
-            Err(error) => (Some(error.to_string()), 0),
-        };
-        outcomes.push(Outcome { upstream, error, tools });
+    let mut writing = Writing::default();
+    if added.as_ref().is_none_or(|added| !added.is_empty()) {
+        writing.config(&loaded)?;
     }
+    std::fs::create_dir_all(loaded.contracts_folder())?;
+    let (outcomes, decisions) = write_all(&loaded, asked, added.is_some(), &mut writing)?;
     // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
     let (_, problems) = contracts::judge_all(&loaded)?;
     notes.extend(
@@ -76,14 +80,71 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
             .iter()
             .map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())),
     );
-    report(&loaded, &notes, &outcomes, &decisions, screen)?;
+    let (loaded, notes, kept) = (&loaded, &notes, writing.kept);
+    let report = Report { loaded, bypass, added, kept, notes, outcomes: &outcomes, decisions: &decisions };
+    report.show(screen)?;
     if outcomes.iter().all(|outcome| outcome.error.is_some()) {
-        return Err(Failure::failed(
-            "no server could be asked for its tools; the configuration was written without contracts",
-        )
-        .hint("`servanda doctor` says what is wrong with each; then `servanda init --force`"));
+        return Err(Failure::failed("no server could be asked for its tools, so no contract was written")
+            .hint("`servanda doctor` says what is wrong with each; then `servanda init` again"));
     }
     Ok(())
+}
+
+fn unreadable(failure: Failure) -> Failure {
+    failure.hint("correct the file, or write it anew with `servanda init --force`, which keeps it as *.bak")
+}
+
+/// The configuration as it will be, and what is added to one that is there.
+#[derive(Debug)]
+struct Plan {
+    loaded: Loaded,
+    added: Option<Vec<String>>,
+}
+
+fn plan(
+    config: &Path,
+    there: Option<Loaded>,
+    upstreams: BTreeMap<String, UpstreamConfig>,
+    notes: &mut Vec<String>,
+) -> Result<Plan, Failure> {
+    let Some(mut loaded) = there else {
+        notes.extend(import::secrets(&upstreams, config));
+        let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let loaded = Loaded { config: Config::new(upstreams), folder: folder.to_owned(), file: config.to_owned() };
+        return Ok(Plan { loaded, added: None });
+    };
+    let upstreams: BTreeMap<_, _> =
+        upstreams.into_iter().filter(|(id, _)| !loaded.config.upstreams.contains_key(id)).collect();
+    notes.extend(import::secrets(&upstreams, config));
+    let added = upstreams.keys().cloned().collect();
+    loaded.config.upstreams.extend(upstreams);
+    loaded.check()?;
+    Ok(Plan { loaded, added: Some(added) })
+}
+
+/// Writes a contract for every tool; only for those that have none, if contracts that are there are to stay.
+fn write_all(
+    loaded: &Loaded,
+    asked: Asked,
+    keep: bool,
+    writing: &mut Writing,
+) -> Result<(Vec<Outcome>, Vec<Decision>), Failure> {
+    let bound = if keep { contracts::bindings(loaded)? } else { BTreeSet::new() };
+    let mut decisions = Vec::new();
+    let mut outcomes = Vec::new();
+    for (upstream, offered) in asked {
+        let (error, tools) = match offered {
+            Ok(mut discovered) => {
+                let before = decisions.len();
+                discovered.tools.retain(|tool| !bound.contains(&(upstream.clone(), tool.name.clone())));
+                write_contracts(loaded, &upstream, &discovered, keep, writing, &mut decisions)?;
+                (None, decisions.len() - before)
+            }
+            Err(error) => (Some(error.to_string()), 0),
+        };
+        outcomes.push(Outcome { upstream, error, tools });
+    }
+    Ok((outcomes, decisions))
 }
 
 type Asked = Vec<(String, Result<Discovered, UpstreamError>)>;
@@ -106,18 +167,12 @@ async fn ask_all(loaded: &Loaded, screen: Screen) -> Result<Asked, Failure> {
     Ok(asked)
 }
 
-fn write_config(loaded: &Loaded) -> Result<(), Failure> {
-    let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
-    let head =
-        "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n";
-    std::fs::write(&loaded.file, format!("{head}{text}"))
-        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", loaded.file.display())))
-}
-
 fn write_contracts(
     loaded: &Loaded,
     upstream: &str,
     discovered: &Discovered,
+    keep: bool,
+    writing: &mut Writing,
     decisions: &mut Vec<Decision>,
 ) -> Result<(), Failure> {
     let folder = loaded.contracts_folder().join(upstream);
@@ -133,7 +188,12 @@ fn write_contracts(
             continue;
         }
         let file = folder.join(format!("{}.yaml", file_stem(&descriptor.name)));
-        write_contract(&file, &contract, &reading.why)?;
+        if keep && file.exists() {
+            // It is about another tool, or cannot be read: in either case it is somebody's.
+            decisions.push(left_out(tool, format!("`{}` is there and is not its contract", file.display())));
+            continue;
+        }
+        writing.contract(&file, &contract, &reading.why)?;
         decisions.push(Decision {
             tool,
             file: Some(file),
@@ -150,17 +210,6 @@ fn left_out(tool: String, why: String) -> Decision {
     Decision { tool, file: None, side_effect_class: None, certain: false, why, notes: Vec::new() }
 }
 
-fn write_contract(file: &Path, contract: &ToolContract, why: &str) -> Result<(), Failure> {
-    let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
-    let why: String = why.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
-    let head = format!(
-        "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
-        contract.transactional.side_effect_class.word()
-    );
-    std::fs::write(file, format!("{head}{text}"))
-        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))
-}
-
 /// A file name for a tool: its own name where that is one, and never a way out of the folder.
 fn file_stem(tool: &str) -> String {
     let plain = !tool.is_empty()
@@ -168,47 +217,4 @@ fn file_stem(tool: &str) -> String {
         && !tool.starts_with('.')
         && tool.chars().all(|character| character.is_ascii_alphanumeric() || "_-.".contains(character));
     if plain { tool.to_owned() } else { servanda_catalog::names::Naming::Bare.expose("", tool) }
-}
-
-fn report(
-    loaded: &Loaded,
-    notes: &[String],
-    outcomes: &[Outcome],
-    decisions: &[Decision],
-    screen: Screen,
-) -> Result<(), Failure> {
-    if screen.json {
-        return screen.json(&serde_json::json!({
-            "config": loaded.file, "upstreams": outcomes, "tools": decisions, "notes": notes
-        }));
-    }
-    if !decisions.is_empty() {
-        let mut shown = table(&["tool", "classed as", "because of"]);
-        for decision in decisions {
-            let class = decision.side_effect_class.unwrap_or("LEFT OUT");
-            let doubt = if decision.certain || decision.side_effect_class.is_none() { "" } else { " (uncertain)" };
-            let class = format!("{}{doubt}", paint(class, super::tools::mood(class)));
-            let because = std::iter::once(&decision.why).chain(&decision.notes).map(String::as_str).collect::<Vec<_>>();
-            shown.add_row([decision.tool.clone(), class, because.join("; ")]);
-        }
-        screen.data(lines(&shown))?;
-    }
-    for note in notes {
-        screen.say(format_args!("note: {note}"));
-    }
-    for outcome in outcomes {
-        if let Some(error) = &outcome.error {
-            screen.say(format_args!(
-                "{} `{}` could not be asked: {error}",
-                paint_stderr("upstream", Mood::Bad),
-                outcome.upstream
-            ));
-        }
-    }
-    let written = decisions.iter().filter(|decision| decision.file.is_some()).count();
-    let contracts = loaded.contracts_folder();
-    screen.say(format_args!("wrote {} and {written} contracts in {}", loaded.file.display(), contracts.display()));
-    screen.say("no tool waits for a person's approval: set transactional.confirmation_required: true to hold one back");
-    screen.hint("servanda serve, then point your agent at the address it prints");
-    Ok(())
 }

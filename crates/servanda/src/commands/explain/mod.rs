@@ -1,22 +1,35 @@
 //! `servanda explain`: a recorded call, gate by gate, in words.
 
+mod list;
+
 use std::path::Path;
 
 use servanda_contract::{
-    CallRecord, GateName, Timestamp,
+    CallRecord, GateName, Refusal,
     record::{Decision, Outcome},
+    time::Clock as _,
+    tool::EffectClass,
 };
+use servanda_engine::SystemClock;
 use servanda_ledger::{CallQuery, Reader};
 
 use crate::{
     cli::ExplainArgs,
     config::Loaded,
     failure::Failure,
-    screen::{Mood, Screen, lines, paint, table},
+    screen::{Mood, Screen, paint},
 };
 
 /// Calls listed when none is named.
 const RECENT_MAX: u32 = 20;
+
+/// Microseconds that are still shown as such.
+const US_SHOWN_MAX: u64 = 10_000;
+
+/// What a record says that was never finished, and what to do about it.
+const UNKNOWN_END: &str = "  why       the gateway ended before it learned how the call ended (or the call is still under way): it may have happened";
+const UNKNOWN_NEXT: &str =
+    "  next      look at the target with a read-only tool; do not repeat the call before you know";
 
 /// Every stage there is, in order, so that the ones not reached are shown too.
 const STAGES: [GateName; 10] = [
@@ -36,25 +49,29 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
     let loaded = Loaded::read(config)?;
     let file = loaded.ledger_file();
     if !file.exists() {
-        return Err(Failure::failed(format!("no call has been recorded yet in `{}`", file.display()))
-            .hint("make one: `servanda call TOOL '{...}'`"));
+        return Err(nothing_yet(&file));
     }
     let reader = Reader::open(&file)?;
+    let call_id = args.call_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     // A second one that begins alike means that the beginning is not enough; there is only one latest.
-    let (query, limit) = match (&args.call_id, args.last) {
-        (Some(id), _) => (CallQuery::Id(id.clone()), 2),
+    let (query, limit) = match (call_id, args.last) {
+        (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
-        (None, false) => return list(&reader, screen),
+        (None, false) => return list(&reader, &file, screen),
     };
     let mut found = reader.find(&query, limit)?;
     let record = match (found.pop(), found.is_empty()) {
         (Some(record), true) => record,
         (Some(_), false) => {
-            return Err(Failure::bad_input("more than one call begins like that")
+            let id = call_id.unwrap_or_default();
+            return Err(Failure::bad_input(format!("more than one call begins with `{id}`"))
                 .hint("give more of the id; `servanda explain` lists the latest"));
         }
         (None, _) => {
-            return Err(Failure::bad_input("there is no such call").hint("`servanda explain` lists the latest"));
+            let Some(id) = call_id else { return Err(nothing_yet(&file)) };
+            return Err(
+                Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest")
+            );
         }
     };
     if args.quarantined {
@@ -63,18 +80,20 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
     if screen.json { screen.json(&record) } else { screen.data(render(&record)) }
 }
 
-fn list(reader: &Reader, screen: Screen) -> Result<(), Failure> {
+fn nothing_yet(file: &Path) -> Failure {
+    Failure::failed(format!("no call has been recorded yet in `{}`", file.display()))
+        .hint("make one: `servanda call TOOL '{...}'`")
+}
+
+fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
     let recent = reader.recent(RECENT_MAX)?;
     if screen.json {
         return screen.json(&recent);
     }
-    let mut shown = table(&["call", "when", "tool", "outcome", "class"]);
-    for call in &recent {
-        let when = Timestamp::from_unix_ms(u64::try_from(call.received_ms).unwrap_or_default());
-        let class = call.class.clone().unwrap_or_default();
-        shown.add_row([call.call_id.clone(), when.to_string(), call.tool.clone(), call.outcome.clone(), class]);
+    if recent.is_empty() {
+        return Err(nothing_yet(file));
     }
-    screen.data(lines(&shown))?;
+    screen.data(list::lines(&recent, SystemClock.now(), list::width()))?;
     screen.hint("servanda explain CALL, or servanda explain --last");
     Ok(())
 }
@@ -105,32 +124,41 @@ pub(crate) fn render(record: &CallRecord) -> String {
             contract.digest.short(),
             contract.effect_class
         ));
-        lines.push(format!("  performed by `{}` as `{}`", contract.upstream, contract.upstream_tool));
+        let reached = record.dispatched_at.is_some() && record.outcome != Outcome::NotExecuted;
+        let did = if reached { "performed by" } else { "bound to" };
+        lines.push(format!("  {did} `{}` as `{}`", contract.upstream, contract.upstream_tool));
     }
     lines.push(format!("  outcome   {}", outcome(record)));
     lines.push(String::new());
     lines.extend(STAGES.iter().map(|gate| stage(*gate, record)));
+    if record.outcome == Outcome::Dispatching {
+        lines.extend(["", UNKNOWN_END, UNKNOWN_NEXT].map(str::to_owned));
+    }
     if let Some(refusal) = &record.refusal {
-        lines.push(String::new());
-        lines.push(format!("  why       {}", refusal.message));
-        if refusal.field_errors.is_empty() {
-            lines.push("    at (the whole call): no single argument is to blame".to_owned());
-        }
-        for error in &refusal.field_errors {
-            let pointer = if error.pointer.is_empty() { "(the whole)" } else { &error.pointer };
-            lines.push(format!("    at {pointer}: expected {}; was {}", error.expected, error.actual));
-            if let Some(name) = &error.did_you_mean {
-                lines.push(format!("       did you mean `{name}`?"));
-            }
-        }
-        lines.push(format!("  repair    {}", refusal.hint));
-        if let Some(progress) = &refusal.repair {
-            lines.push(format!("  attempt   {} of {}", progress.attempt, progress.attempts_max));
-        }
+        lines.extend(why(refusal));
     }
     lines.push(String::new());
-    lines.push(format!("  trace {}  arguments {}", record.trace_id, record.arguments_digest.short()));
+    lines.push(format!("  trace {}  arguments digest {}", record.trace_id, record.arguments_digest.short()));
     lines.join("\n")
+}
+
+fn why(refusal: &Refusal) -> Vec<String> {
+    let mut lines = vec![String::new(), format!("  why       {}", refusal.message)];
+    if refusal.field_errors.is_empty() {
+        lines.push("    at (the whole call): no single argument is to blame".to_owned());
+    }
+    for error in &refusal.field_errors {
+        let pointer = if error.pointer.is_empty() { "(the whole)" } else { &error.pointer };
+        lines.push(format!("    at {pointer}: expected {}; was {}", error.expected, error.actual));
+        if let Some(name) = &error.did_you_mean {
+            lines.push(format!("       did you mean `{name}`?"));
+        }
+    }
+    lines.push(format!("  repair    {}", refusal.hint));
+    if let Some(progress) = &refusal.repair {
+        lines.push(format!("  attempt   {} of {}", progress.attempt, progress.attempts_max));
+    }
+    lines
 }
 
 fn outcome(record: &CallRecord) -> String {
@@ -148,13 +176,19 @@ fn stage(gate: GateName, record: &CallRecord) -> String {
     let number = gate.number().map_or_else(|| "  ".to_owned(), |number| format!("{number:>2}"));
     let name = format!("{:<13}", gate.to_string());
     let verdict = record.verdicts.iter().find(|verdict| verdict.gate == gate);
-    match verdict {
-        Some(verdict) if verdict.decision == Decision::Passed => {
-            format!("  {number} {name} {}  {} ({} µs)", paint("passed ", Mood::Good), gate.question(), verdict.took_us)
-        }
-        Some(verdict) => {
-            format!("  {number} {name} {}  {} ({} µs)", paint("REFUSED", Mood::Bad), gate.question(), verdict.took_us)
-        }
-        None => format!("  {number} {name} {}", paint("not reached", Mood::Quiet)),
+    let Some(verdict) = verdict else {
+        return format!("  {number} {name} {}", paint("not reached", Mood::Quiet));
+    };
+    let passed = verdict.decision == Decision::Passed;
+    let word = if passed { paint("passed ", Mood::Good) } else { paint("REFUSED", Mood::Bad) };
+    let reads = record.contract.as_ref().is_some_and(|contract| contract.effect_class == EffectClass::R);
+    if gate == GateName::Fence && passed && reads {
+        return format!("  {number} {name} {word}  not needed: nothing is changed");
     }
+    format!("  {number} {name} {word}  {} ({})", gate.question(), took(verdict.took_us))
+}
+
+/// Microseconds where they are few, milliseconds where nobody counts the rest.
+fn took(us: u64) -> String {
+    if us > US_SHOWN_MAX { format!("{} ms", us / 1_000) } else { format!("{us} µs") }
 }

@@ -1,0 +1,84 @@
+//! Connections that ask nothing: they are let go, and they are not many.
+
+use std::time::Duration;
+
+use serde_json::json;
+use servanda_doors::Serving;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{
+    fixture::within,
+    http_client::{Server, modern},
+};
+
+/// Long enough that a door with room would have answered.
+const IMPATIENCE: Duration = Duration::from_millis(300);
+
+async fn begin(server: &Server, bytes: &[u8]) -> TcpStream {
+    let mut connection = within(TcpStream::connect(server.address)).await.unwrap();
+    within(connection.write_all(bytes)).await.unwrap();
+    connection
+}
+
+/// Reads until the door lets go.
+async fn is_let_go(mut connection: TcpStream) {
+    // An end and a reset are the same here.
+    let _ = within(connection.read_to_end(&mut Vec::new())).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_nothing_is_let_go() {
+    let server = Server::start_serving(|_| {}, Serving { head_read_ms_max: 50, ..Serving::default() }).await;
+    let beginnings: [&[u8]; 6] = [
+        b"",
+        b"P",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
+        b"PRI * HTTP/2.0\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        // One that has asked, and then nothing more.
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET",
+    ];
+    for beginning in beginnings {
+        is_let_go(begin(&server, beginning).await).await;
+    }
+    assert_eq!(server.send(&modern(1, "tools/list", json!({}))).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_request_that_takes_longer_than_its_head_may_is_answered() {
+    let mut server = Server::start_serving(|_| {}, Serving { head_read_ms_max: 50, ..Serving::default() }).await;
+    let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
+    let started = server.started().await;
+    tokio::time::sleep(IMPATIENCE).await;
+    started.release.send(()).unwrap();
+    assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_connection_waits_for_another_to_end() {
+    let server = Server::start_serving(|_| {}, Serving { connections_max: 2, ..Serving::default() }).await;
+    let first = begin(&server, b"POST").await;
+    let second = begin(&server, b"POST").await;
+    let mut third = begin(&server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+    let mut answer = [0; 12];
+    assert!(tokio::time::timeout(IMPATIENCE, third.read_exact(&mut answer)).await.is_err(), "there is no room");
+    drop(first);
+    within(third.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_half_sent_request_does_not_hold_up_shutdown() {
+    // Longer than a test may take.
+    let serving = Serving { drain_ms_max: 3_600_000, head_read_ms_max: 3_600_000, ..Serving::default() };
+    let server = Server::start_serving(|_| {}, serving).await;
+    let half = begin(&server, b"POST /mcp HTTP/1.1\r\n").await;
+    assert_eq!(server.send(&modern(1, "tools/list", json!({}))).await.status, 200);
+    server.shutdown.cancel();
+    within(server.task).await.unwrap().unwrap();
+    drop(half);
+}

@@ -1,0 +1,111 @@
+//! What `init` says: what it decided about every tool, what it wrote, and what is still to be done.
+
+use super::{Decision, Outcome};
+use crate::{
+    commands::tools,
+    config::Loaded,
+    failure::Failure,
+    screen::{Mood, Screen, count, lines, paint, paint_stderr, table},
+};
+
+/// What there is to say.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    pub(super) loaded: &'a Loaded,
+    /// The client's file, if it still lists the servers themselves.
+    pub(super) bypass: Option<String>,
+    /// Servers added to a configuration that was there; none if it was written as a whole.
+    pub(super) added: Option<Vec<String>>,
+    pub(super) kept: usize,
+    pub(super) notes: &'a [String],
+    pub(super) outcomes: &'a [Outcome],
+    pub(super) decisions: &'a [Decision],
+}
+
+impl Report<'_> {
+    pub(super) fn show(&self, screen: Screen) -> Result<(), Failure> {
+        if screen.json {
+            return screen.json(&serde_json::json!({
+                "config": self.loaded.file, "upstreams": self.outcomes, "tools": self.decisions, "notes": self.notes,
+                "kept": self.kept,
+            }));
+        }
+        self.decided(screen)?;
+        for note in self.notes {
+            screen.say(format_args!("note: {note}"));
+        }
+        for outcome in self.outcomes {
+            if let Some(error) = &outcome.error {
+                screen.say(format_args!(
+                    "{} `{}` could not be asked: {error}",
+                    paint_stderr("upstream", Mood::Bad),
+                    outcome.upstream
+                ));
+            }
+        }
+        if self.kept > 0 {
+            screen.say(format_args!("kept {} as *.bak", count(self.kept, "earlier file")));
+        }
+        // What follows is about a gateway that can be started; without any tool the failure says what to do.
+        if self.outcomes.iter().any(|outcome| outcome.error.is_none()) {
+            self.what_next(screen);
+        }
+        Ok(())
+    }
+
+    fn decided(&self, screen: Screen) -> Result<(), Failure> {
+        if self.decisions.is_empty() {
+            return Ok(());
+        }
+        let mut shown = table(&["tool", "classed as", "because of"]);
+        for decision in self.decisions {
+            let class = decision.side_effect_class.unwrap_or("LEFT OUT");
+            let doubt = if decision.certain || decision.side_effect_class.is_none() { "" } else { " (uncertain)" };
+            let class = format!("{}{doubt}", paint(class, tools::mood(class)));
+            let because = std::iter::once(&decision.why).chain(&decision.notes).map(String::as_str).collect::<Vec<_>>();
+            shown.add_row([decision.tool.clone(), class, because.join("; ")]);
+        }
+        screen.data(lines(&shown))
+    }
+
+    fn what_next(&self, screen: Screen) {
+        let written = self.decisions.iter().filter(|decision| decision.file.is_some()).count();
+        let (file, folder) = (self.loaded.file.display(), self.loaded.contracts_folder());
+        let folder = folder.display();
+        match &self.added {
+            None => screen.say(format_args!("wrote {file} and {} in {folder}", count(written, "contract"))),
+            Some(added) if added.is_empty() && written == 0 => {
+                screen.say(format_args!("nothing was written: {file} and its contracts have every server and tool"));
+            }
+            Some(added) if added.is_empty() => {
+                let contracts = count(written, "missing contract");
+                screen.say(format_args!("wrote {contracts} in {folder}; {file} and the others stay as they are"));
+            }
+            Some(added) => {
+                let (added, contracts) = (added.join("`, `"), count(written, "missing contract"));
+                screen.say(format_args!("added `{added}` to {file} and wrote {contracts} in {folder}"));
+            }
+        }
+        if written > 0 {
+            let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };
+            screen.say(format_args!(
+                "{none} for a person's approval: set transactional.confirmation_required: true to hold one back"
+            ));
+        }
+        if let Some(client) = &self.bypass {
+            let listen = &self.loaded.config.listen;
+            screen.say(format_args!(
+                "replace the servers in {client} by the one entry \
+                 {{\"mcpServers\":{{\"servanda\":{{\"type\":\"http\",\"url\":\"http://{listen}/mcp\"}}}}}}, \
+                 otherwise the agent keeps reaching them directly"
+            ));
+        }
+        if self.outcomes.iter().any(|outcome| outcome.error.is_some()) {
+            screen.hint(
+                "`servanda doctor` says what is wrong with the others, `servanda init` then adds their tools; `servanda serve` runs what there is",
+            );
+        } else {
+            screen.hint("servanda serve, then point your agent at the address it prints");
+        }
+    }
+}

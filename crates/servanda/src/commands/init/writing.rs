@@ -1,0 +1,93 @@
+//! What `init` writes: the configuration and one contract a tool. Nothing a person may have worked on is lost: before a
+//! file is written over, it is kept beside it.
+
+use std::{
+    ffi::OsString,
+    io::Write as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use servanda_contract::{ToolContract, document};
+
+use crate::{config::Loaded, failure::Failure};
+
+/// The configuration may name secrets, so it is its owner's alone.
+const CONFIG_MODE: u32 = 0o600;
+/// What anybody may read who may read the folder.
+const CONTRACT_MODE: u32 = 0o644;
+/// Earlier versions of one file that are kept.
+const KEPT_MAX: u32 = 1_000;
+
+/// Writes files, and counts those it kept from before.
+#[derive(Debug, Default)]
+pub(super) struct Writing {
+    /// How many earlier files were kept.
+    pub kept: usize,
+}
+
+impl Writing {
+    /// The configuration.
+    pub(super) fn config(&mut self, loaded: &Loaded) -> Result<(), Failure> {
+        let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
+        let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n";
+        self.replace(&loaded.file, &format!("{head}{text}"), CONFIG_MODE)?;
+        // One that was there before may have been everybody's.
+        std::fs::set_permissions(&loaded.file, std::fs::Permissions::from_mode(CONFIG_MODE))
+            .map_err(|error| cannot_write(&loaded.file, &error))
+    }
+
+    /// A contract, with why it is as it is.
+    pub(super) fn contract(&mut self, file: &Path, contract: &ToolContract, why: &str) -> Result<(), Failure> {
+        let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
+        let why: String = why.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let head = format!(
+            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
+            contract.transactional.side_effect_class.word()
+        );
+        self.replace(file, &format!("{head}{text}"), CONTRACT_MODE)
+    }
+
+    fn replace(&mut self, file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+        match std::fs::read(file) {
+            Ok(before) if before == text.as_bytes() => return Ok(()),
+            Ok(before) => {
+                keep(file, &before).map_err(|error| {
+                    Failure::failed(format!("cannot keep `{}` before it is written over: {error}", file.display()))
+                })?;
+                self.kept += 1;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(cannot_write(file, &error)),
+        }
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(mode).open(file);
+        let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+        written.map_err(|error| cannot_write(file, &error))
+    }
+}
+
+/// Keeps a file as `<name>.bak`, or under the next number if that is taken by yet another version.
+fn keep(file: &Path, before: &[u8]) -> std::io::Result<()> {
+    for number in 1..=KEPT_MAX {
+        let copy = beside(file, number);
+        match std::fs::read(&copy) {
+            Ok(kept) if kept == before => return Ok(()),
+            Ok(_) => {}
+            // A copy keeps its permissions: what was private stays so.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return std::fs::copy(file, copy).map(|_| ()),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::Error::other("there are too many earlier versions; remove some of the *.bak files"))
+}
+
+fn beside(file: &Path, number: u32) -> PathBuf {
+    let mut name = file.file_name().map_or_else(OsString::new, OsString::from);
+    name.push(if number == 1 { ".bak".to_owned() } else { format!(".{number}.bak") });
+    file.with_file_name(name)
+}
+
+fn cannot_write(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write `{}`: {error}", file.display()))
+}

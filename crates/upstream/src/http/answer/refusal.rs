@@ -1,0 +1,153 @@
+//! Reads a response that is not a success: what it says of the request, and whether it disowns what was agreed, so that
+//! the next request has to agree anew. Values in, values out.
+
+use reqwest::StatusCode;
+use servanda_mcp::{Era, Id, Message, envelope::code};
+
+use crate::{
+    PerformFailure,
+    handshake::{Verdict, http_verdict},
+    link::rejected,
+    redaction::Redaction,
+};
+
+/// The code of servers that have none for what happened.
+const SERVER_ERROR: i64 = -32000;
+
+/// What was agreed with the server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Agreement {
+    pub(super) era: Era,
+    /// Whether there is a legacy session.
+    pub(super) in_session: bool,
+}
+
+/// The JSON-RPC error in the response, or its status.
+pub(super) fn refused(status: StatusCode, body: &[u8], id: i64, redaction: &Redaction) -> PerformFailure {
+    match Message::parse(body) {
+        Ok(Message::Failure { id: answered, error }) if concerns(status, answered.as_ref(), id) => {
+            rejected(error, redaction)
+        }
+        _ => {
+            let excerpt = redaction.quote(&String::from_utf8_lossy(body));
+            PerformFailure::HttpStatus { status: status.as_u16(), excerpt }
+        }
+    }
+}
+
+/// An error without an id is about the request, except in a 404, which any machine on the way may have written.
+fn concerns(status: StatusCode, answered: Option<&Id>, id: i64) -> bool {
+    match answered {
+        Some(answered) => *answered == Id::Number(id),
+        None => status != StatusCode::NOT_FOUND,
+    }
+}
+
+/// Whether the server has forgotten the agreement or speaks another era by now, as after a restart. It proves nothing
+/// about the request. To be wrong costs a handshake.
+pub(super) fn disowns(agreement: Agreement, status: StatusCode, failure: &PerformFailure) -> bool {
+    match agreement.era {
+        Era::Legacy => disowns_legacy(agreement.in_session, status, failure),
+        Era::Modern => disowns_modern(status, failure),
+    }
+}
+
+fn disowns_legacy(in_session: bool, status: StatusCode, failure: &PerformFailure) -> bool {
+    match (status, failure) {
+        (StatusCode::NOT_FOUND, PerformFailure::Rejected { message, .. }) => in_session && tells_no_session(message),
+        (StatusCode::NOT_FOUND, _) => in_session,
+        // Servers built after the TypeScript examples answer an unknown session with 400 and words instead of 404.
+        (StatusCode::BAD_REQUEST, PerformFailure::Rejected { code: SERVER_ERROR, message, .. }) => {
+            tells_no_session(message)
+        }
+        // Python's answers have an id of their own, so only the excerpt is known.
+        (StatusCode::BAD_REQUEST, PerformFailure::HttpStatus { excerpt, .. }) => tells_no_session(excerpt),
+        (StatusCode::BAD_REQUEST, PerformFailure::Rejected { code, .. }) => is_modern(*code),
+        _ => false,
+    }
+}
+
+fn disowns_modern(status: StatusCode, failure: &PerformFailure) -> bool {
+    // 422 is what servers built on rmcp answer to anything but `initialize` outside a session.
+    let refuses = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::UNPROCESSABLE_ENTITY);
+    let about_the_request = matches!(
+        failure,
+        PerformFailure::Rejected { code: code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR, .. }
+    );
+    refuses && !about_the_request && !matches!(http_verdict(&Err(failure)), Verdict::Modern(_))
+}
+
+fn is_modern(code: i64) -> bool {
+    matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
+}
+
+fn tells_no_session(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("session") || text.contains("not initialized")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(code: i64, message: &str) -> PerformFailure {
+        PerformFailure::Rejected { code, message: message.to_owned(), data: None }
+    }
+
+    fn status(status: u16, excerpt: &str) -> PerformFailure {
+        PerformFailure::HttpStatus { status, excerpt: excerpt.to_owned() }
+    }
+
+    #[test]
+    fn a_refusal_that_is_not_about_the_agreement_keeps_it() {
+        let in_session = Agreement { era: Era::Legacy, in_session: true };
+        let sessionless = Agreement { era: Era::Legacy, in_session: false };
+        let modern = Agreement { era: Era::Modern, in_session: false };
+        let table = [
+            (in_session, 404, status(404, ""), true),
+            (in_session, 404, rejected(-32001, "Session not found"), true),
+            (in_session, 404, rejected(-32602, "there is no such row"), false),
+            (in_session, 400, rejected(-32000, "Bad Request: No valid session ID provided"), true),
+            (in_session, 400, rejected(-32000, "Bad Request: Server not initialized"), true),
+            (in_session, 400, status(400, r#"{"id":"server-error","error":{"message":"Missing session ID"}}"#), true),
+            (in_session, 400, rejected(-32022, "unsupported protocol version"), true),
+            (in_session, 400, rejected(-32000, "the row is locked"), false),
+            (in_session, 400, rejected(-32602, "no session"), false),
+            (in_session, 503, status(503, "no session"), false),
+            (sessionless, 404, status(404, ""), false),
+            (sessionless, 400, rejected(-32000, "Bad Request: Server not initialized"), true),
+            (modern, 400, rejected(-32000, "Bad Request: Server not initialized"), true),
+            (modern, 400, status(400, "Missing session ID"), true),
+            (modern, 422, status(422, "expect initialize request"), true),
+            (modern, 404, status(404, ""), true),
+            (modern, 404, rejected(-32601, "no such method"), false),
+            (modern, 400, rejected(-32602, "no such row"), false),
+            (modern, 400, rejected(-32020, "header mismatch"), false),
+            (modern, 503, status(503, ""), false),
+            (modern, 401, status(401, ""), false),
+        ];
+        for (agreement, code, failure, expected) in table {
+            let status = StatusCode::from_u16(code).unwrap();
+            assert_eq!(disowns(agreement, status, &failure), expected, "{agreement:?} {code} {failure}");
+        }
+    }
+
+    #[test]
+    fn refusals_are_read_from_the_body_or_from_the_status() {
+        let redaction = Redaction::default();
+        let table = [
+            (400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#, "error -32000"),
+            (400, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no"}}"#, "error -32022"),
+            (400, r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32022,"message":"no"}}"#, "HTTP status 400"),
+            (404, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"no"}}"#, "error -32001"),
+            (404, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}"#, "HTTP status 404"),
+            (502, "<html>Bad Gateway</html>", "HTTP status 502: <html>Bad Gateway</html>"),
+            (401, "", "HTTP status 401"),
+        ];
+        for (status, body, expected) in table {
+            let status = StatusCode::from_u16(status).unwrap();
+            let shown = refused(status, body.as_bytes(), 7, &redaction).to_string();
+            assert!(shown.contains(expected), "{shown}");
+        }
+    }
+}
