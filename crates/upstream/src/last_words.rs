@@ -27,11 +27,19 @@ impl LastWords {
         lines.push_back(line);
     }
 
-    /// The last line that says something.
+    /// The last line that names an error, else the last one that says something.
     pub(crate) fn telling(&self) -> Option<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().rev().find(|line| !is_trailer(line)).or_else(|| lines.back()).cloned()
+        let named = lines.iter().rev().find(|line| names_an_error(line));
+        named.or_else(|| lines.iter().rev().find(|line| !is_trailer(line))).or_else(|| lines.back()).cloned()
     }
+}
+
+/// `Error: …`, `ImportError: …`, `error: …`: how programs of every language begin to say what is wrong.
+fn names_an_error(line: &str) -> bool {
+    let head = line.trim_start().split(':').next().unwrap_or_default();
+    let one_word = !head.contains(char::is_whitespace);
+    line.contains(':') && one_word && (head.ends_with("Error") || head.ends_with("Exception") || head == "error")
 }
 
 /// Node.js ends its crash reports with a stack, braces and its own version: the error stands above them.
@@ -48,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_telling_line_is_found() {
-        let table: [(&[&str], Option<&str>); 4] = [
+        let table: [(&[&str], Option<&str>); 5] = [
             (&[], None),
             (
                 &["Traceback (most recent call last):", "  File \"x\"", "ImportError: no x", ""],
@@ -56,6 +64,16 @@ mod tests {
             ),
             (&["Error: no token", "    at main (x.js:1)", "    at y", "", "Node.js v24.21.0"], Some("Error: no token")),
             (&["Node.js v24.21.0"], Some("Node.js v24.21.0")),
+            (
+                &[
+                    "Error: Cannot find module '/x.js'",
+                    "    at y",
+                    "  code: 'MODULE_NOT_FOUND',",
+                    "  requireStack: []",
+                    "}",
+                ],
+                Some("Error: Cannot find module '/x.js'"),
+            ),
         ];
         for (lines, expected) in table {
             let words = LastWords::default();

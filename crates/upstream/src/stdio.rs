@@ -322,7 +322,7 @@ impl Supervision {
         .await;
         let why = match self.last_words.telling() {
             Some(line) => {
-                format!("{ended}; its last line on standard error was `{}`", self.setting.redaction.quote(&line))
+                format!("{ended}; it had said `{}` on standard error", self.setting.redaction.quote(&line))
             }
             None => ended,
         };
