@@ -25,10 +25,6 @@ use crate::{
 const ENDING_MAX: Duration = Duration::from_secs(6);
 const ENDING_POLL: Duration = Duration::from_millis(20);
 
-/// A call is many small allocations on several threads, which the system's allocator is slow at.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let screen = Screen { json: cli.json };
