@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Caller, Digest, GateName, Refusal, TaxonomyClass, Timestamp, tool::EffectClass};
+use crate::{CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, tool::EffectClass};
 
 /// The version of the stored shape; readers refuse a newer one.
 pub const RECORD_VERSION: u32 = 1;
@@ -108,6 +108,31 @@ pub enum Outcome {
     Quarantined,
     /// It was sent and nobody knows.
     Unknown,
+}
+
+impl CallRecord {
+    /// The record of a call nothing has been decided about yet; it counts as refused until something says otherwise.
+    pub fn new(proposal: &Proposal) -> Self {
+        Self {
+            record_version: RECORD_VERSION,
+            call_id: proposal.call_id.clone(),
+            trace_id: proposal.trace_id.clone(),
+            caller: proposal.caller.clone(),
+            tool: proposal.tool.clone(),
+            contract: None,
+            arguments_digest: proposal.arguments_digest(),
+            proposal_digest: None,
+            received_at: proposal.received_at,
+            dispatched_at: None,
+            finished_at: None,
+            deadline_ms: None,
+            verdicts: Vec::new(),
+            outcome: Outcome::Refused,
+            class: None,
+            refusal: None,
+            answer_digest: None,
+        }
+    }
 }
 
 impl Outcome {

@@ -8,7 +8,7 @@ use servanda_contract::{
     CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass, ToolContract,
     digest::Domain,
     observation::{Observation, Occasion, Verification},
-    record::{Decision, Outcome, RECORD_VERSION, Verdict},
+    record::{Decision, Outcome, Verdict},
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
     time::Clock,
@@ -87,7 +87,7 @@ impl Gateway for Engine {
         let stopwatch = CallStopwatch::start();
         let trail = Trail::new(&stopwatch);
         let (proposal, terms) = self.propose(request);
-        let record = new_record(&proposal);
+        let record = CallRecord::new(&proposal);
         let chain = proposal.chain.clone();
         Passage { engine: self, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, terms).await
     }
@@ -347,28 +347,6 @@ impl Passage<'_> {
             finished_at: record.finished_at.unwrap_or(record.received_at),
             trace_id: &record.trace_id,
         }
-    }
-}
-
-pub(crate) fn new_record(proposal: &Proposal) -> CallRecord {
-    CallRecord {
-        record_version: RECORD_VERSION,
-        call_id: proposal.call_id.clone(),
-        trace_id: proposal.trace_id.clone(),
-        caller: proposal.caller.clone(),
-        tool: proposal.tool.clone(),
-        contract: None,
-        arguments_digest: proposal.arguments_digest(),
-        proposal_digest: None,
-        received_at: proposal.received_at,
-        dispatched_at: None,
-        finished_at: None,
-        deadline_ms: None,
-        verdicts: Vec::new(),
-        outcome: Outcome::Refused,
-        class: None,
-        refusal: None,
-        answer_digest: None,
     }
 }
 

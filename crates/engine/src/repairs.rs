@@ -87,8 +87,7 @@ mod tests {
         CallId, Caller, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, refusal::RepairStop,
     };
 
-    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, RepairLimits, Repairs};
-    use crate::engine::new_record;
+    use super::{CHAIN_IDLE_MS_MAX, CHAINS_MAX, CallRecord, RepairLimits, Repairs};
 
     fn proposal(chain: &str, arguments: &str, at_ms: u64) -> Proposal {
         Proposal {
@@ -106,7 +105,7 @@ mod tests {
     fn refuse(repairs: &Repairs, proposal: &Proposal) -> Option<RepairStop> {
         let class = TaxonomyClass::TypeMismatch;
         let mut refusal = Refusal::new(proposal.call_id.clone(), GateName::Types, class, String::new(), String::new());
-        repairs.refused(&new_record(proposal), &proposal.chain, &mut refusal);
+        repairs.refused(&CallRecord::new(proposal), &proposal.chain, &mut refusal);
         refusal.repair.and_then(|progress| progress.stopped)
     }
 
@@ -116,7 +115,7 @@ mod tests {
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 1)), None);
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 2)), Some(RepairStop::SameArguments));
         assert_eq!(refuse(&repairs, &proposal("other", "{}", 2)), None, "chains are apart");
-        repairs.passed(&new_record(&proposal("c", "{\"ok\":1}", 3)), "c");
+        repairs.passed(&CallRecord::new(&proposal("c", "{\"ok\":1}", 3)), "c");
         assert_eq!(refuse(&repairs, &proposal("c", "{}", 4)), None);
     }
 

@@ -4,10 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{
-    CallId, CallRecord, Caller, Proposal, Timestamp, document,
-    record::{Outcome, RECORD_VERSION},
-};
+use servanda_contract::{CallId, CallRecord, Caller, Proposal, Timestamp, document};
 use servanda_gates::{
     Fenced, GateLimits, Journal, JournalError, PortFuture, Registered, Resolved, Stopwatch, Trail, admit, fence,
     pass_all,
@@ -53,25 +50,7 @@ async fn fenced(arguments: &'static str) -> Fenced {
         chain: "test".to_owned(),
         caller_wait_ms: None,
     };
-    let record = CallRecord {
-        record_version: RECORD_VERSION,
-        call_id: proposal.call_id.clone(),
-        trace_id: proposal.trace_id.clone(),
-        caller: proposal.caller.clone(),
-        tool: proposal.tool.clone(),
-        contract: None,
-        arguments_digest: proposal.arguments_digest(),
-        proposal_digest: None,
-        received_at: proposal.received_at,
-        dispatched_at: None,
-        finished_at: None,
-        deadline_ms: None,
-        verdicts: Vec::new(),
-        outcome: Outcome::Dispatching,
-        class: None,
-        refusal: None,
-        answer_digest: None,
-    };
+    let record = CallRecord::new(&proposal);
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
     let permit = pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&NoTime)).expect("a permit");
     fence(permit, || record, &NoJournal).await.expect("fenced")

@@ -9,11 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::json;
-use servanda_contract::{
-    CallRecord, GateName, TaxonomyClass,
-    record::{Outcome, RECORD_VERSION},
-    refusal::EffectKnowledge,
-};
+use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Outcome, refusal::EffectKnowledge};
 
 use super::{admitted, booking, passed};
 use crate::{Fenced, Journal, JournalError, Permit, PortFuture, fence};
@@ -47,23 +43,10 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 
 fn record(permit: &Permit) -> CallRecord {
     CallRecord {
-        record_version: RECORD_VERSION,
-        call_id: permit.call_id().clone(),
-        trace_id: permit.proposal().trace_id.clone(),
-        caller: permit.proposal().caller.clone(),
-        tool: permit.proposal().tool.clone(),
         contract: Some(permit.contract().reference()),
-        arguments_digest: permit.proposal().arguments_digest(),
         proposal_digest: Some(permit.proposal_digest()),
-        received_at: permit.proposal().received_at,
-        dispatched_at: None,
-        finished_at: None,
-        deadline_ms: None,
-        verdicts: Vec::new(),
         outcome: Outcome::Dispatching,
-        class: None,
-        refusal: None,
-        answer_digest: None,
+        ..CallRecord::new(permit.proposal())
     }
 }
 
