@@ -7,8 +7,7 @@
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-use servanda_engine::{CallAnswer, CallRequest, Gateway};
+use servanda_engine::{CallAnswer, CallRequest, Gateway, Remark};
 use servanda_mcp::{Era, Id, RpcError, envelope::code};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
@@ -30,7 +29,7 @@ pub(crate) const PROGRESS_QUEUE_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) token: String,
-    pub(crate) notes: mpsc::Receiver<Box<RawValue>>,
+    pub(crate) notes: mpsc::Receiver<Remark>,
 }
 
 /// Who waits for the call, and in which form.
@@ -74,7 +73,7 @@ impl RunningCall {
         permit: OwnedSemaphorePermit,
         asker: Asker,
     ) -> Self {
-        let cancel = request.cancel.clone();
+        let cancel = request.terms.cancel.clone();
         let answer = tokio::spawn(async move {
             let answer = gateway.call(request).await;
             drop(permit);
@@ -138,7 +137,8 @@ impl RunningCall {
         }
     }
 
-    fn note(&self, note: &RawValue) -> Option<Vec<u8>> {
+    fn note(&self, remark: &Remark) -> Option<Vec<u8>> {
+        let Remark::Progress(note) = remark else { return None };
         splice::progress(&self.asker.progress.as_ref()?.token, note.get())
     }
 
@@ -149,6 +149,10 @@ impl RunningCall {
             Ok(CallAnswer::UnknownTool(refusal)) => {
                 let error = RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&refusal);
                 return Fault::from(error).message(Some(id));
+            }
+            Ok(CallAnswer::Failed(error)) => return Fault::from(error).message(Some(id)),
+            Ok(CallAnswer::InputRequired(_) | CallAnswer::Task(_)) => {
+                return Fault::internal("not built yet").message(Some(id));
             }
             Err(error) => {
                 tracing::error!(request = %id, %error, "a call's task ended without an answer");
@@ -167,7 +171,7 @@ impl RunningCall {
     }
 }
 
-async fn next_note(progress: Option<&mut Progress>) -> Option<Box<RawValue>> {
+async fn next_note(progress: Option<&mut Progress>) -> Option<Remark> {
     match progress {
         Some(progress) => progress.notes.recv().await,
         None => None,
@@ -186,8 +190,8 @@ mod tests {
     async fn progress_that_waits_goes_out_before_the_answer() {
         let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
         let (sender, notes) = mpsc::channel(2);
-        sender.try_send(to_raw_value(&["not an object"]).unwrap()).unwrap();
-        sender.try_send(to_raw_value(&serde_json::json!({"progress": 1})).unwrap()).unwrap();
+        sender.try_send(Remark::Progress(to_raw_value(&["not an object"]).unwrap())).unwrap();
+        sender.try_send(Remark::Progress(to_raw_value(&serde_json::json!({"progress": 1})).unwrap())).unwrap();
         let asker = Asker {
             id: Id::Number(1),
             era: Era::Legacy,

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use servanda_engine::{CallRequest, Gateway};
+use servanda_engine::{CallRequest, Gateway, Terms};
 use servanda_mcp::{Era, Id, fields::method};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -81,7 +81,7 @@ impl<G: Gateway> Desk<G> {
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
     /// calls are spawned.
-    pub(crate) fn answer(&self, request: &Request<'_>, peer: &Peer) -> Result<Reply, Fault> {
+    pub(crate) async fn answer(&self, request: &Request<'_>, peer: &Peer) -> Result<Reply, Fault> {
         if peer.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
             return Err(duplicate_id());
         }
@@ -89,7 +89,7 @@ impl<G: Gateway> Desk<G> {
             (_, method::TOOLS_CALL) => self.call(request, peer).map(|call| Reply::Call(Box::new(call))),
             (_, method::TOOLS_LIST) => {
                 let frame = Frame { era: request.era, meta_member: &self.greeting.meta_member };
-                let listing = self.gateway.listing();
+                let listing = self.gateway.listing(&client::guest(peer, request)).await;
                 page::page(&listing, request.params.cursor, self.page_size, &frame).map(Reply::Result)
             }
             (Era::Legacy, method::PING) => Ok(Reply::Result("{}".to_owned())),
@@ -131,16 +131,9 @@ impl<G: Gateway> Desk<G> {
         };
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
-        let call = CallRequest {
-            caller: client::caller(peer.client.clone(), peer.session.clone()),
-            tool,
-            arguments,
-            caller_wait_ms,
-            trace_parent,
-            chain,
-            progress: sender,
-            cancel,
-        };
+        let wants_progress = sender.is_some();
+        let terms = Terms { caller_wait_ms, trace_parent, wants_progress, remarks: sender, cancel, ..Terms::default() };
+        let call = CallRequest { guest: client::guest(peer, request), tool, arguments, chain, task: None, terms };
         let greeting = Arc::clone(&self.greeting);
         let asker = Asker { id: request.id.clone(), era: request.era, greeting, progress, entry };
         Ok(RunningCall::start(Arc::clone(&self.gateway), call, permit, asker))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use servanda_catalog::{Catalog, inference::Descriptor};
-use servanda_upstream::{RejectedTool, Upstream, UpstreamError};
+use servanda_upstream::{Counterpart, RejectedTool, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the maximum.
@@ -24,7 +24,7 @@ pub struct Discovered {
 
 /// Asks an upstream for its tools. One bad definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Discovered, UpstreamError> {
-    let list = upstream.tools().await?;
+    let list = upstream.tools(&Counterpart::nobody()).await?;
     let mut discovered = Discovered { tools: Vec::new(), rejected: list.rejected };
     for (position, tool) in list.tools.into_iter().enumerate() {
         match serde_json::from_str(tool.definition.get()) {
@@ -40,12 +40,13 @@ pub async fn discover(upstream: &Upstream) -> Result<Discovered, UpstreamError> 
 
 /// Keeps the catalog told of what an upstream offers, until stopped.
 pub async fn follow(upstream: Upstream, id: String, catalog: Arc<Catalog>, stop: CancellationToken) {
+    let nobody = Counterpart::nobody();
     let mut changes = upstream.changes();
     let (mut wait_ms, wait_ms_max) = RETRY_MS;
     loop {
         changes.borrow_and_update();
         let asked = tokio::select! {
-            asked = upstream.tools() => asked,
+            asked = upstream.tools(&nobody) => asked,
             () = stop.cancelled() => return,
         };
         let retry_after_ms = match asked {

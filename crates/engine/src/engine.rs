@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use servanda_catalog::{Catalog, Listing};
 use servanda_contract::{
     CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass, ToolContract,
@@ -14,19 +15,25 @@ use servanda_contract::{
     time::Clock,
 };
 use servanda_gates::{
-    Fenced, GateLimits, Journal, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all, repair::RepairLimits,
+    Fenced, GateLimits, Journal, Notebook, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all,
+    repair::RepairLimits,
 };
-use servanda_upstream::{Answer, Delivery, Performed, Upstream};
-use tokio::{sync::watch, time::Instant};
+use servanda_mcp::{RpcError, envelope::code};
+use servanda_upstream::{Answer, Counterpart, Delivery, Performed, Remark, Upstream};
+use tokio::{
+    sync::{broadcast, mpsc, watch},
+    time::Instant,
+};
 use tokio_util::task::TaskTracker;
 
 use crate::{
     answer,
     clock::CallStopwatch,
-    gateway::{CallAnswer, CallRequest, Gateway, ToolResult},
+    gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Terms, ToolResult},
     observe, refusals,
     repairs::Repairs,
     trace, upstream_failure,
+    watch::Watch,
 };
 
 /// Takes calls through.
@@ -35,6 +42,8 @@ pub struct Engine {
     catalog: Arc<Catalog>,
     upstreams: BTreeMap<String, Upstream>,
     journal: Arc<dyn Journal>,
+    notebook: Arc<dyn Notebook>,
+    news: broadcast::Sender<News>,
     clock: Arc<dyn Clock>,
     gate_limits: GateLimits,
     repairs: Repairs,
@@ -50,6 +59,8 @@ pub struct EngineParts {
     pub upstreams: BTreeMap<String, Upstream>,
     /// Where calls are put on record.
     pub journal: Arc<dyn Journal>,
+    /// What outlives the process.
+    pub notebook: Arc<dyn Notebook>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much is taken.
@@ -73,7 +84,7 @@ impl Default for Limits {
 }
 
 impl Gateway for Engine {
-    fn listing(&self) -> Arc<Listing> {
+    async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
         self.catalog.listing()
     }
 
@@ -81,26 +92,66 @@ impl Gateway for Engine {
         self.catalog.changes()
     }
 
+    async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+        Err(RpcError::new(code::METHOD_NOT_FOUND, format!("no such method: `{}`", inquiry.subject.method())))
+    }
+
+    fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    async fn watch(&self, _guest: &Guest, _uri: &str) -> Result<Watch, RpcError> {
+        Err(RpcError::new(code::METHOD_NOT_FOUND, "resources cannot be watched"))
+    }
+
+    async fn set_log_level(&self, _guest: &Guest, _level: &str) -> Result<(), RpcError> {
+        Ok(())
+    }
+
+    fn roots_changed(&self, _guest: &Guest) {}
+
+    fn attend(&self, _affinity: &str) -> mpsc::Receiver<Remark> {
+        mpsc::channel(1).1
+    }
+
+    fn leave(&self, _affinity: &str) {}
+
+    fn notebook(&self) -> Arc<dyn Notebook> {
+        Arc::clone(&self.notebook)
+    }
+
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let _in_flight = self.in_flight.token();
         let started = Instant::now();
         let stopwatch = CallStopwatch::start();
         let trail = Trail::new(&stopwatch);
-        let (proposal, terms) = self.propose(request);
+        let (proposal, errand) = self.propose(request);
         let record = CallRecord::new(&proposal);
         let chain = proposal.chain.clone();
-        Passage { engine: self, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, terms).await
+        Passage { engine: self, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, errand).await
     }
 }
 
 impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
-        let EngineParts { catalog, upstreams, journal, clock, limits } = parts;
+        let EngineParts { catalog, upstreams, journal, notebook, clock, limits } = parts;
+        let news = broadcast::Sender::new(NEWS_MAX);
+        // Doors hear of changes in one place, whatever changed.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (news, mut changes) = (news.clone(), catalog.changes());
+            runtime.spawn(async move {
+                while changes.changed().await.is_ok() {
+                    let _ = news.send(News::Tools);
+                }
+            });
+        }
         Self {
             catalog,
             upstreams,
             journal,
+            notebook,
+            news,
             clock,
             gate_limits: limits.gates,
             repairs: Repairs::new(limits.repair),
@@ -127,8 +178,10 @@ impl Engine {
         &self.upstreams
     }
 
-    fn propose(&self, request: CallRequest) -> (Proposal, Terms) {
-        let CallRequest { caller, tool, arguments, caller_wait_ms, trace_parent, chain, progress, cancel } = request;
+    fn propose(&self, request: CallRequest) -> (Proposal, Errand) {
+        let CallRequest { guest, tool, arguments, chain, task, terms } = request;
+        let caller = guest.caller.clone();
+        let (caller_wait_ms, trace_parent) = (terms.caller_wait_ms, terms.trace_parent.clone());
         let trace_id =
             trace_parent.as_deref().and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
         // Without a word from the caller, one session (or one trace, where there are no sessions) is one chain.
@@ -139,15 +192,18 @@ impl Engine {
         let received_at = self.clock.now();
         let call_id = CallId::new();
         let proposal = Proposal { call_id, caller, tool, arguments, received_at, trace_id, chain, caller_wait_ms };
-        (proposal, Terms { trace_parent, progress, cancel })
+        (proposal, Errand { guest, terms, task })
     }
 }
 
-/// How the caller wants to be answered, apart from what it proposes.
-struct Terms {
-    trace_parent: Option<String>,
-    progress: Option<servanda_upstream::ProgressSink>,
-    cancel: tokio_util::sync::CancellationToken,
+/// News a slow listener may be behind with.
+const NEWS_MAX: usize = 256;
+
+/// Whose call it is and how it is to be answered, apart from what it proposes.
+struct Errand {
+    guest: Guest,
+    terms: Terms,
+    task: Option<Box<RawValue>>,
 }
 
 /// One call on its way.
@@ -161,7 +217,7 @@ struct Passage<'a> {
 }
 
 impl Passage<'_> {
-    async fn run(mut self, proposal: Proposal, terms: Terms) -> CallAnswer {
+    async fn run(mut self, proposal: Proposal, errand: Errand) -> CallAnswer {
         let resolved = match self.resolve(proposal) {
             Ok(resolved) => resolved,
             Err(refusal) => return self.refuse_unresolved(refusal).await,
@@ -177,7 +233,7 @@ impl Passage<'_> {
         };
         self.engine.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
-        let result = match self.perform(permit, terms).await {
+        let result = match self.perform(permit, errand).await {
             Ok(performed) => self.observe(performed).await,
             Err(refusal) => self.refuse(contract.contract(), *refusal, Outcome::NotExecuted, None).await,
         };
@@ -193,7 +249,7 @@ impl Passage<'_> {
     }
 
     /// Fences a permitted call and has it performed. An error means that nothing was sent.
-    async fn perform(&mut self, permit: Permit, terms: Terms) -> Result<Performed, Box<Refusal>> {
+    async fn perform(&mut self, permit: Permit, errand: Errand) -> Result<Performed, Box<Refusal>> {
         let timeout_ms = timeout_ms(permit.contract().contract(), permit.proposal());
         let upstream = self.upstream(&permit)?;
         self.record.deadline_ms = Some(timeout_ms);
@@ -201,9 +257,20 @@ impl Passage<'_> {
         let deadline = self.started + Duration::from_millis(timeout_ms);
         let fenced = self.fence(permit, deadline).await?;
         self.record.dispatched_at = Some(self.engine.clock.now());
-        let Terms { trace_parent, progress, cancel } = terms;
+        let Errand { guest, terms, task } = errand;
+        let delivery = Delivery {
+            cancel: terms.cancel,
+            counterpart: Counterpart { capabilities: guest.capabilities, affinity: guest.affinity },
+            remarks: terms.remarks,
+            wants_progress: terms.wants_progress,
+            log_level: terms.log_level,
+            trace_parent: terms.trace_parent,
+            meta: terms.meta,
+            task,
+            ..Delivery::until(deadline)
+        };
         let started_us = self.stopwatch.elapsed_us();
-        let performed = upstream.perform(fenced, Delivery { deadline, progress, cancel, trace_parent }).await;
+        let performed = upstream.perform(fenced, delivery).await;
         self.trail.note(GateName::Perform, performed.outcome.is_ok(), started_us);
         Ok(performed)
     }
@@ -238,7 +305,7 @@ impl Passage<'_> {
         let Performed { fenced, outcome, .. } = performed;
         let contract = fenced.permit().contract();
         match outcome {
-            Ok(Answer { result }) => self.observe_answer(&fenced, result).await,
+            Ok(Answer { result, .. }) => self.observe_answer(&fenced, result).await,
             Err(failure) => {
                 let (refusal, outcome) = upstream_failure::interpret(fenced.call_id(), contract.contract(), &failure);
                 self.refuse(contract.contract(), refusal, outcome, None).await

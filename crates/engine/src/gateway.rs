@@ -6,41 +6,103 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_catalog::Listing;
 use servanda_contract::{Caller, Refusal};
-use tokio::sync::{mpsc, watch};
+use servanda_gates::Notebook;
+use servanda_mcp::{ClientCapabilities, Era, RpcError};
+use servanda_upstream::{Remark, RemarkSink};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::watch::Watch;
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
-    /// The tools on offer now, in their one order.
-    fn listing(&self) -> Arc<Listing>;
+    /// The tools on offer now to that guest, in their one order. Guests of the same capabilities see the same tools.
+    fn listing(&self, guest: &Guest) -> impl Future<Output = Arc<Listing>> + Send;
 
-    /// Bumped whenever [`Gateway::listing`] returns another list.
+    /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Takes a call through to its answer. A door runs it in a task of its own and never drops it: a dispatched call is read
     /// to its end and recorded, whether or not the caller is still there. A caller that goes away cancels the token.
     fn call(&self, request: CallRequest) -> impl Future<Output = CallAnswer> + Send;
+
+    /// Answers everything else that upstreams answer: resources, prompts, completions, tasks.
+    fn inquire(&self, inquiry: Inquiry) -> impl Future<Output = Result<InquiryAnswer, RpcError>> + Send;
+
+    /// What changes, for whoever listens. A receiver that lags should take everything for changed.
+    fn news(&self) -> broadcast::Receiver<News>;
+
+    /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
+    fn watch(&self, guest: &Guest, uri: &str) -> impl Future<Output = Result<Watch, RpcError>> + Send;
+
+    /// Legacy: how much of the servers' logs a session wants.
+    fn set_log_level(&self, guest: &Guest, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
+
+    /// Legacy: the guest's roots changed.
+    fn roots_changed(&self, guest: &Guest);
+
+    /// Begins to hear what servers say to that guest outside any request; for guests of a session, who have somewhere to
+    /// be told. Ends with [`Gateway::leave`].
+    fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark>;
+
+    /// A session is over: everything kept for it is let go.
+    fn leave(&self, affinity: &str);
+
+    /// What outlives the process.
+    fn notebook(&self) -> Arc<dyn Notebook>;
+}
+
+/// Who asks, and what they can be asked in turn.
+#[derive(Debug, Clone)]
+pub struct Guest {
+    /// Who.
+    pub caller: Caller,
+    /// The side of the protocol they speak: a modern guest is asked by the answer, a legacy one on the way.
+    pub era: Era,
+    /// What they can do for servers.
+    pub capabilities: ClientCapabilities,
+    /// What holds their requests together: the session, the connection, or the principal where there is neither.
+    pub affinity: Arc<str>,
+}
+
+/// How a request is to be answered, apart from what it asks.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// How long the caller will still wait, if it said so.
+    pub caller_wait_ms: Option<u64>,
+    /// W3C `traceparent`, if the caller sent one.
+    pub trace_parent: Option<String>,
+    /// The caller's other `_meta` members, for the upstream.
+    pub meta: Vec<(String, Box<RawValue>)>,
+    /// Whether progress is wanted.
+    pub wants_progress: bool,
+    /// How much of the server's log is wanted; of a legacy guest the session decides.
+    pub log_level: Option<String>,
+    /// Where progress, log lines and, for a legacy guest, questions go. A full channel loses them.
+    pub remarks: Option<RemarkSink>,
+    /// A modern guest's raw `inputResponses`.
+    pub input_responses: Option<Box<RawValue>>,
+    /// A modern guest's `requestState`: ours, sealed.
+    pub request_state: Option<String>,
+    /// Cancelled when the caller gives up.
+    pub cancel: CancellationToken,
 }
 
 /// A call as a door hands it in.
 #[derive(Debug)]
 pub struct CallRequest {
     /// Who calls.
-    pub caller: Caller,
+    pub guest: Guest,
     /// The exposed name, as written.
     pub tool: String,
     /// The arguments, exactly as they arrived; empty if there were none.
     pub arguments: Bytes,
-    /// How long the caller will still wait, if it said so.
-    pub caller_wait_ms: Option<u64>,
-    /// W3C `traceparent`, if the caller sent one.
-    pub trace_parent: Option<String>,
     /// What ties repairs of one intent together, if the caller said so.
     pub chain: Option<String>,
-    /// Where progress goes: the raw `params` of the upstream's notifications without a token. A full channel loses them.
-    pub progress: Option<mpsc::Sender<Box<RawValue>>>,
-    /// Cancelled when the caller gives up.
-    pub cancel: CancellationToken,
+    /// The raw `task` of a legacy caller that wants a task.
+    pub task: Option<Box<RawValue>>,
+    /// How it is to be answered.
+    pub terms: Terms,
 }
 
 /// The answer every call gets.
@@ -50,6 +112,12 @@ pub enum CallAnswer {
     Result(ToolResult),
     /// No such tool: the protocol has an error of its own for that.
     UnknownTool(Box<Refusal>),
+    /// Only for modern guests: the members of an `input_required` result, as a JSON object without `resultType`.
+    InputRequired(String),
+    /// Only for guests who take tasks: the members of the era's task result, as a JSON object without `resultType`.
+    Task(String),
+    /// An error of the protocol, which no tool result can say. Nothing was executed.
+    Failed(RpcError),
 }
 
 /// The members of an MCP tool result: content, structured content, error flag, `_meta` with the observation.
@@ -59,4 +127,131 @@ pub struct ToolResult {
     pub json: String,
     /// Whether it reports a failure.
     pub is_error: bool,
+}
+
+/// A request that is not a call, as a door hands it in.
+#[derive(Debug)]
+pub struct Inquiry {
+    /// Who asks.
+    pub guest: Guest,
+    /// What.
+    pub subject: Subject,
+    /// The members of `params` in order, without `_meta`, `inputResponses` and `requestState`. Names and URIs are exposed ones.
+    pub params: Vec<(String, Box<RawValue>)>,
+    /// How it is to be answered.
+    pub terms: Terms,
+}
+
+/// What an inquiry is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    ResourceTemplates,
+    /// `resources/read`.
+    Resource,
+    /// `prompts/list`.
+    Prompts,
+    /// `prompts/get`.
+    Prompt,
+    /// `completion/complete`.
+    Completion,
+    /// `tasks/get`.
+    Task,
+    /// `tasks/update`.
+    TaskUpdate,
+    /// `tasks/cancel`.
+    TaskCancel,
+    /// `tasks/result`.
+    TaskResult,
+    /// `tasks/list`.
+    Tasks,
+}
+
+/// The answer of an inquiry, as a JSON object without `resultType`.
+#[derive(Debug)]
+pub enum InquiryAnswer {
+    /// The result.
+    Complete(String),
+    /// Only for modern guests: the members of an `input_required` result.
+    InputRequired(String),
+}
+
+/// What changed. URIs are exposed ones.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// The tools, for some guests at least.
+    Tools,
+    /// The prompts.
+    Prompts,
+    /// The resources.
+    Resources,
+    /// A resource.
+    Resource {
+        /// Which.
+        uri: Arc<str>,
+        /// The raw `params` of the notification, with that URI.
+        params: Arc<RawValue>,
+    },
+    /// A task.
+    Task {
+        /// Whose it is.
+        principal: Arc<str>,
+        /// The id we gave it.
+        task_id: Arc<str>,
+        /// The raw `params` of the notification, with that id.
+        params: Arc<RawValue>,
+    },
+}
+
+impl Guest {
+    /// The local principal, who cannot be asked anything: for one-off commands.
+    pub fn local() -> Self {
+        Self {
+            caller: Caller::local(),
+            era: Era::Modern,
+            capabilities: ClientCapabilities::none(),
+            affinity: Arc::from("local"),
+        }
+    }
+}
+
+impl Subject {
+    /// The method that asks for it.
+    pub fn of(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|subject| subject.method() == method)
+    }
+
+    /// Its method.
+    pub const fn method(self) -> &'static str {
+        use servanda_mcp::fields::method;
+        match self {
+            Self::Resources => method::RESOURCES_LIST,
+            Self::ResourceTemplates => method::RESOURCE_TEMPLATES_LIST,
+            Self::Resource => method::RESOURCES_READ,
+            Self::Prompts => method::PROMPTS_LIST,
+            Self::Prompt => method::PROMPTS_GET,
+            Self::Completion => method::COMPLETE,
+            Self::Task => method::TASKS_GET,
+            Self::TaskUpdate => method::TASKS_UPDATE,
+            Self::TaskCancel => method::TASKS_CANCEL,
+            Self::TaskResult => method::TASKS_RESULT,
+            Self::Tasks => method::TASKS_LIST,
+        }
+    }
+
+    const ALL: [Self; 11] = [
+        Self::Resources,
+        Self::ResourceTemplates,
+        Self::Resource,
+        Self::Prompts,
+        Self::Prompt,
+        Self::Completion,
+        Self::Task,
+        Self::TaskUpdate,
+        Self::TaskCancel,
+        Self::TaskResult,
+        Self::Tasks,
+    ];
 }

@@ -15,9 +15,13 @@ mod repairs;
 mod tests;
 mod trace;
 mod upstream_failure;
+mod watch;
 
 pub use clock::SystemClock;
 pub use discovery::{Discovered, discover, follow};
 pub use engine::{Engine, EngineParts, Limits};
-pub use gateway::{CallAnswer, CallRequest, Gateway, ToolResult};
+pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
 pub use servanda_catalog::{ListedTool, Listing};
+pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook};
+pub use servanda_upstream::{Ask, Remark, RemarkSink, Reply};
+pub use watch::Watch;

@@ -7,12 +7,11 @@ use std::{
 
 use bytes::Bytes;
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{CallRecord, Caller, GateName, Refusal, ToolContract, document, record::Outcome};
-use servanda_gates::{Journal, JournalError, PortFuture, Registered, admit};
+use servanda_contract::{CallRecord, GateName, Refusal, ToolContract, document, record::Outcome};
+use servanda_gates::{FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
-use tokio_util::sync::CancellationToken;
 
-use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Limits, SystemClock};
+use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms};
 
 /// A journal whose disk hangs, or not, and that remembers what it was told at the end.
 #[derive(Debug, Default)]
@@ -50,10 +49,12 @@ fn engine(journal: Arc<Disk>) -> Engine {
     };
     let spec =
         UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
+    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
     Engine::new(EngineParts {
         catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
-        upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec))]),
+        upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
         journal,
+        notebook,
         clock: Arc::new(SystemClock),
         limits: Limits::default(),
     })
@@ -61,20 +62,19 @@ fn engine(journal: Arc<Disk>) -> Engine {
 
 fn request(tool: &str, wait_ms: u64) -> CallRequest {
     CallRequest {
-        caller: Caller::local(),
+        guest: Guest::local(),
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"invoice_id":"inv_1007","reason":"duplicate"}"#),
-        caller_wait_ms: Some(wait_ms),
-        trace_parent: None,
         chain: None,
-        progress: None,
-        cancel: CancellationToken::new(),
+        task: None,
+        terms: Terms { caller_wait_ms: Some(wait_ms), ..Terms::default() },
     }
 }
 
 fn refusal(answer: CallAnswer) -> Refusal {
     match answer {
         CallAnswer::UnknownTool(refusal) => *refusal,
+        CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => panic!("not a refusal"),
         CallAnswer::Result(result) => {
             let result: serde_json::Value = serde_json::from_str(&result.json).unwrap();
             serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()

@@ -16,6 +16,56 @@ pub mod method {
     pub const TOOLS_CALL: &str = "tools/call";
     /// The tool list changed.
     pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
+    /// Resources.
+    pub const RESOURCES_LIST: &str = "resources/list";
+    /// Templates of resources.
+    pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
+    /// A resource's content.
+    pub const RESOURCES_READ: &str = "resources/read";
+    /// Legacy: wants to hear of a resource's changes.
+    pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+    /// Legacy: does not any more.
+    pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    /// A resource changed.
+    pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
+    /// The list of resources changed.
+    pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
+    /// Prompts.
+    pub const PROMPTS_LIST: &str = "prompts/list";
+    /// A prompt, filled in.
+    pub const PROMPTS_GET: &str = "prompts/get";
+    /// The list of prompts changed.
+    pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
+    /// Suggestions for an argument.
+    pub const COMPLETE: &str = "completion/complete";
+    /// Legacy: how much of a server's log is wanted.
+    pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+    /// A line of a server's log.
+    pub const LOG_MESSAGE: &str = "notifications/message";
+    /// Asks a client for its roots.
+    pub const ROOTS_LIST: &str = "roots/list";
+    /// Legacy: a client's roots changed.
+    pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
+    /// Asks a client's model.
+    pub const SAMPLING_CREATE: &str = "sampling/createMessage";
+    /// Asks a client's user.
+    pub const ELICITATION_CREATE: &str = "elicitation/create";
+    /// Legacy: an elicitation by URL is done.
+    pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+    /// A task's state.
+    pub const TASKS_GET: &str = "tasks/get";
+    /// Modern: answers what a task asked.
+    pub const TASKS_UPDATE: &str = "tasks/update";
+    /// A task is not wanted any more.
+    pub const TASKS_CANCEL: &str = "tasks/cancel";
+    /// Legacy: waits for a task's result.
+    pub const TASKS_RESULT: &str = "tasks/result";
+    /// Legacy: one's tasks.
+    pub const TASKS_LIST: &str = "tasks/list";
+    /// Modern: a task's state changed.
+    pub const TASKS_NOTIFICATION: &str = "notifications/tasks";
+    /// Legacy: a task's state changed.
+    pub const TASKS_STATUS: &str = "notifications/tasks/status";
     /// A request is not wanted any more.
     pub const CANCELLED: &str = "notifications/cancelled";
     /// How far a request has come.
@@ -38,6 +88,10 @@ pub mod meta {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Modern, ties a notification to its listen request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Modern: how much of a server's log this request wants.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Legacy: ties a message to a task.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
     /// Where progress of a request goes.
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
@@ -60,6 +114,10 @@ pub mod header {
     pub const SESSION_ID: &str = "mcp-session-id";
     /// Modern: equals the body's method.
     pub const METHOD: &str = "mcp-method";
+    /// Modern: begins the headers that repeat annotated arguments.
+    pub const PARAM_PREFIX: &str = "mcp-param-";
+    /// Legacy: the last event a broken stream brought.
+    pub const LAST_EVENT_ID: &str = "last-event-id";
     /// Modern: equals the body's tool, prompt or URI.
     pub const NAME: &str = "mcp-name";
 }

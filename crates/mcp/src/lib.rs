@@ -3,11 +3,13 @@
 //! Bytes in, bytes out, no sockets: the doors and the upstreams move them. What a decision does not need stays raw and is
 //! forwarded byte for byte, because a typed round trip loses what it does not know.
 
+pub mod capabilities;
 pub mod envelope;
 pub mod era;
 pub mod fields;
 pub mod object;
 
+pub use capabilities::ClientCapabilities;
 pub use envelope::{EnvelopeError, Id, Message, RpcError};
 pub use era::{Era, ProtocolVersion};
 pub use object::RawObject;

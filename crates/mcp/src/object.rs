@@ -35,6 +35,13 @@ impl<'a> RawObject<'a> {
         self
     }
 
+    /// With its members in order of their names.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.members.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self
+    }
+
     /// Appends `"name":value` of every member to `json`, each followed by a comma.
     pub fn write_members(&self, json: &mut String) {
         for (name, value) in self.iter() {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
 use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
-use servanda_gates::{GateLimits, repair::RepairLimits};
+use servanda_gates::{FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::Upstream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -31,7 +31,8 @@ impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let contracts = contracts::load(loaded)?;
-        let upstreams = upstreams(loaded)?;
+        let notebook = fleeting();
+        let upstreams = upstreams(loaded, &notebook)?;
         let catalog = Catalog::new(contracts, loaded.config.naming()).map_err(|error| {
             Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
         })?;
@@ -41,6 +42,7 @@ impl Station {
             catalog: Arc::new(catalog),
             upstreams,
             journal: ledger.clone(),
+            notebook,
             clock: Arc::new(SystemClock),
             limits: Limits {
                 gates: GateLimits {
@@ -88,8 +90,13 @@ impl Station {
     }
 }
 
+/// A notebook for commands that leave nothing behind.
+pub(crate) fn fleeting() -> Arc<dyn Notebook> {
+    Arc::new(FleetingNotebook::default())
+}
+
 /// Every upstream of a configuration, not connected yet.
-pub(crate) fn upstreams(loaded: &Loaded) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, config)| Ok((String::clone(id), Upstream::new(loaded.upstream(id, config)?)));
+pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
+    let of = |(id, config)| Ok((String::clone(id), Upstream::new(loaded.upstream(id, config)?, notebook.clone())));
     loaded.config.upstreams.iter().map(of).collect()
 }

@@ -9,12 +9,16 @@ use std::{
     time::Duration,
 };
 
+use servanda_gates::Notebook;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    PerformFailure, Transport, UpstreamSpec,
+    Announcement, PerformFailure, Transport, UpstreamSpec,
     handshake::{self, Peer, Verdict},
     http::{Endpoint, HttpWire},
     link::{Ended, Link, Outgoing, Terms, Wire},
@@ -24,6 +28,9 @@ use crate::{
     stdio::StdioWire,
 };
 
+/// Announcements a slow listener may be behind with.
+const ANNOUNCEMENTS_MAX: usize = 256;
+
 /// What all connections of one upstream share.
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -32,6 +39,9 @@ pub(crate) struct Setting {
     /// Every task of this upstream, so that the shutdown can wait for them.
     pub(crate) tasks: TaskTracker,
     changes: watch::Sender<u64>,
+    announcements: broadcast::Sender<Announcement>,
+    #[expect(dead_code, reason = "the era will be noted down")]
+    notebook: Arc<dyn Notebook>,
     last_id: AtomicI64,
 }
 
@@ -56,9 +66,16 @@ enum Failed {
 }
 
 impl Setting {
-    pub(crate) fn new(spec: UpstreamSpec) -> Self {
-        let redaction = Redaction::of(&spec.transport);
-        Self { spec, redaction, tasks: TaskTracker::new(), changes: watch::Sender::new(0), last_id: AtomicI64::new(0) }
+    pub(crate) fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
+        Self {
+            redaction: Redaction::of(&spec.transport),
+            spec,
+            tasks: TaskTracker::new(),
+            changes: watch::Sender::new(0),
+            announcements: broadcast::Sender::new(ANNOUNCEMENTS_MAX),
+            notebook,
+            last_id: AtomicI64::new(0),
+        }
     }
 
     /// A request id, never used before by this upstream: an answer from a former connection finds nobody.
@@ -69,6 +86,11 @@ impl Setting {
     /// Tells that the tool list may have changed.
     pub(crate) fn announce_change(&self) {
         self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+        let _ = self.announcements.send(Announcement::ToolsChanged);
+    }
+
+    pub(crate) fn announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.announcements.subscribe()
     }
 
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {

@@ -1,38 +1,143 @@
-//! The terms of one call and what became of it.
+//! The terms of one request, what is said on the way, and what became of it.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_gates::Fenced;
-use servanda_mcp::{RawObject, fields::meta};
-use tokio::time::Instant;
+use servanda_mcp::{ClientCapabilities, Era, RawObject, RpcError, fields::meta};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::PerformFailure;
 
-/// Where the raw `params` of a call's progress notifications go, without the `progressToken`, which is ours: whoever passes
-/// progress on puts the caller's in. A full channel drops progress.
-pub type ProgressSink = tokio::sync::mpsc::Sender<Box<RawValue>>;
+/// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
+pub type RemarkSink = mpsc::Sender<Remark>;
 
-/// Hands progress to whoever wants it; what does not fit or is no object is dropped, as progress may be.
-pub(crate) fn pass_on(sink: &ProgressSink, params: &RawValue) {
-    let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
-    let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
-    if let Ok(params) = RawValue::from_string(params) {
-        let _ = sink.try_send(params);
-    }
+/// For whom a request is made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Counterpart {
+    /// What the client behind it can do for the server.
+    pub capabilities: ClientCapabilities,
+    /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
+    /// asked something: a legacy server does not say for whom its own requests are.
+    pub affinity: Arc<str>,
 }
 
-/// On what terms a call is performed.
-#[derive(Debug, Clone)]
+/// Something a server says while a request is under way, or between requests.
+#[derive(Debug)]
+pub enum Remark {
+    /// How far the request has come: the raw `params` without the `progressToken`, which is ours.
+    Progress(Box<RawValue>),
+    /// A line of the server's log: the raw `params`.
+    LogMessage(Box<RawValue>),
+    /// A question to the client.
+    Ask(Ask),
+    /// Another notification of this request, to be passed on as it is.
+    Notification {
+        /// Its method.
+        method: String,
+        /// The raw `params`.
+        params: Option<Box<RawValue>>,
+    },
+}
+
+/// A server's request to the client. Dropped unanswered, it is declined.
+#[derive(Debug)]
+pub struct Ask {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// As the server wrote them.
+    pub params: Option<Box<RawValue>>,
+    /// Where the client's answer goes.
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// A client's answer to a server: the raw result, or an error.
+pub type Reply = Result<Box<RawValue>, RpcError>;
+
+/// What a modern client sends when it makes a request again after `input_required`.
+#[derive(Debug, Clone, Default)]
+pub struct Continuation {
+    /// The raw `inputResponses`.
+    pub input_responses: Option<Box<RawValue>>,
+    /// The server's own state, as it wrote it.
+    pub request_state: Option<String>,
+}
+
+/// On what terms a request is made.
+#[derive(Debug)]
 pub struct Delivery {
-    /// When waiting ends, connecting included.
+    /// When waiting ends, connecting included. It stands still while the client is being asked something.
     pub deadline: Instant,
-    /// Where progress goes; the upstream is asked for progress only if there is somewhere.
-    pub progress: Option<ProgressSink>,
     /// Cancelled when the caller does not want the answer any more.
     pub cancel: CancellationToken,
+    /// For whom.
+    pub counterpart: Counterpart,
+    /// Where remarks go; nobody is asked anything if there is nowhere.
+    pub remarks: Option<RemarkSink>,
+    /// Whether the server is asked for progress.
+    pub wants_progress: bool,
+    /// How much of a modern server's log is wanted.
+    pub log_level: Option<String>,
     /// W3C trace context for the upstream.
     pub trace_parent: Option<String>,
+    /// Members of the caller's `_meta` that are nobody's but the server's, in order.
+    pub meta: Vec<(String, Box<RawValue>)>,
+    /// What a modern server asked for in the round before.
+    pub continuation: Continuation,
+    /// Headers that repeat annotated arguments, without their prefix; for modern HTTP servers.
+    pub param_headers: Vec<(String, String)>,
+    /// The raw `task` of a legacy request that wants a task.
+    pub task: Option<Box<RawValue>>,
+}
+
+/// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Its method.
+    pub method: &'static str,
+    /// The prompt, the URI or the task it is about, for the modern header.
+    pub name: Option<String>,
+    /// The raw members of `params` without `_meta`, in order.
+    pub params: Vec<(String, Box<RawValue>)>,
+}
+
+/// Something a server says outside any request.
+#[derive(Debug, Clone)]
+pub enum Announcement {
+    /// Its tools may have changed.
+    ToolsChanged,
+    /// Its prompts may have changed.
+    PromptsChanged,
+    /// Its resources may have changed.
+    ResourcesChanged,
+    /// A watched resource changed.
+    ResourceUpdated {
+        /// Its URI at the server.
+        uri: String,
+        /// The raw `params`.
+        params: Arc<RawValue>,
+    },
+    /// A task's state changed.
+    TaskChanged {
+        /// Its id at the server.
+        task_id: String,
+        /// The raw `params`.
+        params: Arc<RawValue>,
+    },
+}
+
+/// What a connected server says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The side of the protocol it speaks.
+    pub era: Era,
+    /// Its capabilities, as it wrote them.
+    pub capabilities: Arc<str>,
 }
 
 /// What became of a fenced call.
@@ -54,4 +159,41 @@ pub struct Performed {
 pub struct Answer {
     /// The JSON-RPC `result`, exactly the bytes the upstream wrote. It is JSON; nothing else about it is checked.
     pub result: Bytes,
+    /// The era it was given in.
+    pub era: Era,
+}
+
+impl Counterpart {
+    /// The gateway itself: nobody is behind it who could be asked.
+    pub fn nobody() -> Self {
+        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from("") }
+    }
+}
+
+impl Delivery {
+    /// The terms of a request that the gateway makes on its own account.
+    pub fn until(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            cancel: CancellationToken::new(),
+            counterpart: Counterpart::nobody(),
+            remarks: None,
+            wants_progress: false,
+            log_level: None,
+            trace_parent: None,
+            meta: Vec::new(),
+            continuation: Continuation::default(),
+            param_headers: Vec::new(),
+            task: None,
+        }
+    }
+}
+
+/// Hands progress to whoever wants it; what does not fit or is no object is dropped, as progress may be.
+pub(crate) fn pass_on(sink: &RemarkSink, params: &RawValue) {
+    let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
+    let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
+    if let Ok(params) = RawValue::from_string(params) {
+        let _ = sink.try_send(Remark::Progress(params));
+    }
 }

@@ -31,7 +31,10 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use delivery::{Answer, Delivery, Performed, ProgressSink};
+pub use delivery::{
+    Announcement, Answer, Ask, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark, RemarkSink,
+    Reply,
+};
 pub use failure::{PerformFailure, UpstreamError};
 pub use lifecycle::UpstreamStatus;
 pub use spec::{Limits, Transport, UpstreamId, UpstreamSpec};

@@ -13,7 +13,7 @@ use servanda_mcp::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{PerformFailure, ProgressSink, handshake::Peer, http::HttpWire, redaction::Redaction, stdio::StdioWire};
+use crate::{PerformFailure, RemarkSink, handshake::Peer, http::HttpWire, redaction::Redaction, stdio::StdioWire};
 
 /// An agreed connection.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Terms {
     pub(crate) deadline: Option<Instant>,
     pub(crate) cancel: CancellationToken,
     pub(crate) when_cancelled: WhenCancelled,
-    pub(crate) progress: Option<ProgressSink>,
+    pub(crate) progress: Option<RemarkSink>,
     /// Whether the server is told when nobody waits any more. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::{PerformFailure, ProgressSink, delivery::pass_on};
+use crate::{PerformFailure, RemarkSink, delivery::pass_on};
 
 /// What a waiting request is told.
 pub(crate) type Told = Result<Bytes, PerformFailure>;
@@ -32,7 +32,7 @@ enum State {
 #[derive(Debug)]
 struct Waiting {
     tell: oneshot::Sender<Told>,
-    progress: Option<ProgressSink>,
+    progress: Option<RemarkSink>,
 }
 
 /// Why a request cannot wait here.
@@ -62,7 +62,7 @@ impl PendingRequests {
     }
 
     /// Takes a place before the request is sent.
-    pub(crate) fn admit(&self, id: i64, progress: Option<ProgressSink>) -> Result<Place<'_>, NotAdmitted> {
+    pub(crate) fn admit(&self, id: i64, progress: Option<RemarkSink>) -> Result<Place<'_>, NotAdmitted> {
         let (tell, told) = oneshot::channel();
         match &mut *self.lock() {
             State::Closed(why) => Err(NotAdmitted::Closed { why: why.clone() }),
@@ -126,6 +126,7 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Remark;
 
     #[test]
     fn an_answer_finds_its_request_once() {
@@ -166,7 +167,8 @@ mod tests {
         pending.progress(1, &params);
         pending.progress(1, &params);
         pending.progress(2, &params);
-        assert_eq!(progress.try_recv().unwrap().get(), r#"{"progress":1}"#, "our token is nobody else's business");
+        let Ok(Remark::Progress(params)) = progress.try_recv() else { panic!("no progress") };
+        assert_eq!(params.get(), r#"{"progress":1}"#, "our token is nobody else's business");
         assert!(progress.try_recv().is_err());
     }
 }

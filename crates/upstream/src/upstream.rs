@@ -4,17 +4,19 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use servanda_contract::tool::EffectClass;
-use servanda_gates::Fenced;
+use servanda_gates::{Fenced, Notebook};
 use servanda_mcp::fields::method;
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, broadcast, watch},
     time::Instant,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Answer, Delivery, PerformFailure, Performed, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, Counterpart, Delivery, Offer, PerformFailure, Performed, Question, RemarkSink, ToolList,
+    UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connect::{Setting, outcome},
     lifecycle::{Lifecycle, Phase, Stage, Step, next_step},
     link::{Ended, Link, Outgoing, Terms, WhenCancelled},
@@ -45,9 +47,10 @@ pub(crate) struct Called {
 }
 
 impl Upstream {
-    /// A handle; nothing is started before it is needed. Must be called within a tokio runtime.
-    pub fn new(spec: UpstreamSpec) -> Self {
-        let setting = Arc::new(Setting::new(spec));
+    /// A handle; nothing is started before it is needed. Must be called within a tokio runtime. What is learned about the
+    /// server and worth knowing after a restart goes into the notebook.
+    pub fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
+        let setting = Arc::new(Setting::new(spec, notebook));
         let (stage, stages) = watch::channel(Stage { phase: Phase::Idle, attempts_failed: 0 });
         let demand = Arc::new(Notify::new());
         let stop = CancellationToken::new();
@@ -62,10 +65,10 @@ impl Upstream {
         &self.0.setting.spec.id
     }
 
-    /// Everything the server says it offers, all pages. Connects if needed. Each page may take `connect_ms_max`.
+    /// Everything the server says it offers to that counterpart, all pages. Connects if needed. Each page may take `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn tools(&self) -> Result<ToolList, UpstreamError> {
+    pub async fn tools(&self, _counterpart: &Counterpart) -> Result<ToolList, UpstreamError> {
         let limits = &self.0.setting.spec.limits;
         let cancel = CancellationToken::new();
         let mut gathering = Gathering::new(limits.clone());
@@ -96,6 +99,52 @@ impl Upstream {
         Performed { fenced, sent: called.sent, took_us, outcome: called.outcome }
     }
 
+    /// Makes a request that is not a tool call. Connects if needed.
+    ///
+    /// Cancel safe in the sense that only the answer is lost.
+    pub async fn ask(&self, question: Question, delivery: Delivery) -> Result<Answer, PerformFailure> {
+        let _ = (question, delivery);
+        Err(PerformFailure::unavailable("not built yet"))
+    }
+
+    /// What a server says outside any request. A receiver that lags loses the oldest.
+    pub fn announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.0.setting.announcements()
+    }
+
+    /// What the server says about itself, once it is connected; connects if needed.
+    pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
+        let _ = deadline;
+        Err(PerformFailure::unavailable("not built yet"))
+    }
+
+    /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
+    pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
+        let _ = (uri, deadline);
+        Err(PerformFailure::unavailable("not built yet"))
+    }
+
+    /// Does not want to hear of it any more.
+    pub fn unwatch(&self, uri: &str) {
+        let _ = uri;
+    }
+
+    /// Where remarks go that no request of this affinity can be said to have caused: questions and log lines that a legacy
+    /// server sends between requests. Without it such questions are declined.
+    pub fn attach(&self, affinity: &str, remarks: RemarkSink) {
+        let _ = (affinity, remarks);
+    }
+
+    /// Tells a legacy server something on the connection of that counterpart, if there is one.
+    pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
+        let _ = (counterpart, method, params);
+    }
+
+    /// Ends what was kept for an affinity: its connections and where its remarks go.
+    pub fn release(&self, affinity: &str) {
+        let _ = affinity;
+    }
+
     /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.setting.changes()
@@ -123,7 +172,8 @@ impl Upstream {
         effect: EffectClass,
         delivery: Delivery,
     ) -> Called {
-        let Delivery { deadline, progress, cancel, trace_parent } = delivery;
+        let Delivery { deadline, remarks, wants_progress, cancel, trace_parent, .. } = delivery;
+        let progress = remarks.filter(|_| wants_progress);
         let mut sent = false;
         let mut not_taken = None;
         for _ in 0..CONNECTIONS_MAX {
@@ -159,7 +209,7 @@ impl Upstream {
             }
             let outcome = outcome(ended);
             sent |= outcome.as_ref().err().is_none_or(|failure| !failure.provably_not_executed());
-            return Called { sent, outcome: outcome.map(|result| Answer { result }) };
+            return Called { sent, outcome: outcome.map(|result| Answer { result, era: link.peer.era() }) };
         }
         let failure = not_taken.and_then(|ended| outcome(ended).err());
         let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));

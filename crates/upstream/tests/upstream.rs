@@ -6,14 +6,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use servanda_contract::{CallId, CallRecord, Caller, Proposal, Timestamp, document};
 use servanda_gates::{
-    Fenced, GateLimits, Journal, JournalError, PortFuture, Registered, Resolved, Stopwatch, Trail, admit, fence,
-    pass_all,
+    Fenced, FleetingNotebook, GateLimits, Journal, JournalError, PortFuture, Registered, Resolved, Stopwatch, Trail,
+    admit, fence, pass_all,
 };
 use servanda_upstream::{
     Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,
 };
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 /// Keeps nothing: a read needs no mark before it.
 #[derive(Debug)]
@@ -65,16 +64,14 @@ fn upstream(id: &str) -> Upstream {
         env_pass: Vec::new(),
         cwd: None,
     };
-    Upstream::new(UpstreamSpec { id: UpstreamId::from(id), transport, limits: Limits::default() })
+    Upstream::new(
+        UpstreamSpec { id: UpstreamId::from(id), transport, limits: Limits::default() },
+        Arc::new(FleetingNotebook::default()),
+    )
 }
 
 fn delivery() -> Delivery {
-    Delivery {
-        deadline: Instant::now() + Duration::from_mins(1),
-        progress: None,
-        cancel: CancellationToken::new(),
-        trace_parent: None,
-    }
+    Delivery::until(Instant::now() + Duration::from_mins(1))
 }
 
 #[tokio::test]

@@ -97,7 +97,7 @@ async fn answer<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, incoming: Incomin
             (lease.session().peer(), Some(lease))
         }
     };
-    match door.desk.answer(&request, &peer)? {
+    match door.desk.answer(&request, &peer).await? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
         Reply::Welcome { result, client } => welcome(door, request.id, &result, client),
         Reply::Listen(subscription) => stream::subscribe(door, subscription, draining(door, parts)),

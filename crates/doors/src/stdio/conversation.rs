@@ -136,7 +136,7 @@ impl<G: Gateway> Conversation<G> {
             Line::TooLong(_) => return Ok(()),
         };
         match Message::parse(&line) {
-            Ok(Message::Request { id, method, params }) => match self.answer(&id, &method, params, &line) {
+            Ok(Message::Request { id, method, params }) => match self.answer(&id, &method, params, &line).await {
                 Ok(Some(message)) => self.say(message).await,
                 Ok(None) => Ok(()),
                 Err(fault) => self.say(fault.message(Some(&id))).await,
@@ -157,7 +157,7 @@ impl<G: Gateway> Conversation<G> {
     }
 
     /// The answer, where there is one at once.
-    fn answer(
+    async fn answer(
         &mut self,
         id: &Id,
         method: &str,
@@ -176,7 +176,7 @@ impl<G: Gateway> Conversation<G> {
             Era::Legacy => self.legacy_client(method)?,
         };
         let peer = Peer { client, session: None, in_flight: Some(Arc::clone(&self.in_flight)) };
-        match self.desk.answer(&request, &peer)? {
+        match self.desk.answer(&request, &peer).await? {
             Reply::Result(result) => Ok(Some(splice::response(id, &result))),
             Reply::Welcome { result, client } => {
                 self.handshake = Handshake::Answered { client };

@@ -12,8 +12,12 @@ use serde_json::{
 };
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
-use servanda_engine::{CallAnswer, CallRequest, Gateway, ListedTool, Listing, ToolResult};
-use tokio::sync::{mpsc, oneshot, watch};
+use servanda_engine::{
+    CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
+    Notebook, Remark, ToolResult, Watch,
+};
+use servanda_mcp::RpcError;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const TOOLS: [&str; 5] = ["echo", "panic", "progress", "refuse", "slow"];
@@ -76,7 +80,7 @@ fn definition(name: &str) -> Box<RawValue> {
 }
 
 impl Gateway for Fixture {
-    fn listing(&self) -> Arc<Listing> {
+    async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
         Arc::clone(&self.listing.lock().unwrap())
     }
 
@@ -86,13 +90,41 @@ impl Gateway for Fixture {
         receiver
     }
 
+    async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+        Err(RpcError::new(-32601, format!("no such method: `{}`", inquiry.subject.method())))
+    }
+
+    fn news(&self) -> broadcast::Receiver<News> {
+        broadcast::Sender::new(1).subscribe()
+    }
+
+    async fn watch(&self, _guest: &Guest, _uri: &str) -> Result<Watch, RpcError> {
+        Ok(Watch::new(|| ()))
+    }
+
+    async fn set_log_level(&self, _guest: &Guest, _level: &str) -> Result<(), RpcError> {
+        Ok(())
+    }
+
+    fn roots_changed(&self, _guest: &Guest) {}
+
+    fn attend(&self, _affinity: &str) -> mpsc::Receiver<Remark> {
+        mpsc::channel(1).1
+    }
+
+    fn leave(&self, _affinity: &str) {}
+
+    fn notebook(&self) -> Arc<dyn Notebook> {
+        Arc::new(FleetingNotebook::default())
+    }
+
     async fn call(&self, request: CallRequest) -> CallAnswer {
         let facts = json!({
-            "client": request.caller.client,
-            "session": request.caller.session,
-            "principal": request.caller.principal,
-            "callerWaitMs": request.caller_wait_ms,
-            "traceParent": request.trace_parent,
+            "client": request.guest.caller.client,
+            "session": request.guest.caller.session,
+            "principal": request.guest.caller.principal,
+            "callerWaitMs": request.terms.caller_wait_ms,
+            "traceParent": request.terms.trace_parent,
             "chain": request.chain,
         });
         match request.tool.as_str() {
@@ -102,9 +134,12 @@ impl Gateway for Fixture {
                 is_error: true,
             }),
             "progress" => {
-                let progress = request.progress.expect("a progress token");
+                let progress = request.terms.remarks.expect("a progress token");
                 for step in 1..=3 {
-                    progress.send(to_raw_value(&json!({"progress": step, "total": 3})).unwrap()).await.unwrap();
+                    progress
+                        .send(Remark::Progress(to_raw_value(&json!({"progress": step, "total": 3})).unwrap()))
+                        .await
+                        .unwrap();
                 }
                 result("done", &facts)
             }
@@ -125,11 +160,12 @@ impl Fixture {
     async fn run_slowly(&self, request: CallRequest) -> CallAnswer {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let started = Started { cancel: request.cancel, session: request.caller.session.clone(), release, ended };
+        let started =
+            Started { cancel: request.terms.cancel, session: request.guest.caller.session.clone(), release, ended };
         self.started.send(started).await.unwrap();
         let _ = released.await;
         let _ = end.send(());
-        result("late", &json!({"session": request.caller.session}))
+        result("late", &json!({"session": request.guest.caller.session}))
     }
 }
 

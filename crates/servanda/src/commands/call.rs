@@ -5,8 +5,8 @@ use std::{fmt::Write as _, io::Read as _, path::Path, time::Duration};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use servanda_contract::{Caller, Observation, Refusal, refusal::EffectKnowledge};
-use servanda_engine::{CallAnswer, CallRequest, Gateway as _};
+use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
+use servanda_engine::{CallAnswer, CallRequest, Gateway as _, Terms};
 use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,15 +34,13 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let station = Station::assemble(&loaded)?;
     let cancel = CancellationToken::new();
     let request = CallRequest {
-        caller: Caller { client: Some(format!("servanda-cli {}", env!("CARGO_PKG_VERSION"))), ..Caller::local() },
+        guest: super::local_guest("servanda-cli"),
         tool: args.tool.clone(),
         arguments,
-        caller_wait_ms: args.timeout_ms,
-        trace_parent: None,
         // Every run of the command is a person's own attempt, not a loop.
         chain: Some(servanda_contract::CallId::new().to_string()),
-        progress: None,
-        cancel: cancel.clone(),
+        task: None,
+        terms: Terms { caller_wait_ms: args.timeout_ms, cancel: cancel.clone(), ..Terms::default() },
     };
     let waiting = screen.wait(format!("calling {}", args.tool));
     let started = Instant::now();
@@ -70,6 +68,10 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
             refusal.hint = refusal.hint.replace("`tools/list`", "`servanda tools`");
             let hint = format!("`servanda tools` lists every tool; servanda explain {}", refusal.call_id);
             Err(refused(&refusal).hint(hint))
+        }
+        CallAnswer::Failed(error) => Err(Failure::failed(error.message)),
+        CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
+            Err(Failure::failed("the tool asks for what only a client can give").hint("call it from an MCP client"))
         }
         CallAnswer::Result(result) => show(&result.json, timed_out, screen),
     }

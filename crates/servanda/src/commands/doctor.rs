@@ -82,7 +82,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     let catalog = look_at_contracts(loaded, findings);
     look_at_ledger(loaded, findings).await;
     look_at_address(loaded, findings).await;
-    let upstreams = match wiring::upstreams(loaded) {
+    let upstreams = match wiring::upstreams(loaded, &wiring::fleeting()) {
         Ok(upstreams) => upstreams,
         Err(failure) => return findings.bad("upstreams", failure.to_string(), "set the variable, or correct the file"),
     };

@@ -24,3 +24,10 @@ pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
         ),
     }
 }
+
+/// The person at the command line: nobody a server could ask anything.
+pub(crate) fn local_guest(client: &str) -> servanda_engine::Guest {
+    let mut guest = servanda_engine::Guest::local();
+    guest.caller.client = Some(format!("{client} {}", env!("CARGO_PKG_VERSION")));
+    guest
+}

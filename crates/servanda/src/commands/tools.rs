@@ -58,7 +58,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
 
 /// Asks every upstream at once; says which could not be asked.
 async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<Vec<String>, Failure> {
-    let upstreams = wiring::upstreams(loaded)?;
+    let upstreams = wiring::upstreams(loaded, &wiring::fleeting())?;
     let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
     let mut asked = tokio::task::JoinSet::new();
     for (id, upstream) in upstreams {

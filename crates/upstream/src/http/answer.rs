@@ -10,7 +10,7 @@ use servanda_mcp::{Era, Id, Message, fields::method};
 
 use self::refusal::{Agreement, disowns, refused};
 use crate::{
-    PerformFailure, ProgressSink,
+    PerformFailure, RemarkSink,
     connect::Setting,
     delivery::pass_on,
     frame::grow,
@@ -25,7 +25,7 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// What is read for.
 pub(super) struct Reading<'a> {
     pub(super) id: i64,
-    pub(super) progress: Option<&'a ProgressSink>,
+    pub(super) progress: Option<&'a RemarkSink>,
     pub(super) setting: &'a Setting,
     /// The era that was agreed on; none while agreeing.
     pub(super) agreed: Option<Era>,

@@ -2,6 +2,7 @@
 
 use servanda_mcp::Era;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{UpstreamStatus, process::Pipes};
@@ -26,7 +27,7 @@ async fn serve(traits: &str) -> Server {
 fn client(url: &str) -> Upstream {
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer tok_secret_1".to_owned())]);
     let transport = Transport::Http { url: url.to_owned(), headers };
-    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() })
+    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() }, notebook())
 }
 
 async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> Called {
@@ -54,7 +55,7 @@ async fn both_eras_answer_as_json_and_as_events() {
     for (traits, expected) in table {
         let server = serve(traits).await;
         let upstream = client(&server.url);
-        assert_eq!(upstream.tools().await.unwrap().tools[0].name, "echo", "{traits}");
+        assert_eq!(upstream.tools(&Counterpart::nobody()).await.unwrap().tools[0].name, "echo", "{traits}");
         echoes(&upstream).await;
         let UpstreamStatus::Ready { era, .. } = upstream.status() else { panic!("not ready") };
         assert_eq!(era, expected, "{traits}");
@@ -227,7 +228,7 @@ async fn progress_comes_before_the_answer_and_reading_stops_there() {
     let server = serve("modern,sse").await;
     let upstream = client(&server.url);
     let (sink, mut progress) = tokio::sync::mpsc::channel(8);
-    let delivery = Delivery { progress: Some(sink), ..delivery(PATIENCE) };
+    let delivery = Delivery { remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
     // The server keeps the stream open after the answer.
     assert!(call_with(&upstream, "progress", "{}", delivery).await.outcome.is_ok());
     let mut steps = 0;

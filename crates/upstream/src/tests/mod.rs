@@ -5,15 +5,15 @@ mod http;
 mod stdio;
 mod stdio_lifecycle;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::tool::EffectClass;
+use servanda_gates::{FleetingNotebook, Notebook};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec,
+    Counterpart, Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec,
     failure::UpstreamError,
     process::{Process, Program},
     upstream::Called,
@@ -23,6 +23,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Long enough that a connected server would have answered; used where it is known not to.
 const IMPATIENCE: Duration = Duration::from_millis(300);
+
+fn notebook() -> Arc<dyn Notebook> {
+    Arc::new(FleetingNotebook::default())
+}
 
 fn fixture(name: &str) -> String {
     format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
@@ -50,16 +54,11 @@ fn stdio_spec(args: &[&str], limits: Limits) -> UpstreamSpec {
 }
 
 fn stdio(mode: &str) -> Upstream {
-    Upstream::new(stdio_spec(&[mode], limits()))
+    Upstream::new(stdio_spec(&[mode], limits()), notebook())
 }
 
 fn delivery(patience: Duration) -> Delivery {
-    Delivery {
-        deadline: Instant::now() + patience,
-        progress: None,
-        cancel: CancellationToken::new(),
-        trace_parent: None,
-    }
+    Delivery::until(Instant::now() + patience)
 }
 
 async fn call_with(upstream: &Upstream, tool: &str, arguments: &'static str, delivery: Delivery) -> Called {
@@ -90,5 +89,5 @@ async fn echoes(upstream: &Upstream) {
 }
 
 async fn list_failure(upstream: &Upstream) -> UpstreamError {
-    upstream.tools().await.expect_err("a failure")
+    upstream.tools(&Counterpart::nobody()).await.expect_err("a failure")
 }

@@ -4,6 +4,7 @@ use servanda_contract::tool::EffectClass;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::Remark;
 
 #[tokio::test]
 async fn answers_are_passed_on_exactly_as_written() {
@@ -129,7 +130,8 @@ async fn a_cancelled_read_is_given_up_and_a_cancelled_mutation_is_read_to_its_en
     for (effect, expected) in [(EffectClass::R, None), (EffectClass::N, Some("done although cancelled"))] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(1);
         let cancel = CancellationToken::new();
-        let delivery = Delivery { cancel: cancel.clone(), progress: Some(sink), ..delivery(PATIENCE) };
+        let delivery =
+            Delivery { cancel: cancel.clone(), remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
         let arguments = Bytes::from_static(b"{}");
         let calling = upstream.call_tool("until-cancelled", &arguments, effect, delivery);
         let cancelling = async {
@@ -162,10 +164,10 @@ async fn progress_is_passed_on_with_our_token_and_a_full_channel_blocks_nothing(
     let upstream = stdio("modern");
     for (capacity, expected) in [(8, 3), (1, 1)] {
         let (sink, mut progress) = tokio::sync::mpsc::channel(capacity);
-        let delivery = Delivery { progress: Some(sink), ..delivery(PATIENCE) };
+        let delivery = Delivery { remarks: Some(sink), wants_progress: true, ..delivery(PATIENCE) };
         assert_eq!(text(call_with(&upstream, "progress", "{}", delivery).await), "done");
         let mut steps = Vec::new();
-        while let Ok(params) = progress.try_recv() {
+        while let Ok(Remark::Progress(params)) = progress.try_recv() {
             steps.push(serde_json::from_str::<serde_json::Value>(params.get()).unwrap());
         }
         assert_eq!(steps.len(), expected);
@@ -213,7 +215,7 @@ async fn a_server_that_closes_its_input_is_replaced() {
 
 #[tokio::test]
 async fn too_many_calls_in_flight_are_refused_unsent() {
-    let upstream = Upstream::new(stdio_spec(&["legacy"], Limits { in_flight_max: 2, ..limits() }));
+    let upstream = Upstream::new(stdio_spec(&["legacy"], Limits { in_flight_max: 2, ..limits() }), notebook());
     echoes(&upstream).await;
     let cancel = CancellationToken::new();
     let hanging = || call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery(PATIENCE) });
@@ -240,7 +242,7 @@ async fn only_named_variables_reach_the_server() {
 
 #[tokio::test]
 async fn a_secret_argument_is_not_repeated() {
-    let upstream = Upstream::new(stdio_spec(&["legacy", "--api-key=key_in_argument"], limits()));
+    let upstream = Upstream::new(stdio_spec(&["legacy", "--api-key=key_in_argument"], limits()), notebook());
     let rejected = failure(call(&upstream, "error-with-argument").await);
     let PerformFailure::Rejected { message, data: Some(data), .. } = rejected else { panic!("{rejected}") };
     assert_eq!((message.as_str(), data.get()), ("bad [redacted]", r#"{"tried":["[redacted]"]}"#));

@@ -14,7 +14,6 @@ mod tour;
 
 use std::{io::ErrorKind, net::SocketAddr};
 
-use servanda_engine::Gateway as _;
 use tokio::net::TcpListener;
 
 use self::{folder::DemoFolder, outcome::Played, page::Page, proof::Proof};
@@ -57,7 +56,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
 async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -> Result<(), Failure> {
     start(station, screen).await?;
     let page = Page::new(screen);
-    page.headline(station.engine.listing().tools.len());
+    page.headline(station.engine.catalog().listing().tools.len());
     let mut played = Vec::new();
     for chapter in &tour::CHAPTERS {
         page.chapter(chapter)?;
@@ -85,7 +84,7 @@ async fn start(station: &Station, screen: Screen) -> Result<(), Failure> {
     station.follow_upstreams();
     let mut started = Ok(());
     for upstream in station.engine.upstreams().values() {
-        started = started.and(upstream.tools().await.map(|_| ()));
+        started = started.and(upstream.tools(&servanda_upstream::Counterpart::nobody()).await.map(|_| ()));
     }
     waiting.finish_and_clear();
     started.map_err(|error| Failure::failed(format!("the sample company does not start: {error}")))

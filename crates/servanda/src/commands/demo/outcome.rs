@@ -6,10 +6,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
-use servanda_contract::{Caller, GateName, Observation, Refusal, TaxonomyClass, taxonomy::NextAction};
-use servanda_engine::{CallAnswer, CallRequest, Engine, Gateway as _};
+use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass, taxonomy::NextAction};
+use servanda_engine::{CallAnswer, CallRequest, Engine, Gateway as _, Terms};
 use servanda_mcp::fields::meta;
-use tokio_util::sync::CancellationToken;
 
 use super::tour::{Expected, Step};
 use crate::failure::Failure;
@@ -40,20 +39,21 @@ pub(super) enum Ending {
 /// Makes one call of the tour.
 pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played, Failure> {
     let request = CallRequest {
-        caller: Caller { client: Some(format!("servanda-demo {}", env!("CARGO_PKG_VERSION"))), ..Caller::local() },
+        guest: crate::commands::local_guest("servanda-demo"),
         tool: step.tool.to_owned(),
         arguments: Bytes::from_static(step.arguments.as_bytes()),
-        caller_wait_ms: None,
-        trace_parent: None,
         chain: Some(CONVERSATION.to_owned()),
-        progress: None,
-        cancel: CancellationToken::new(),
+        task: None,
+        terms: Terms::default(),
     };
     let started = Instant::now();
     let answer = engine.call(request).await;
     let took_ms = started.elapsed().as_millis();
     let (call_id, ending) = match answer {
         CallAnswer::UnknownTool(refusal) => (refusal.call_id.to_string(), Ending::Refused(refusal)),
+        CallAnswer::InputRequired(_) | CallAnswer::Task(_) | CallAnswer::Failed(_) => {
+            return Err(Failure::failed(format!("`{}` answered with what no tour shows", step.tool)));
+        }
         CallAnswer::Result(result) => read(&result.json)
             .map_err(|error| Failure::failed(format!("the answer of `{}` cannot be read: {error}", step.tool)))?,
     };

@@ -150,7 +150,7 @@ fn write_all(
 type Asked = Vec<(String, Result<Discovered, UpstreamError>)>;
 
 async fn ask_all(loaded: &Loaded, screen: Screen) -> Result<Asked, Failure> {
-    let upstreams = wiring::upstreams(loaded)?;
+    let upstreams = wiring::upstreams(loaded, &wiring::fleeting())?;
     let names = upstreams.keys().cloned().collect::<Vec<_>>().join(", ");
     let waiting = screen.wait(format!("starting {names} and asking for their tools"));
     let mut asking = tokio::task::JoinSet::new();

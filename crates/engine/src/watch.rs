@@ -1,0 +1,29 @@
+//! Who wants to hear of which resource. A resource is watched at its upstream for as long as anybody here does.
+
+use std::fmt;
+
+/// A wish to hear of a resource; given up when dropped.
+pub struct Watch {
+    give_up: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Watch {
+    /// A watch that does this when it is dropped.
+    pub fn new(give_up: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { give_up: Some(Box::new(give_up)) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(give_up) = self.give_up.take() {
+            give_up();
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Watch")
+    }
+}

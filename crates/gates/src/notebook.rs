@@ -1,0 +1,106 @@
+//! Small facts that outlive the process: which sessions there are, whose a task is, the key that seals what clients carry
+//! for us, which era a server spoke. A port: the ledger keeps them; what they mean is their writers' business.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_contract::Timestamp;
+
+use crate::{JournalError, PortFuture};
+
+/// What a note is about. Keys of different kinds never meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoteKind {
+    /// A legacy session, by its id.
+    Session,
+    /// A task, by the id we gave it.
+    Task,
+    /// A secret of ours, by its purpose.
+    Secret,
+    /// The era a server spoke, by the digest of its configuration.
+    Era,
+}
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub kind: NoteKind,
+    /// Which one.
+    pub key: String,
+    /// JSON, in a form that only its writer knows.
+    pub value: String,
+    /// When it may be forgotten; never if none.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Where notes are kept. A note that was written is still there after a crash.
+pub trait Notebook: Send + Sync + fmt::Debug {
+    /// Writes a note down, durably, in place of one of the same kind and key.
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>>;
+
+    /// Writes a note down unless there is one of that kind and key, and returns the one that is there afterwards.
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>>;
+
+    /// The note of that kind and key. One that has expired by `now` is as good as none.
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>>;
+
+    /// Forgets a note.
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>>;
+}
+
+/// A notebook that lasts as long as the process: for one-off commands and for tests.
+#[derive(Debug, Default)]
+pub struct FleetingNotebook {
+    notes: Mutex<BTreeMap<(NoteKind, String), Note>>,
+}
+
+impl NoteKind {
+    /// Its name in a store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Task => "task",
+            Self::Secret => "secret",
+            Self::Era => "era",
+        }
+    }
+}
+
+impl Note {
+    /// Whether it may be forgotten.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at <= now)
+    }
+}
+
+impl FleetingNotebook {
+    fn notes(&self) -> MutexGuard<'_, BTreeMap<(NoteKind, String), Note>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Notebook for FleetingNotebook {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        self.notes().insert((note.kind, note.key.clone()), note);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        let kept = self.notes().entry((note.kind, note.key.clone())).or_insert(note).clone();
+        Box::pin(std::future::ready(Ok(kept)))
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        let note = self.notes().get(&(kind, key.to_owned())).filter(|note| !note.is_expired(now)).cloned();
+        Box::pin(std::future::ready(Ok(note)))
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        self.notes().remove(&(kind, key.to_owned()));
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

@@ -1,0 +1,129 @@
+//! What a client says it can do for servers. Kept as it was written, because a server may know more of it than we do; only
+//! what decides whether a server's request may be passed on is looked at.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::{fields::method, object::RawObject};
+
+/// The extension whose capability lets a server answer with a task.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Legacy only: which requests a client takes as tasks. The gateway has tasks of its own.
+const TASKS: &str = "tasks";
+
+/// A client's capabilities, as JSON with its members in order of their names. Equal ones are the same text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientCapabilities(Arc<str>);
+
+impl ClientCapabilities {
+    /// Nothing at all.
+    pub fn none() -> Self {
+        Self(Arc::from("{}"))
+    }
+
+    /// What the client wrote; nothing where that is not an object.
+    pub fn parse(raw: Option<&RawValue>) -> Self {
+        let object = raw.and_then(|raw| serde_json::from_str::<RawObject<'_>>(raw.get()).ok());
+        object.map_or_else(Self::none, |object| Self(object.without(&[TASKS]).sorted().to_json().into()))
+    }
+
+    /// The JSON object, ready to be sent.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a server may make this request of the client. An elicitation's mode is in its parameters.
+    pub fn answers(&self, method: &str, params: Option<&RawValue>) -> bool {
+        match method {
+            method::ROOTS_LIST => self.has(&["roots"]),
+            method::SAMPLING_CREATE => self.has(&["sampling"]),
+            method::ELICITATION_CREATE if mode(params).as_deref() == Some("url") => self.has(&["elicitation", "url"]),
+            // An empty object means forms: there was nothing else before there were modes.
+            method::ELICITATION_CREATE => {
+                self.has(&["elicitation", "form"]) || (self.has(&["elicitation"]) && !self.has(&["elicitation", "url"]))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a legacy server may make any request of the client.
+    pub fn answers_anything(&self) -> bool {
+        ["roots", "sampling", "elicitation"].iter().any(|name| self.has(&[name]))
+    }
+
+    /// Whether the client knows an extension.
+    pub fn extends(&self, extension: &str) -> bool {
+        self.has(&["extensions", extension])
+    }
+
+    fn has(&self, path: &[&str]) -> bool {
+        let mut text: &str = &self.0;
+        for name in path {
+            let Ok(object) = serde_json::from_str::<RawObject<'_>>(text) else { return false };
+            let Some(member) = object.get(name) else { return false };
+            text = member.get();
+        }
+        text.starts_with('{')
+    }
+}
+
+impl Default for ClientCapabilities {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+fn mode(params: Option<&RawValue>) -> Option<String> {
+    let object: RawObject<'_> = serde_json::from_str(params?.get()).ok()?;
+    serde_json::from_str(object.get("mode")?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::ClientCapabilities;
+
+    fn capabilities(text: &str) -> ClientCapabilities {
+        ClientCapabilities::parse(Some(&RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn what_may_be_asked_of_a_client() {
+        let url = RawValue::from_string(r#"{"mode":"url"}"#.to_owned()).unwrap();
+        // capabilities, roots, sampling, form, url
+        let table = [
+            ("{}", false, false, false, false),
+            (r#"{"roots":{}}"#, true, false, false, false),
+            (r#"{"roots":{"listChanged":true},"sampling":{}}"#, true, true, false, false),
+            (r#"{"elicitation":{}}"#, false, false, true, false),
+            (r#"{"elicitation":{"form":{}}}"#, false, false, true, false),
+            (r#"{"elicitation":{"url":{}}}"#, false, false, false, true),
+            (r#"{"elicitation":{"url":{},"form":{}}}"#, false, false, true, true),
+            (r#"{"roots":true,"sampling":null}"#, false, false, false, false),
+            ("[]", false, false, false, false),
+        ];
+        for (text, roots, sampling, form, by_url) in table {
+            let client = capabilities(text);
+            let asked = [
+                client.answers("roots/list", None),
+                client.answers("sampling/createMessage", None),
+                client.answers("elicitation/create", None),
+                client.answers("elicitation/create", Some(&url)),
+            ];
+            assert_eq!(asked, [roots, sampling, form, by_url], "{text}");
+            assert!(!client.answers("tools/call", None));
+        }
+    }
+
+    #[test]
+    fn equal_capabilities_are_one_text_and_unknown_ones_stay() {
+        let one = capabilities(r#"{"sampling":{},"roots":{},"acme/x":{"a": 1},"tasks":{}}"#);
+        let other = capabilities(r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
+        assert_eq!(one, other);
+        assert_eq!(one.as_json(), r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
+        assert!(capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).extends(super::TASKS_EXTENSION));
+    }
+}
