@@ -4,6 +4,7 @@
 //! engine's business, when a call may be sent is the fence's.
 
 mod migrate;
+mod notes;
 mod read;
 mod writer;
 
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
-use servanda_contract::CallRecord;
-use servanda_gates::{Journal, JournalError, PortFuture};
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{Journal, JournalError, Note, NoteKind, Notebook, PortFuture};
 
+use notes::NoteReader;
 pub use read::{CallQuery, CallSummary, Quarantined, Reader};
 use writer::{Write, Writer};
 
@@ -22,6 +24,7 @@ use writer::{Write, Writer};
 pub struct Ledger {
     path: PathBuf,
     writer: Writer,
+    notes: NoteReader,
 }
 
 /// Why the ledger cannot be used.
@@ -98,12 +101,18 @@ impl Ledger {
             Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         migrate::to_newest(&mut connection)?;
-        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path)? })
+        let notes = NoteReader::open(path)?;
+        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path)?, notes })
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.
     pub async fn close(&self) {
         self.writer.close().await;
+    }
+
+    /// Forgets the notes that may be forgotten by now.
+    pub async fn forget_expired(&self, now: Timestamp) -> Result<(), JournalError> {
+        self.writer.write(Write::Forgetting { now }, true).await
     }
 
     /// How many records could not be kept since the start.
@@ -119,7 +128,7 @@ impl Ledger {
 
 impl Journal for Ledger {
     fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write { record, quarantine: None }, true))
+        Box::pin(self.writer.write(Write::Call { record: Box::new(record), quarantine: None }, true))
     }
 
     fn finished(
@@ -128,7 +137,31 @@ impl Journal for Ledger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write { record, quarantine }, durable))
+        Box::pin(self.writer.write(Write::Call { record: Box::new(record), quarantine }, durable))
+    }
+}
+
+impl Notebook for Ledger {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.write(Write::Note(note), true))
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        Box::pin(async move {
+            let (kind, key) = (note.kind, note.key.clone());
+            self.writer.write(Write::FirstNote(note), true).await?;
+            let kept = self.notes.read(kind, &key).await?;
+            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
+        })
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move { Ok(self.notes.read(kind, &key).await?.filter(|note| !note.is_expired(now))) })
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.write(Write::Erasure { kind, key: key.to_owned() }, true))
     }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 1] = [include_str!("../sql/0001_calls.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("../sql/0001_calls.sql"), include_str!("../sql/0002_notes.sql")];
 
 /// Brings a database up to date.
 pub(crate) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> {

@@ -5,7 +5,7 @@ use servanda_contract::{
     digest::Domain,
     record::{Outcome, RECORD_VERSION},
 };
-use servanda_gates::Journal as _;
+use servanda_gates::{Journal as _, Note, NoteKind, Notebook};
 
 use super::{CallQuery, Ledger, LedgerError, Reader};
 
@@ -131,7 +131,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 1 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 2 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 
@@ -155,4 +155,71 @@ fn commits_are_durable_against_power_loss() {
     let mode: String =
         rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+fn note(kind: NoteKind, key: &str, value: &str, expires_ms: Option<u64>) -> Note {
+    let expires_at = expires_ms.map(Timestamp::from_unix_ms);
+    Note { kind, key: key.to_owned(), value: value.to_owned(), expires_at }
+}
+
+/// What both notebooks have to do, the lasting one and the fleeting one.
+async fn keeps_notes(notebook: &dyn Notebook) {
+    let now = Timestamp::from_unix_ms(1_000);
+    let read = async |kind: NoteKind, key: &str| {
+        let note = notebook.read(kind, key, now).await.unwrap();
+        note.map(|note| note.value)
+    };
+    assert_eq!(read(NoteKind::Session, "a").await, None);
+    notebook.write(note(NoteKind::Session, "a", "1", Some(1_001))).await.unwrap();
+    notebook.write(note(NoteKind::Task, "a", "2", None)).await.unwrap();
+    assert_eq!(read(NoteKind::Session, "a").await.as_deref(), Some("1"));
+    assert_eq!(read(NoteKind::Task, "a").await.as_deref(), Some("2"), "kinds never meet");
+
+    notebook.write(note(NoteKind::Session, "a", "3", Some(1_000))).await.unwrap();
+    assert_eq!(read(NoteKind::Session, "a").await, None, "an expired note is as good as none");
+
+    let first = notebook.write_first(note(NoteKind::Secret, "key", "mine", None)).await.unwrap();
+    let second = notebook.write_first(note(NoteKind::Secret, "key", "yours", None)).await.unwrap();
+    assert_eq!((first.value.as_str(), second.value.as_str()), ("mine", "mine"), "two processes agree");
+
+    notebook.erase(NoteKind::Task, "a").await.unwrap();
+    notebook.erase(NoteKind::Task, "never").await.unwrap();
+    assert_eq!(read(NoteKind::Task, "a").await, None);
+}
+
+#[tokio::test]
+async fn notes_are_kept_by_either_notebook() {
+    keeps_notes(&servanda_gates::FleetingNotebook::default()).await;
+    let (_folder, path) = temporary();
+    keeps_notes(&Ledger::open(&path).unwrap()).await;
+}
+
+#[tokio::test]
+async fn notes_outlive_the_process_and_are_forgotten_when_they_may_be() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    for (key, expires_ms) in [("short", Some(10)), ("long", Some(20)), ("ever", None)] {
+        ledger.write(note(NoteKind::Session, key, "x", expires_ms)).await.unwrap();
+    }
+    ledger.forget_expired(Timestamp::from_unix_ms(10)).await.unwrap();
+    // Not closed: what was written is durable without that.
+    let again = Ledger::open(&path).unwrap();
+    let epoch = Timestamp::from_unix_ms(0);
+    for (key, kept) in [("short", false), ("long", true), ("ever", true)] {
+        assert_eq!(again.read(NoteKind::Session, key, epoch).await.unwrap().is_some(), kept, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../sql/0001_calls.sql")).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    drop(old);
+    let ledger = Ledger::open(&path).unwrap();
+    ledger.write(note(NoteKind::Era, "x", "modern", None)).await.unwrap();
+    ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
+    assert_eq!(ledger.reader().unwrap().count().unwrap(), 1);
 }

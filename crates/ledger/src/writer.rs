@@ -4,6 +4,7 @@
 //! does, a batch gathers for a few milliseconds, so that reads do not spend their time on syncs they do not need.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -14,9 +15,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use rusqlite::{Connection, TransactionBehavior, params};
-use servanda_contract::{CallRecord, TaxonomyClass};
-use servanda_gates::JournalError;
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use servanda_contract::{CallRecord, TaxonomyClass, Timestamp};
+use servanda_gates::{JournalError, Note, NoteKind};
 use tokio::{
     runtime,
     sync::{mpsc, oneshot},
@@ -36,11 +37,19 @@ const BUSY_ATTEMPTS_MAX: u32 = 3;
 /// Bytes of a quarantined answer that are kept.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
 
-/// One record to put down.
+/// One thing to put down.
 #[derive(Debug)]
-pub(crate) struct Write {
-    pub(crate) record: CallRecord,
-    pub(crate) quarantine: Option<Bytes>,
+pub(crate) enum Write {
+    /// The record of a call, and its answer if that was kept back.
+    Call { record: Box<CallRecord>, quarantine: Option<Bytes> },
+    /// A note, in place of one of the same kind and key.
+    Note(Note),
+    /// A note, unless there is one.
+    FirstNote(Note),
+    /// A note is not wanted any more.
+    Erasure { kind: NoteKind, key: String },
+    /// Notes that may be forgotten by now are.
+    Forgetting { now: Timestamp },
 }
 
 #[derive(Debug)]
@@ -187,7 +196,7 @@ fn file_id(path: &Path) -> Option<FileId> {
 fn answer(job: Job, outcome: Result<(), JournalError>, lost: &AtomicU64) {
     if let Err(error) = &outcome {
         lost.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(call_id = %job.write.record.call_id, %error, "a record could not be kept");
+        tracing::error!(what = %job.write, %error, "a record could not be kept");
     }
     if let Some(done) = job.done {
         // The caller may have gone; the record is kept all the same.
@@ -199,33 +208,75 @@ impl Store {
     fn commit<'a>(&mut self, writes: impl Iterator<Item = &'a Write>) -> Result<(), LedgerError> {
         self.check_file()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        {
-            let mut put_call = transaction.prepare_cached(include_str!("../sql/put_call.sql"))?;
-            let mut put_quarantine = transaction.prepare_cached(include_str!("../sql/put_quarantine.sql"))?;
-            for Write { record, quarantine } in writes {
-                let call_id = record.call_id.as_str();
-                let text = serde_json::to_string(record)
-                    .map_err(|error| LedgerError::Record { call_id: call_id.to_owned(), reason: error.to_string() })?;
-                put_call.execute(params![
-                    call_id,
-                    record.caller.tenant,
-                    record.caller.principal,
-                    record.tool,
-                    record.outcome.name(),
-                    record.class.map(TaxonomyClass::name),
-                    signed(record.received_at.unix_ms()),
-                    record.finished_at.map(|at| signed(at.unix_ms())),
-                    text,
-                ])?;
-                if let Some(body) = quarantine {
-                    let kept = body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body);
-                    put_quarantine.execute(params![call_id, signed(body.len() as u64), kept])?;
-                }
-            }
+        for write in writes {
+            write.put(&transaction)?;
         }
         transaction.commit()?;
         Ok(())
     }
+}
+
+impl Write {
+    fn put(&self, transaction: &Transaction<'_>) -> Result<(), LedgerError> {
+        let (statement, note) = match self {
+            Self::Call { record, quarantine } => return put_call(transaction, record, quarantine.as_ref()),
+            Self::Erasure { kind, key } => {
+                let mut erase = transaction.prepare_cached(include_str!("../sql/erase_note.sql"))?;
+                erase.execute(params![kind.as_str(), key])?;
+                return Ok(());
+            }
+            Self::Forgetting { now } => {
+                let mut forget = transaction.prepare_cached(include_str!("../sql/forget_notes.sql"))?;
+                forget.execute(params![signed(now.unix_ms())])?;
+                return Ok(());
+            }
+            Self::Note(note) => (include_str!("../sql/put_note.sql"), note),
+            Self::FirstNote(note) => (include_str!("../sql/put_first_note.sql"), note),
+        };
+        let expires_ms = note.expires_at.map(|at| signed(at.unix_ms()));
+        transaction.prepare_cached(statement)?.execute(params![
+            note.kind.as_str(),
+            note.key,
+            note.value,
+            expires_ms
+        ])?;
+        Ok(())
+    }
+}
+
+/// For the log: which one it is, never what it says.
+impl fmt::Display for Write {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call { record, .. } => write!(formatter, "{}", record.call_id),
+            Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
+            Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
+            Self::Forgetting { .. } => formatter.write_str("the end of old notes"),
+        }
+    }
+}
+
+fn put_call(transaction: &Transaction<'_>, record: &CallRecord, quarantine: Option<&Bytes>) -> Result<(), LedgerError> {
+    let call_id = record.call_id.as_str();
+    let text = serde_json::to_string(record)
+        .map_err(|error| LedgerError::Record { call_id: call_id.to_owned(), reason: error.to_string() })?;
+    transaction.prepare_cached(include_str!("../sql/put_call.sql"))?.execute(params![
+        call_id,
+        record.caller.tenant,
+        record.caller.principal,
+        record.tool,
+        record.outcome.name(),
+        record.class.map(TaxonomyClass::name),
+        signed(record.received_at.unix_ms()),
+        record.finished_at.map(|at| signed(at.unix_ms())),
+        text,
+    ])?;
+    if let Some(body) = quarantine {
+        let kept = body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body);
+        let mut put_quarantine = transaction.prepare_cached(include_str!("../sql/put_quarantine.sql"))?;
+        put_quarantine.execute(params![call_id, signed(body.len() as u64), kept])?;
+    }
+    Ok(())
 }
 
 /// SQLite's integers are signed; times and sizes fit for longer than anyone will ask.

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
+use servanda_contract::time::Clock as _;
 use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
 use servanda_gates::{FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
@@ -16,6 +17,9 @@ use crate::{config::Loaded, contracts, failure::Failure};
 const DRAIN_MS_MAX: u64 = 10_000;
 /// How long the records of calls that were cut off may take.
 const LAST_RECORDS_MS_MAX: u64 = 5_000;
+
+/// How often notes that have expired are removed; they are not read any more either way.
+const FORGETTING_INTERVAL_MS: u64 = 3_600_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -31,12 +35,12 @@ impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let contracts = contracts::load(loaded)?;
-        let notebook = fleeting();
-        let upstreams = upstreams(loaded, &notebook)?;
         let catalog = Catalog::new(contracts, loaded.config.naming()).map_err(|error| {
             Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
         })?;
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
+        let notebook: Arc<dyn Notebook> = ledger.clone();
+        let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
             catalog: Arc::new(catalog),
@@ -61,6 +65,7 @@ impl Station {
             let catalog = self.engine.catalog().clone();
             self.followers.spawn(follow(upstream.clone(), id.clone(), catalog, self.stop.clone()));
         }
+        self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
 
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
@@ -87,6 +92,19 @@ impl Station {
         // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
         self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
         self.ledger.close().await;
+    }
+}
+
+/// Sessions and tasks that nobody came back for are forgotten, now and every hour.
+async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = ledger.forget_expired(SystemClock.now()).await {
+            tracing::warn!(%error, "old notes were not forgotten");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(FORGETTING_INTERVAL_MS)) => {}
+            () = stop.cancelled() => return,
+        }
     }
 }
 
