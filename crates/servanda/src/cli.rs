@@ -76,9 +76,13 @@ pub(crate) enum Command {
 /// `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// The client's file that lists MCP servers (`mcpServers`); .mcp.json if not said.
+    /// What lists or describes the servers: a client's file (`mcpServers`, VS Code's mcp.json, Codex's config.toml), the
+    /// registry's server.json, or an MCPB bundle; .mcp.json if not said.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// The SHA-256 that FILE must have, as its author published it.
+    #[arg(long, value_name = "HEX", requires = "from")]
+    pub sha256: Option<String>,
     /// Write the configuration and its contracts anew; what was there is kept as *.bak.
     #[arg(long)]
     pub force: bool,

@@ -1,6 +1,7 @@
 //! The binary: reads what was typed, runs the command, ends with its exit code.
 
 mod cli;
+mod clients;
 mod commands;
 mod config;
 mod contracts;

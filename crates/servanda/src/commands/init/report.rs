@@ -1,5 +1,7 @@
 //! What `init` says: what it decided about every tool, what it wrote, and what is still to be done.
 
+use std::path::PathBuf;
+
 use super::{Decision, Outcome};
 use crate::{
     commands::tools,
@@ -13,7 +15,7 @@ use crate::{
 pub(super) struct Report<'a> {
     pub(super) loaded: &'a Loaded,
     /// The client's file, if it still lists the servers themselves.
-    pub(super) bypass: Option<String>,
+    pub(super) bypass: Option<PathBuf>,
     /// Servers added to a configuration that was there; none if it was written as a whole.
     pub(super) added: Option<Vec<String>>,
     pub(super) kept: usize,
@@ -93,11 +95,11 @@ impl Report<'_> {
             ));
         }
         if let Some(client) = &self.bypass {
-            let listen = &self.loaded.config.listen;
+            let connect = "x";
             screen.say(format_args!(
-                "replace the servers in {client} by the one entry \
-                 {{\"mcpServers\":{{\"servanda\":{{\"type\":\"http\",\"url\":\"http://{listen}/mcp\"}}}}}}, \
-                 otherwise the agent keeps reaching them directly"
+                "the agent still reaches the servers in {} past the gateway: `{connect} --replace` puts the gateway in \
+                 their place",
+                client.display()
             ));
         }
         if self.outcomes.iter().any(|outcome| outcome.error.is_some()) {

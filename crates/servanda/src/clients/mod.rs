@@ -1,0 +1,4 @@
+//! Clients.
+
+pub(crate) mod json;
+pub(crate) mod toml;
