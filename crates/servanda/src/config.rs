@@ -210,11 +210,11 @@ impl Loaded {
         &self,
         id: &str,
         upstream: &UpstreamConfig,
-        fill: &dyn Fn(&str) -> Result<String, String>,
+        expanded: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<UpstreamSpec, Failure> {
         let file = self.file.display().to_string();
         let filled = |field: &str, text: &str| {
-            fill(text)
+            expanded(text)
                 .map_err(|reason| bad_document(&DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason)))
         };
         let filled_map = |field: &str, map: &BTreeMap<String, String>| {

@@ -55,13 +55,17 @@ pub(crate) fn take_out(text: &str, name: &str) -> Result<String, String> {
 }
 
 fn edit(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), String>) -> Result<String, String> {
-    let mut document = parse(text)?;
+    // The library writes one kind of line end only.
+    let plain = text.replace("\r\n", "\n");
+    let carriage = plain.len() != text.len();
+    let again = |plain: String| if carriage { plain.replace('\n', "\r\n") } else { plain };
+    let mut document = parse(&plain)?;
     // Everything that is not edited has to come out as it went in.
-    if document.to_string() != text {
+    if again(document.to_string()) != text {
         return Err("it cannot be edited without changing other lines too".to_owned());
     }
     change(&mut document)?;
-    Ok(document.to_string())
+    Ok(again(document.to_string()))
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {

@@ -1,15 +1,22 @@
 //! The files in which clients list their servers: `mcpServers` (Claude, Cursor, Windsurf, Gemini and most others), `servers`
 //! with `inputs` (VS Code), `context_servers` (Zed), `mcp_servers` (Codex); and the lists per project in `~/.claude.json`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value};
 
 use super::{
     Imported, Source,
-    entry::{self, Entry},
+    entry::{self, Entry, Unfit},
     is_this_gateway,
     variables::Editor,
+};
+use crate::{
+    clients::json::{Member, Node, place},
+    config::UpstreamConfig,
 };
 
 /// Where a list of servers stands.
@@ -20,8 +27,16 @@ pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String,
     CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
 }
 
+/// Every server of a client's file as it would be imported, secrets and all, or why it would not be.
+pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {
+    let editor = Editor::of(file, document.get("inputs"));
+    let servers = servers_of(document).map(|(_, servers)| servers);
+    let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream).map_err(|why| why.to_string());
+    servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
+}
+
 /// Reads a client's file, if it is one.
-pub(super) fn import(source: &Source<'_>, document: &Value) -> Option<Imported> {
+pub(super) fn import(source: &Source<'_>, document: &Value, places: &Places) -> Option<Imported> {
     // VS Code once kept them among its settings.
     let document = document.get("mcp").filter(|settings| servers_of(settings).is_some()).unwrap_or(document);
     let listed = servers_of(document);
@@ -30,7 +45,8 @@ pub(super) fn import(source: &Source<'_>, document: &Value) -> Option<Imported> 
     let mut imported = Imported { bypass: true, ..Imported::default() };
     let editor = Editor::of(source.file, document.get("inputs"));
     for (name, server) in sorted(listed.map(|(_, servers)| servers)) {
-        take(&mut imported, source, &editor, name, server, None);
+        let listed = Listed { name, server, project: None, line: places.get(name).copied() };
+        take(&mut imported, source, &editor, &listed);
     }
     if document.get("sandbox").is_some() {
         imported.notes.push("`sandbox` was not taken over: upstreams are not sandboxed yet".to_owned());
@@ -56,7 +72,9 @@ fn import_projects(imported: &mut Imported, source: &Source<'_>, editor: &Editor
     for (path, servers) in &with_servers {
         if here.as_ref().is_some_and(|here| here != path) {
             let names = servers.keys().map(String::as_str).collect::<Vec<_>>().join("`, `");
-            imported.notes.push(format!("`{names}` of the project {} was left out: run `servanda init` there", path.display()));
+            imported
+                .notes
+                .push(format!("`{names}` of the project {} was left out: run `servanda init` there", path.display()));
             continue;
         }
         for (name, server) in sorted(Some(servers)) {
@@ -64,22 +82,38 @@ fn import_projects(imported: &mut Imported, source: &Source<'_>, editor: &Editor
             let taken = imported.upstreams.contains_key(&id);
             let project = path.file_name().unwrap_or_default().to_string_lossy();
             let name = if taken { format!("{name}-{project}") } else { name.to_owned() };
-            take(imported, source, editor, &name, server, Some(path));
+            take(imported, source, editor, &Listed { name: &name, server, project: Some(path), line: None });
         }
     }
 }
 
-fn take(
-    imported: &mut Imported,
-    source: &Source<'_>,
-    editor: &Editor,
-    name: &str,
-    server: &Value,
-    project: Option<&Path>,
-) {
-    let Entry { mut upstream, remarks, asked, private } = match entry::read(server, editor) {
+/// On which line of the file each server begins, where that is known.
+pub(super) type Places = BTreeMap<String, usize>;
+
+/// The places of the servers in a text.
+pub(super) fn places(root: &Node, text: &str) -> Places {
+    let list = CONTAINERS.into_iter().find_map(|field| root.member(field)?.value.members());
+    let place = |member: &Member| (member.key.clone(), place(text, member.start).0);
+    list.into_iter().flatten().map(place).collect()
+}
+
+/// A server of the file.
+struct Listed<'a> {
+    name: &'a str,
+    server: &'a Value,
+    project: Option<&'a Path>,
+    line: Option<usize>,
+}
+
+fn take(imported: &mut Imported, source: &Source<'_>, editor: &Editor, listed: &Listed<'_>) {
+    let Listed { name, project, .. } = *listed;
+    let Entry { mut upstream, remarks, asked, private } = match entry::read(listed.server, editor) {
         Ok(entry) => entry,
-        Err(why) => return imported.leave_out(name, &why),
+        Err(why) => {
+            let line = listed.line.filter(|_| matches!(why, Unfit::Malformed(_)));
+            let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            return imported.leave_out(name, &format!("{line}{why}"));
+        }
     };
     if is_this_gateway(&upstream, source.listen) {
         return imported.leave_out(name, "it is this gateway");

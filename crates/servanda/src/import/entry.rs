@@ -12,19 +12,34 @@ use super::{
     env_file,
     variables::{Editor, is_variable},
 };
-use crate::{
-    config::UpstreamConfig,
-    expansion::expand_or_keep,
-};
+use crate::{config::UpstreamConfig, expansion::expand_or_keep};
 
 /// Fields with nothing to honour in them.
 const QUIET: [&str; 10] =
     ["description", "title", "name", "id", "icon", "icons", "gallery", "version", "source", "provider"];
 /// Fields that mean something which is elsewhere here.
 const ELSEWHERE: [(&str, &[&str]); 5] = [
-    ("each contract has its own time limits", &["timeout", "initTimeout", "requestTimeout", "startup_timeout_sec", "tool_timeout_sec", "startup_timeout_ms"]),
-    ("contracts say what waits for a person", &["autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode", "autoApproveTools"]),
-    ("every tool gets a contract; delete those of tools you do not want", &["disabledTools", "excludeTools", "includeTools", "enabledTools", "allowedTools", "enabled_tools", "disabled_tools", "tools"]),
+    (
+        "each contract has its own time limits",
+        &["timeout", "initTimeout", "requestTimeout", "startup_timeout_sec", "tool_timeout_sec", "startup_timeout_ms"],
+    ),
+    (
+        "contracts say what waits for a person",
+        &["autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode", "autoApproveTools"],
+    ),
+    (
+        "every tool gets a contract; delete those of tools you do not want",
+        &[
+            "disabledTools",
+            "excludeTools",
+            "includeTools",
+            "enabledTools",
+            "allowedTools",
+            "enabled_tools",
+            "disabled_tools",
+            "tools",
+        ],
+    ),
     ("there is no sign-in by OAuth here", &["oauth", "auth", "authProviderType", "oauth_resource", "scopes"]),
     ("upstreams are not sandboxed yet", &["sandbox", "sandboxEnabled"]),
 ];
@@ -42,6 +57,22 @@ pub(crate) struct Entry {
     pub private: BTreeMap<String, String>,
 }
 
+/// Why a server cannot be an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is not written as it should be.
+    Malformed(String),
+    /// It is, and means something that is not done here.
+    Foreign(String),
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Malformed(why) | Self::Foreign(why)) = self;
+        formatter.write_str(why)
+    }
+}
+
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -50,21 +81,26 @@ enum Kind {
 }
 
 /// Reads one server; an error says why it cannot be an upstream.
-pub(crate) fn read(server: &Value, editor: &Editor) -> Result<Entry, String> {
-    let server = server.as_object().ok_or("it is not an object")?;
+pub(crate) fn read(server: &Value, editor: &Editor) -> Result<Entry, Unfit> {
+    let server = server.as_object().ok_or_else(|| malformed("it is not an object"))?;
     let mut fields = Fields::of(server, editor);
-    if fields.flag("disabled")? == Some(true) || fields.flag("enabled")? == Some(false) || fields.flag("isActive")? == Some(false) {
-        return Err("it is disabled there".to_owned());
+    if fields.flag("disabled")? == Some(true)
+        || fields.flag("enabled")? == Some(false)
+        || fields.flag("isActive")? == Some(false)
+    {
+        return Err(foreign("it is disabled there"));
     }
     let kind = fields.kind()?;
     let command = fields.text(&["command"])?;
     let url = fields.text(&["url", "httpUrl", "serverUrl"])?;
     let upstream = match (command, url) {
-        (Some(command), None) if kind != Some(Kind::Http) => UpstreamConfig { command: Some(command), ..fields.program()? },
+        (Some(command), None) if kind != Some(Kind::Http) => {
+            UpstreamConfig { command: Some(command), ..fields.program()? }
+        }
         (None, Some(url)) if kind != Some(Kind::Stdio) => fields.address(url)?,
-        (Some(_), None) => return Err("it says it is reached over HTTP, and has a `command`".to_owned()),
-        (None, Some(_)) => return Err("it says it is a command, and has a `url`".to_owned()),
-        _ => return Err("it needs either a `command` or a `url`".to_owned()),
+        (Some(_), None) => return Err(malformed("it says it is reached over HTTP, and has a `command`")),
+        (None, Some(_)) => return Err(malformed("it says it is a command, and has a `url`")),
+        _ => return Err(malformed("it needs either a `command` or a `url`")),
     };
     let remarks = fields.remarks();
     Ok(Entry { upstream, remarks, asked: fields.asked, private: fields.private })
@@ -92,7 +128,14 @@ impl<'a> Fields<'a> {
                 members.entry(name).or_insert(value);
             }
         }
-        Self { members, read: BTreeSet::new(), editor, asked: Vec::new(), private: BTreeMap::new(), remarks: Vec::new() }
+        Self {
+            members,
+            read: BTreeSet::new(),
+            editor,
+            asked: Vec::new(),
+            private: BTreeMap::new(),
+            remarks: Vec::new(),
+        }
     }
 
     /// The first of these fields that is there and says something.
@@ -101,40 +144,40 @@ impl<'a> Fields<'a> {
         names.iter().find_map(|name| Some((*name, *self.members.get(name)?))).filter(|(_, value)| !value.is_null())
     }
 
-    fn flag(&mut self, name: &'a str) -> Result<Option<bool>, String> {
+    fn flag(&mut self, name: &'a str) -> Result<Option<bool>, Unfit> {
         let Some((name, value)) = self.get(&[name]) else { return Ok(None) };
-        value.as_bool().map(Some).ok_or_else(|| format!("`{name}` should be true or false"))
+        value.as_bool().map(Some).ok_or_else(|| malformed(format!("`{name}` should be true or false")))
     }
 
-    fn text(&mut self, names: &[&'a str]) -> Result<Option<String>, String> {
+    fn text(&mut self, names: &[&'a str]) -> Result<Option<String>, Unfit> {
         let Some((name, value)) = self.get(names) else { return Ok(None) };
-        let text = value.as_str().ok_or_else(|| format!("`{name}` should be text"))?;
+        let text = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
         self.translate(text).map(Some)
     }
 
     /// A text in our terms.
-    fn translate(&mut self, text: &str) -> Result<String, String> {
+    fn translate(&mut self, text: &str) -> Result<String, Unfit> {
         self.asked.extend(self.editor.asked_in(text));
-        self.editor.translate(text)
+        self.editor.translate(text).map_err(Unfit::Foreign)
     }
 
-    fn kind(&mut self) -> Result<Option<Kind>, String> {
+    fn kind(&mut self) -> Result<Option<Kind>, Unfit> {
         let Some((name, value)) = self.get(&["type", "transportType", "transport"]) else { return Ok(None) };
-        let word = value.as_str().ok_or_else(|| format!("`{name}` should be text"))?;
+        let word = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
         match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
             "stdio" | "local" | "command" => Ok(Some(Kind::Stdio)),
             "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(Kind::Http)),
-            "sse" => Err("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address".to_owned()),
-            _ => Err(format!("`{word}` is not a transport that is spoken here")),
+            "sse" => Err(foreign("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address")),
+            _ => Err(foreign(format!("`{word}` is not a transport that is spoken here"))),
         }
     }
 
     /// Everything about a command but the command.
-    fn program(&mut self) -> Result<UpstreamConfig, String> {
+    fn program(&mut self) -> Result<UpstreamConfig, Unfit> {
         let mut args = Vec::new();
         if let Some((_, value)) = self.get(&["args"]) {
-            for argument in value.as_array().ok_or("`args` should be a list")? {
-                let argument = scalar(argument).flatten().ok_or("`args` should be a list of texts")?;
+            for argument in value.as_array().ok_or_else(|| malformed("`args` should be a list"))? {
+                let argument = scalar(argument).ok_or_else(|| malformed("`args` should be a list of texts"))?;
                 args.push(self.translate(&argument)?);
             }
         }
@@ -150,9 +193,9 @@ impl<'a> Fields<'a> {
         Ok(UpstreamConfig { args, env, env_pass, cwd, ..UpstreamConfig::default() })
     }
 
-    fn address(&mut self, url: String) -> Result<UpstreamConfig, String> {
+    fn address(&mut self, url: String) -> Result<UpstreamConfig, Unfit> {
         if url.starts_with("unix:") || url.starts_with("pipe:") {
-            return Err("an address that is no http:// or https:// one is not spoken here".to_owned());
+            return Err(foreign("an address that is no http:// or https:// one is not spoken here"));
         }
         let mut headers = self.pairs(&["headers", "http_headers"])?;
         for (name, variable) in self.pairs(&["env_http_headers"])? {
@@ -165,15 +208,16 @@ impl<'a> Fields<'a> {
     }
 
     /// Names and values. `null` unsets a variable, which nothing needs that inherits none.
-    fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, String> {
+    fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, Unfit> {
         let Some((field, value)) = self.get(names) else { return Ok(BTreeMap::new()) };
         let mut pairs = BTreeMap::new();
-        for (name, value) in value.as_object().ok_or_else(|| format!("`{field}` should be an object"))? {
-            match scalar(value) {
-                Some(Some(value)) => drop(pairs.insert(name.clone(), self.translate(&value)?)),
-                Some(None) => self.remarks.push(format!("`{field}.{name}` (it would be unset, and is not handed on here)")),
-                None => return Err(format!("`{field}.{name}` should be text")),
+        for (name, value) in value.as_object().ok_or_else(|| malformed(format!("`{field}` should be an object")))? {
+            if value.is_null() {
+                self.remarks.push(format!("`{field}.{name}` (it would be unset, and is not handed on here)"));
+                continue;
             }
+            let value = scalar(value).ok_or_else(|| malformed(format!("`{field}.{name}` should be text")))?;
+            pairs.insert(name.clone(), self.translate(&value)?);
         }
         Ok(pairs)
     }
@@ -205,6 +249,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+fn malformed(why: impl Into<String>) -> Unfit {
+    Unfit::Malformed(why.into())
+}
+
+fn foreign(why: impl Into<String>) -> Unfit {
+    Unfit::Foreign(why.into())
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -213,13 +265,12 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A text, number or truth value as text; the inner nothing for `null`, the outer for everything else.
-fn scalar(value: &Value) -> Option<Option<String>> {
+/// A text, number or truth value as text.
+fn scalar(value: &Value) -> Option<String> {
     match value {
-        Value::Null => Some(None),
-        Value::String(text) => Some(Some(text.clone())),
-        Value::Number(number) => Some(Some(number.to_string())),
-        Value::Bool(flag) => Some(Some(flag.to_string())),
-        Value::Array(_) | Value::Object(_) => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }

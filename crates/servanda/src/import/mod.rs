@@ -22,7 +22,11 @@ use serde_json::Value;
 use servanda_catalog::names;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use self::{client_file::servers_of, secrets::Held};
+use self::client_file::Places;
+pub(crate) use self::{
+    client_file::{listed, servers_of},
+    secrets::Held,
+};
 use crate::{
     clients::{json, toml},
     config::{UpstreamConfig, parse_listen},
@@ -163,27 +167,27 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| Failure::bad_input(format!("`{}` is neither text nor a bundle", source.file.display())))?;
-    let document = document(source.file, &text)?;
-    recognise(source, &document)
+    let (document, places) = document(source.file, &text)?;
+    recognise(source, &document, &places)
 }
 
-/// A text of the formats that clients keep, as a value.
-fn document(file: &Path, text: &str) -> Result<Value, Failure> {
-    let parsed = json::parse(text);
-    // A table heading or a key without quotes is TOML, as Codex has it.
-    let first = text.trim_start().chars().next();
-    if parsed.is_err() && first.is_some_and(|first| !"{[/\"\u{feff}".contains(first) || text.trim_start().starts_with("[mcp_"))
+/// A text of the formats that clients keep, as a value, and where servers stand in it.
+fn document(file: &Path, text: &str) -> Result<(Value, Places), Failure> {
+    let error = match json::parse(text) {
+        Ok(root) => return Ok((root.value(), client_file::places(&root, text))),
+        Err(error) => error,
+    };
+    // A heading or a name without quotes is TOML, as Codex has it.
+    if !text.trim_start().starts_with(['{', '"', '/', '\u{feff}'])
         && let Ok(value) = toml::read(text)
     {
-        return Ok(value);
+        return Ok((value, Places::new()));
     }
-    parsed.map(|root| root.value()).map_err(|error| {
-        Failure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
-            .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}")
-    })
+    Err(Failure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
+        .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}"))
 }
 
-fn recognise(source: &Source<'_>, document: &Value) -> Result<Imported, Failure> {
+fn recognise(source: &Source<'_>, document: &Value, places: &Places) -> Result<Imported, Failure> {
     let has = |field: &str| document.get(field).is_some();
     let described = |value: &Value| value.get("packages").is_some() || value.get("remotes").is_some();
     if (has("manifest_version") || has("dxt_version")) && has("server") {
@@ -194,7 +198,7 @@ fn recognise(source: &Source<'_>, document: &Value) -> Result<Imported, Failure>
     if described(server) {
         return Ok(registry::import(server, &registry::is_installed));
     }
-    client_file::import(source, document).ok_or_else(|| {
+    client_file::import(source, document, places).ok_or_else(|| {
         Failure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
             "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
              server.json and .mcpb bundles",

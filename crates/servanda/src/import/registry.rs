@@ -1,5 +1,5 @@
 //! The registry's `server.json`: a package that some runtime starts, or a remote address. Of several the first is taken
-//! that can be started here. Both spellings are read, camelCase (from 2025-09-16) and snake_case (before).
+//! that can be started here. Both spellings are read, `camelCase` (from 2025-09-16) and `snake_case` (before).
 //!
 //! The file is its author's, not the user's: nothing in it may reach for a variable of the user's environment by itself.
 //! Variables that it asks for are named, and the user sets them or does not.
@@ -201,7 +201,9 @@ impl Input {
 /// A text of the author's, unless it reaches for the user's environment.
 fn own(text: &str) -> Result<&str, String> {
     if text.contains("${") {
-        return Err(format!("`{text}` would be filled in from your environment, which its author has no business with"));
+        return Err(format!(
+            "`{text}` would be filled in from your environment, which its author has no business with"
+        ));
     }
     Ok(text)
 }

@@ -17,8 +17,23 @@ const SURELY_SECRET_WORDS: [&str; 3] = ["SECRET", "PASSWORD", "PASSWD"];
 const ABOUT_WORDS: [&str; 6] = ["FILE", "PATH", "DIR", "URL", "ID", "NAME"];
 /// How issuers mark their tokens.
 const TOKEN_MARKS: [&str; 17] = [
-    "sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "github_pat_", "glpat-", "xox", "xapp-", "AKIA", "AIza",
-    "npm_", "hf_", "-----BEGIN",
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "npm_",
+    "hf_",
+    "-----BEGIN",
 ];
 /// Shorter words may begin like a token and are none.
 const MARKED_CHARS_MIN: usize = 16;
@@ -39,11 +54,6 @@ impl Held {
     /// The value of a variable: the held one, or the environment's.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
-    }
-
-    /// Whether the value of a variable is held.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
     }
 
     /// Holds a value, and says under which name: the wanted one, unless that already means something else.
@@ -72,7 +82,11 @@ pub(crate) fn variable_name(text: &str) -> String {
         }
     }
     let name = name.trim_end_matches('_');
-    if name.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) { name.to_owned() } else { format!("VALUE_{name}") }
+    if name.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) {
+        name.to_owned()
+    } else {
+        format!("VALUE_{name}")
+    }
 }
 
 /// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
@@ -111,7 +125,8 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
         return true;
     }
     let about = variable_name(name).rsplit('_').next().is_some_and(|last| ABOUT_WORDS.contains(&last));
-    let plain = value.parse::<f64>().is_ok() || ["true", "false", "none", "null"].contains(&value.to_lowercase().as_str());
+    let plain =
+        value.parse::<f64>().is_ok() || ["true", "false", "none", "null"].contains(&value.to_lowercase().as_str());
     !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
 }
 
@@ -191,7 +206,11 @@ impl Keeper<'_> {
             return;
         }
         let name = flag.unwrap_or("");
-        let wanted = format!("{}_{}", self.id, if is_marked(argument) && !has_word(name, &SECRET_WORDS) { "TOKEN" } else { name });
+        let wanted = format!(
+            "{}_{}",
+            self.id,
+            if is_marked(argument) && !has_word(name, &SECRET_WORDS) { "TOKEN" } else { name }
+        );
         self.value(name, &wanted, argument);
     }
 
@@ -208,7 +227,7 @@ impl Keeper<'_> {
         match login {
             Some(((user, password), host)) if !password.is_empty() && references(password).is_empty() => {
                 let reference = self.hold(&format!("{}_PASSWORD", self.id), password);
-                edited += &format!("{user}:{reference}@{host}");
+                edited.extend([user, ":", &reference, "@", host]);
             }
             _ => edited += authority,
         }
@@ -218,7 +237,7 @@ impl Keeper<'_> {
             match parameter.split_once('=') {
                 Some((name, value)) if is_secret(name, value) => {
                     let reference = self.hold(&format!("{}_{name}", self.id), value);
-                    edited += &format!("{name}={reference}");
+                    edited.extend([name, "=", &reference]);
                 }
                 _ => edited += parameter,
             }
@@ -237,12 +256,23 @@ mod tests {
     #[test]
     fn names_and_marks_tell_a_secret() {
         let secret = [
-            ("API_TOKEN", "t0p"), ("X-Api-Key", "abc"), ("DB_PASSWORD", "1234"), ("anything", "ghp_0123456789abcdef"),
-            ("plain", "eyJhbGciOi.eyJzdWIi.c2ln"), ("cookie", "session=1"), ("OPENAI_KEY", "sk-x"),
+            ("API_TOKEN", "t0p"),
+            ("X-Api-Key", "abc"),
+            ("DB_PASSWORD", "1234"),
+            ("anything", "ghp_0123456789abcdef"),
+            ("plain", "eyJhbGciOi.eyJzdWIi.c2ln"),
+            ("cookie", "session=1"),
+            ("OPENAI_KEY", "sk-x"),
         ];
         let open = [
-            ("MODE", "x"), ("MAX_TOKENS", "4096"), ("TOKEN_CACHE", "true"), ("KEY_FILE", "/etc/key.pem"), ("API_TOKEN", ""),
-            ("API_TOKEN", "${API_TOKEN}"), ("MODEL", "sk-small"), ("GOOGLE_CLIENT_ID", "abc"),
+            ("MODE", "x"),
+            ("MAX_TOKENS", "4096"),
+            ("TOKEN_CACHE", "true"),
+            ("KEY_FILE", "/etc/key.pem"),
+            ("API_TOKEN", ""),
+            ("API_TOKEN", "${API_TOKEN}"),
+            ("MODEL", "sk-small"),
+            ("GOOGLE_CLIENT_ID", "abc"),
         ];
         for (name, value) in secret {
             assert!(is_secret(name, value), "{name}={value}");
@@ -302,7 +332,9 @@ mod tests {
 
     #[test]
     fn any_text_can_name_a_variable() {
-        for (text, expected) in [("github-token", "GITHUB_TOKEN"), ("--a..b-", "A_B"), ("9 lives", "VALUE_9_LIVES"), ("é", "VALUE_")] {
+        for (text, expected) in
+            [("github-token", "GITHUB_TOKEN"), ("--a..b-", "A_B"), ("9 lives", "VALUE_9_LIVES"), ("é", "VALUE_")]
+        {
             assert_eq!(variable_name(text), expected);
         }
     }

@@ -27,12 +27,7 @@ pub(crate) fn take_out(text: &str, container: &str, key: &str, container_too: bo
     if empty && container_too { remove(&edited, &[], container) } else { Ok(edited) }
 }
 
-fn put_in(
-    text: &str,
-    container: &str,
-    key: &str,
-    render: impl Fn(&Style<'_>) -> String,
-) -> Result<String, JsonError> {
+fn put_in(text: &str, container: &str, key: &str, render: impl Fn(&Style<'_>) -> String) -> Result<String, JsonError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     if object(text, &[container])?.is_none() {
         let with_container = insert(text, &[], container, |_| "{}".to_owned())?;
@@ -41,12 +36,7 @@ fn put_in(
     insert(text, &[container], key, render)
 }
 
-fn insert(
-    text: &str,
-    path: &[&str],
-    key: &str,
-    render: impl Fn(&Style<'_>) -> String,
-) -> Result<String, JsonError> {
+fn insert(text: &str, path: &[&str], key: &str, render: impl Fn(&Style<'_>) -> String) -> Result<String, JsonError> {
     let Some(node) = object(text, path)? else { return Ok(text.to_owned()) };
     let style = Style::of(text, &node);
     if let Some(member) = node.member(key) {

@@ -14,7 +14,10 @@ fn what_editors_write_is_read() {
     let cases = [
         ("{}", json!({})),
         ("\u{feff}{}", json!({})),
-        (" [1, 2.5e3, -0, true, false, null, \"a\\u00e9\\ud83d\\ude00\\\"\"] ", json!([1, 2500.0, 0, true, false, null, "aé😀\""])),
+        (
+            " [1, 2.5e3, -0, true, false, null, \"a\\u00e9\\ud83d\\ude00\\\"\"] ",
+            json!([1, 2500.0, 0, true, false, null, "aé😀\""]),
+        ),
         ("{\"a\": 1, // to the end\r\n \"b\": /* inside */ 2,\n}", json!({ "a": 1, "b": 2 })),
         ("// first\n{\"a\": [\"x\", ], } // last", json!({ "a": ["x"] })),
         ("{\"url\": \"http://x//y\", \"c\": \"/* no */\"}", json!({ "url": "http://x//y", "c": "/* no */" })),
@@ -40,8 +43,14 @@ fn what_is_wrong_is_named_with_its_line() {
         ("{\"é\": tru}", "line 1, column 7: a value should stand here"),
         ("{\"a\": 1, \"a\": 2}", "line 1, column 10: `a` stands there twice"),
         ("{\"a\": \"x}", "line 1, column 7: this text has no closing quote"),
-        ("{\"a\": \"\\x\"}", "line 1, column 7: this text has an escape or a control character that JSON does not allow"),
-        ("{\"a\": \"x\ny\"}", "line 1, column 7: this text has an escape or a control character that JSON does not allow"),
+        (
+            "{\"a\": \"\\x\"}",
+            "line 1, column 7: this text has an escape or a control character that JSON does not allow",
+        ),
+        (
+            "{\"a\": \"x\ny\"}",
+            "line 1, column 7: this text has an escape or a control character that JSON does not allow",
+        ),
         ("{} {}", "line 1, column 4: something stands behind the end"),
         ("{ /* ", "line 1, column 3: this comment has no end"),
         ("[1 2]", "line 1, column 4: `,` or `]` should stand here"),
@@ -93,8 +102,16 @@ fn a_member_is_taken_out_with_its_lines() {
         ("{\"s\": {\"b\": 2, \"a\": 1}}", true, "{\"s\": {\"b\": 2}}"),
         ("{\"s\":{\"b\":2,\"a\":1,\"c\":3}}", true, "{\"s\":{\"b\":2,\"c\":3}}"),
         ("{\n  \"s\": {\n    \"a\": 1,\n    \"b\": 2\n  }\n}", false, "{\n  \"s\": {\n    \"b\": 2\n  }\n}"),
-        ("{\n  \"s\": {\n    \"b\": 2, // two\n    \"a\": 1\n  }\n}", false, "{\n  \"s\": {\n    \"b\": 2 // two\n  }\n}"),
-        ("{\n  \"s\": {\n    // one\n    \"a\": 1, // here\n    \"b\": 2,\n  }\n}", false, "{\n  \"s\": {\n    // one\n    // here\n    \"b\": 2,\n  }\n}"),
+        (
+            "{\n  \"s\": {\n    \"b\": 2, // two\n    \"a\": 1\n  }\n}",
+            false,
+            "{\n  \"s\": {\n    \"b\": 2 // two\n  }\n}",
+        ),
+        (
+            "{\n  \"s\": {\n    // one\n    \"a\": 1, // here\n    \"b\": 2,\n  }\n}",
+            false,
+            "{\n  \"s\": {\n    // one\n    // here\n    \"b\": 2,\n  }\n}",
+        ),
         ("{\n  \"s\": {\n    \"a\": 1\n  },\n  \"t\": 1\n}", true, "{\n  \"t\": 1\n}"),
         ("{\"s\": {\"b\": 1}}", true, "{\"s\": {\"b\": 1}}"),
         ("{\"t\": 1}", true, "{\"t\": 1}"),
@@ -134,7 +151,8 @@ fn written(value: &Value, gaps: &mut dyn FnMut() -> String) -> String {
             for (index, (key, value)) in members.iter().enumerate() {
                 let comma = if index == 0 { "" } else { "," };
                 let (one, two, three, four) = (gaps(), gaps(), gaps(), gaps());
-                text += &format!("{comma}{one}{}{two}:{three}{}{four}", json!(key), written(value, gaps));
+                let (key, value) = (json!(key).to_string(), written(value, gaps));
+                text.extend([comma, &one, &key, &two, ":", &three, &value, &four]);
             }
             // A comma may trail.
             if !members.is_empty() && gaps().contains(" //") {
@@ -147,7 +165,8 @@ fn written(value: &Value, gaps: &mut dyn FnMut() -> String) -> String {
 }
 
 fn servers() -> impl Strategy<Value = Value> {
-    let server = prop_oneof![Just(json!({})), Just(json!({ "command": "x", "args": ["-y", "a//b"] })), Just(json!(null))];
+    let server =
+        prop_oneof![Just(json!({})), Just(json!({ "command": "x", "args": ["-y", "a//b"] })), Just(json!(null))];
     proptest::collection::btree_map("[a-d]{1,2}", server, 0..5).prop_map(|servers| json!(servers))
 }
 

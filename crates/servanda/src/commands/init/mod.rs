@@ -18,6 +18,7 @@ use servanda_upstream::{Upstream, UpstreamError};
 use self::{report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
+    clients::{Client, Surroundings},
     config::{Config, Loaded},
     contracts,
     expansion::expand_or_keep,
@@ -57,8 +58,10 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     // What is there is only read over when it is not to be written anew.
     let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let source =
-        Source { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
+    let source = Source { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
+    if args.from.is_none() && there.is_none() && !from.exists() {
+        return Err(no_client_file());
+    }
     let mut imported = match &there {
         // A configuration that has its servers needs no client's file any more.
         Some(_) if args.from.is_none() && !from.exists() => Imported::default(),
@@ -92,6 +95,19 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
             .hint("`servanda doctor` says what is wrong with each; then `servanda init` again"));
     }
     Ok(())
+}
+
+/// There is no file to start from where one would be; others may have one.
+fn no_client_file() -> Failure {
+    let failure = Failure::bad_input(format!("there is no `{CLIENT_FILE}`"));
+    let around = Surroundings::now();
+    let files = around.iter().flat_map(|around| Client::all().iter().flat_map(|client| client.files(around)));
+    let found = files.map(|(_, file)| file).find(|file| file.is_file());
+    match around.as_ref().zip(found) {
+        Some((around, file)) => failure.hint(format!("there is {0}: `servanda init --from {0}`", around.shown(&file))),
+        None => failure
+            .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
+    }
 }
 
 fn unreadable(failure: Failure) -> Failure {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{Decision, Outcome};
 use crate::{
+    clients::{Surroundings, client_of},
     commands::tools,
     config::Loaded,
     failure::Failure,
@@ -95,10 +96,16 @@ impl Report<'_> {
             ));
         }
         if let Some(client) = &self.bypass {
-            let connect = "x";
+            let around = Surroundings::now();
+            let known = around.as_ref().and_then(|around| client_of(client, around));
+            let connect = match known {
+                Some((known, scope)) if known.is_usual(scope) => known.name.word(),
+                Some((known, scope)) => format!("{} --scope {}", known.name.word(), scope.word()),
+                None => format!("--file {}", client.display()),
+            };
             screen.say(format_args!(
-                "the agent still reaches the servers in {} past the gateway: `{connect} --replace` puts the gateway in \
-                 their place",
+                "the agent still reaches the servers in {} past the gateway: `servanda connect {connect} --replace` shows how \
+                 to put the gateway in their place, and asks",
                 client.display()
             ));
         }
@@ -107,7 +114,7 @@ impl Report<'_> {
                 "`servanda doctor` says what is wrong with the others, `servanda init` then adds their tools; `servanda serve` runs what there is",
             );
         } else {
-            screen.hint("servanda serve, then point your agent at the address it prints");
+            screen.hint("`servanda connect` lists your clients and puts the gateway into one; `servanda serve` runs it by itself");
         }
     }
 }

@@ -21,8 +21,8 @@ const PLATFORM: &str = if cfg!(target_os = "macos") { "darwin" } else { "linux" 
 /// What a manifest says.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
-    #[serde(alias = "dxt_version")]
-    manifest_version: String,
+    #[serde(rename = "manifest_version", alias = "dxt_version")]
+    format: String,
     /// Its name.
     pub(super) name: String,
     /// Its version.
@@ -101,10 +101,10 @@ impl Manifest {
         }
         let manifest: Self = serde_path_to_error::deserialize(document)
             .map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?;
-        if !VERSIONS.contains(&manifest.manifest_version.as_str()) {
+        if !VERSIONS.contains(&manifest.format.as_str()) {
             return Err(format!(
                 "version {} of the format is not known here; {} are",
-                manifest.manifest_version,
+                manifest.format,
                 VERSIONS.join(", ")
             ));
         }
@@ -144,7 +144,8 @@ impl Manifest {
 
     /// How a server of its kind is started where the manifest does not say.
     fn usual(&self, folder: &Path) -> Result<(String, Vec<String>), String> {
-        let entry = super::unpack::inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
+        let entry =
+            super::unpack::inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
         let entry = |what: &str| entry.clone().map_err(|why| format!("`server.entry_point` of a {what} bundle {why}"));
         let root = folder.display().to_string();
         match self.server.r#type.as_str() {
@@ -170,7 +171,9 @@ impl<'a> Settings<'a> {
             match whole(argument).map(|key| self.setting(key)).transpose()? {
                 Some(Set::To(values)) => filled.extend(values),
                 Some(Set::Later(variable)) => filled.push(format!("${{{variable}}}")),
-                Some(Set::Not) => self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it")),
+                Some(Set::Not) => {
+                    self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it"));
+                }
                 None => filled.push(self.fill(argument)?),
             }
         }
@@ -204,7 +207,11 @@ impl<'a> Settings<'a> {
             "DOCUMENTS" => home("Documents"),
             "DOWNLOADS" => home("Downloads"),
             "pathSeparator" | "/" => "/".to_owned(),
-            _ => return Err(format!("`${{{name}}}` is not a variable of the format, and would be filled in from your environment")),
+            _ => {
+                return Err(format!(
+                    "`${{{name}}}` is not a variable of the format, and would be filled in from your environment"
+                ));
+            }
         })
     }
 

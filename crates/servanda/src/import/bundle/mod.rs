@@ -16,7 +16,7 @@ use servanda_catalog::names;
 
 use self::manifest::{Manifest, Settings};
 use super::{Imported, Source};
-use crate::failure::Failure;
+use crate::{clients::json, failure::Failure};
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
@@ -29,14 +29,19 @@ const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 
 /// Unpacks a bundle and takes the server in it.
 pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<Imported, Failure> {
-    let bad = |why: String| Failure::bad_input(format!("`{}` cannot be unpacked: {why}", source.file.display()));
+    let bad = |why: String| {
+        Failure::bad_input(format!("`{}` cannot be used: {why}", source.file.display())).hint("nothing of it was kept")
+    };
     let (zip, signed) = without_signature(bytes);
     let text = unpack::manifest(zip).map_err(bad)?;
-    let document = super::document(&source.file.join("manifest.json"), &text)?;
-    let manifest = Manifest::read(&document).map_err(|why| bad(format!("manifest.json: {why}")))?;
+    let document = json::parse(&text).map_err(|error| error.to_string());
+    let manifest = document.and_then(|document| Manifest::read(&document.value()));
+    let manifest = manifest.map_err(|why| bad(format!("manifest.json: {why}")))?;
     let folder = std::path::absolute(source.folder)?.join(FOLDER);
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
+    // Before anything is unpacked: a manifest that is refused leaves nothing behind.
+    manifest.upstream(&mut Settings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
     let mark = folder.join(format!("{name}.sha256"));
     let there = fs::read_to_string(&mark).is_ok_and(|there| there.trim() == digest) && target.is_dir();
     let mut imported = Imported::default();

@@ -16,6 +16,8 @@ use super::{
 };
 use crate::import::{Source, read, tests::lines};
 
+type Writer = ZipWriter<Cursor<Vec<u8>>>;
+
 /// A zip with these files.
 fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
@@ -140,14 +142,19 @@ fn settings_are_defaults_references_or_nothing() {
         "open": { "type": "string", "title": "Open" },
     });
     let found = started(server, user_config).unwrap();
-    assert_eq!(found, [
-        "hello: node /b/i.js ${HOME}/Desktop ${HOME}/Documents --max=10 ${HELLO_WHERE} ${HOME}/Downloads \
+    assert_eq!(
+        found,
+        [
+            "hello: node /b/i.js ${HOME}/Desktop ${HOME}/Documents --max=10 ${HELLO_WHERE} ${HOME}/Downloads \
          | env API_KEY=${HELLO_KEY} | env FLAG=false | env MIXED=ab | env P=${HOME}/p | pass OPEN",
-        "note: `${user_config.extra}` is optional and was not given; `args` can have it",
-        "note: handed on if set: OPEN",
-        "note: set HELLO_KEY (API key) before `servanda serve`: `hello` needs it",
-        "note: set HELLO_WHERE (Where) before `servanda serve`: `hello` needs it",
-    ], "\n{}", found.join("\n"));
+            "note: `${user_config.extra}` is optional and was not given; `args` can have it",
+            "note: handed on if set: OPEN",
+            "note: set HELLO_KEY (API key) before `servanda serve`: `hello` needs it",
+            "note: set HELLO_WHERE (Where) before `servanda serve`: `hello` needs it",
+        ],
+        "\n{}",
+        found.join("\n")
+    );
 }
 
 #[test]
@@ -157,7 +164,10 @@ fn kinds_of_servers_and_platforms() {
         (json!({ "type": "uv", "entry_point": "src/server.py" }), "uv run --directory /b /b/src/server.py"),
         (json!({ "type": "node", "entry_point": "i.js" }), "node /b/i.js"),
         (json!({ "type": "python", "entry_point": "m.py" }), "python3 /b/m.py"),
-        (json!({ "type": "binary", "entry_point": "bin/s", "mcp_config": { "command": "${__dirname}/bin/s" } }), "/b/bin/s"),
+        (
+            json!({ "type": "binary", "entry_point": "bin/s", "mcp_config": { "command": "${__dirname}/bin/s" } }),
+            "/b/bin/s",
+        ),
         (json!({ "type": "node", "entry_point": "i.js", "mcp_config": override_here }), "b x"),
     ];
     for (server, expected) in cases {
@@ -198,7 +208,23 @@ fn names_that_lead_out_are_refused() {
         assert!(inside(name).is_ok(), "{name}");
     }
     let (deep, long) = ("a/".repeat(65), "a".repeat(256));
-    for name in ["", "/", "/etc/passwd", "../x", "a/../../x", "a/..", ".", "./a", "a//b", "a\\..\\b", "C:/x", "a\0b", "a\nb", &deep, &long] {
+    for name in [
+        "",
+        "/",
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "a/..",
+        ".",
+        "./a",
+        "a//b",
+        "a\\..\\b",
+        "C:/x",
+        "a\0b",
+        "a\nb",
+        &deep,
+        &long,
+    ] {
         assert!(inside(name).is_err(), "{name:?}");
     }
 }
@@ -207,7 +233,7 @@ fn names_that_lead_out_are_refused() {
 #[test]
 fn hostile_bundles_leave_nothing_behind() {
     let text = manifest().to_string();
-    let hostile = |add: &dyn Fn(&mut ZipWriter<Cursor<Vec<u8>>>)| {
+    let hostile = |add: &dyn Fn(&mut Writer)| {
         let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
         writer.start_file("manifest.json", SimpleFileOptions::default()).unwrap();
         writer.write_all(text.as_bytes()).unwrap();
@@ -252,7 +278,8 @@ fn hostile_bundles_leave_nothing_behind() {
 
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    let places: Vec<_> = bytes.windows(from.len()).enumerate().filter(|(_, window)| *window == from).map(|(at, _)| at).collect();
+    let places: Vec<_> =
+        bytes.windows(from.len()).enumerate().filter(|(_, window)| *window == from).map(|(at, _)| at).collect();
     assert_eq!(places.len(), 2, "once before the file, once in the directory");
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to);
@@ -276,7 +303,8 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     let lying = {
         let mut bytes = bytes.clone();
         let size = u32::try_from(zeros.len()).unwrap().to_le_bytes();
-        let places: Vec<_> = bytes.windows(4).enumerate().filter(|(_, window)| *window == size).map(|(at, _)| at).collect();
+        let places: Vec<_> =
+            bytes.windows(4).enumerate().filter(|(_, window)| *window == size).map(|(at, _)| at).collect();
         for at in places {
             bytes[at..at + 4].copy_from_slice(&1_u32.to_le_bytes());
         }

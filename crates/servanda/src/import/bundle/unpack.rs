@@ -127,7 +127,9 @@ fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: Bounds) 
         let parent = path.parent().unwrap_or(into);
         fs::create_dir_all(parent).map_err(|error| wrong(&error.to_string()))?;
         let written = write(&mut entry, &path, mode & 0o111 != 0, left).map_err(|error| wrong(&error.to_string()))?;
-        left = left.checked_sub(written).ok_or_else(|| format!("it unpacks to more than {} bytes", bounds.unpacked_bytes_max))?;
+        left = left
+            .checked_sub(written)
+            .ok_or_else(|| format!("it unpacks to more than {} bytes", bounds.unpacked_bytes_max))?;
     }
     Ok(())
 }

@@ -18,7 +18,8 @@ pub(super) struct Package {
     file_sha256: String,
     runtime_hint: String,
     runtime_arguments: Vec<Input>,
-    package_arguments: Vec<Input>,
+    #[serde(rename = "packageArguments")]
+    own_arguments: Vec<Input>,
     environment_variables: Vec<Input>,
     transport: Transport,
 }
@@ -46,8 +47,8 @@ impl Package {
         }
         let mut offer = Offer::default();
         self.set_variables(&mut offer)?;
-        let runtime = self.arguments(server, &self.runtime_arguments, &mut offer)?;
-        let own_arguments = self.arguments(server, &self.package_arguments, &mut offer)?;
+        let runtime = arguments(server, &self.runtime_arguments, &mut offer)?;
+        let own_arguments = arguments(server, &self.own_arguments, &mut offer)?;
         let (command, args) = self.command_line(runtime, own_arguments, &mut offer)?;
         offer.notes.push(format!("`{server}` is started as: {command} {}", args.join(" ")));
         offer.upstream.command = Some(command);
@@ -86,32 +87,6 @@ impl Package {
         }
         offer.upstream.env_pass = passed;
         Ok(())
-    }
-
-    fn arguments(&self, server: &str, inputs: &[Input], offer: &mut Offer) -> Result<Vec<String>, String> {
-        let mut arguments = Vec::new();
-        for input in inputs {
-            let named = input.kind == "named";
-            // A flag may have no value to it.
-            let bare = named && input.variables.is_empty() && input.value_hint.is_empty();
-            let variable = variable_name(&format!("{server}_{}", input.label()));
-            let value = match input.settled()? {
-                Settled::Fixed(value) => Some(offer.fill(server, &value, &input.variables)?),
-                Settled::Proposed(value) => Some(value),
-                Settled::Missing if bare && input.description.is_empty() => None,
-                Settled::Missing => Some(offer.ask(&variable, input)),
-                Settled::Optional => {
-                    let label = input.label();
-                    offer.notes.push(format!("`{label}` is optional and was not given; `args` can have it"));
-                    continue;
-                }
-            };
-            if named {
-                arguments.push(own(&input.name)?.to_owned());
-            }
-            arguments.extend(value);
-        }
-        Ok(arguments)
     }
 
     fn command_line(
@@ -171,7 +146,8 @@ impl Package {
     /// The package as its runtime is told of it.
     fn package(&self) -> Result<String, String> {
         let (identifier, version) = (own(&self.identifier)?, own(&self.version)?);
-        let strange = |text: &str| text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control());
+        let strange =
+            |text: &str| text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control());
         if identifier.is_empty() || strange(identifier) || strange(version) {
             return Err("its identifier or version could be taken for something else".to_owned());
         }
@@ -185,4 +161,31 @@ impl Package {
         let tagged = image.contains('@') || image.rsplit('/').next().is_some_and(|last| last.contains(':'));
         Ok(if tagged || version.is_empty() { image } else { format!("{image}:{version}") })
     }
+}
+
+/// Arguments as they are fixed, proposed or to be given.
+fn arguments(server: &str, inputs: &[Input], offer: &mut Offer) -> Result<Vec<String>, String> {
+    let mut arguments = Vec::new();
+    for input in inputs {
+        let named = input.kind == "named";
+        // A flag may have no value to it.
+        let bare = named && input.variables.is_empty() && input.value_hint.is_empty();
+        let variable = variable_name(&format!("{server}_{}", input.label()));
+        let value = match input.settled()? {
+            Settled::Fixed(value) => Some(offer.fill(server, &value, &input.variables)?),
+            Settled::Proposed(value) => Some(value),
+            Settled::Missing if bare && input.description.is_empty() => None,
+            Settled::Missing => Some(offer.ask(&variable, input)),
+            Settled::Optional => {
+                let label = input.label();
+                offer.notes.push(format!("`{label}` is optional and was not given; `args` can have it"));
+                continue;
+            }
+        };
+        if named {
+            arguments.push(own(&input.name)?.to_owned());
+        }
+        arguments.extend(value);
+    }
+    Ok(arguments)
 }
