@@ -12,6 +12,7 @@ use super::{
     Imported, Source,
     entry::{self, Entry, Unfit},
     is_this_gateway,
+    secrets::variable_name,
     variables::Editor,
 };
 use crate::{
@@ -33,6 +34,19 @@ pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<Upstr
     let servers = servers_of(document).map(|(_, servers)| servers);
     let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream).map_err(|why| why.to_string());
     servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
+}
+
+/// What the client asks its user for on behalf of a server, by the variable that stands for it in our file.
+pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
+    match server {
+        Value::String(text) => {
+            let ids = text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}'));
+            ids.map(|(id, _)| (variable_name(id), format!("${{input:{id}}}"))).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(inputs_of).collect(),
+        Value::Object(members) => members.values().flat_map(inputs_of).collect(),
+        _ => BTreeMap::new(),
+    }
 }
 
 /// Reads a client's file, if it is one.

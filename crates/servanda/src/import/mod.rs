@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::client_file::Places;
 pub(crate) use self::{
-    client_file::{listed, servers_of},
+    client_file::{inputs_of, listed, servers_of},
     secrets::Held,
 };
 use crate::{
@@ -80,8 +80,12 @@ impl Imported {
             return Ok(self);
         }
         let why = if self.notes.is_empty() { String::new() } else { format!(": {}", self.notes.join("; ")) };
-        Err(Failure::bad_input(format!("`{}` lists no server that can be used{why}", file.display()))
-            .hint("list servers under \"mcpServers\", each with a \"command\" or a \"url\""))
+        let hint = if self.bypass {
+            "list servers under \"mcpServers\", each with a \"command\" or a \"url\""
+        } else {
+            "nothing was written; `servanda init --help` says what can be imported"
+        };
+        Err(Failure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
     }
 
     /// Takes an upstream under a name of theirs.

@@ -49,7 +49,7 @@ fn a_bundle_becomes_contracts() {
     write_bundle(&world, "company.mcpb", &manifest());
     let ran = world.run(&["init", "--from", "company.mcpb"]).ended(0);
     let notes = &ran.stderr;
-    assert!(notes.contains("note: the bundle was unpacked in ./.servanda/bundles/company-1.0.0\n"), "{notes}");
+    assert!(notes.contains("note: the bundle was unpacked in .servanda/bundles/company-1.0.0\n"), "{notes}");
     assert!(notes.contains("note: its SHA-256 is "), "{notes}");
     assert!(
         notes.contains("note: set COMPANY_LICENCE (Licence key) before `servanda serve`: `company` needs it\n"),

@@ -230,6 +230,24 @@ fn replacing_takes_out_only_what_is_behind_the_gateway() {
     assert_eq!(names, ["old", "servanda"]);
 }
 
+/// What VS Code asks for, it goes on asking for, and hands to the gateway.
+#[test]
+fn inputs_of_the_client_stay_its_inputs() {
+    let world = World::empty();
+    let mut company = world.sample(&[]);
+    company["env"] = json!({ "API_KEY": "${input:key}", "REGION": "${input:region}" });
+    let inputs = json!([
+        { "type": "promptString", "id": "key", "password": true },
+        { "type": "pickString", "id": "region", "options": ["eu"], "default": "eu" },
+    ]);
+    world.write(".vscode/mcp.json", &json!({ "servers": { "company": company }, "inputs": inputs }).to_string());
+    world.run(&["init", "--from", ".vscode/mcp.json"]).ended(0);
+    world.run(&["connect", "vscode", "--replace", "--yes"]).ended(0);
+    let connected: Value = serde_json::from_str(&world.read(".vscode/mcp.json")).unwrap();
+    assert_eq!(connected["servers"]["servanda"]["env"], json!({ "KEY": "${input:key}" }));
+    assert_eq!(connected["inputs"], inputs);
+}
+
 /// On a terminal somebody is asked, and only a yes is one.
 #[test]
 fn a_person_is_asked() {

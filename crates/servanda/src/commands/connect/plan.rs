@@ -160,20 +160,22 @@ fn replaced(request: &Request<'_>, document: &Value, own: &str, notes: &mut Vec<
     let mut replaced = Replaced::default();
     let mut missing = Vec::new();
     for (name, server) in import::listed(&request.file.path, document) {
-        let is_ours = document
-            .get(request.notation.container())
-            .and_then(|servers| servers.get(&name))
-            .is_some_and(|server| request.gateway.door_of(server).is_some());
         if name == own {
             continue;
         }
+        let raw = document.get(request.notation.container()).and_then(|servers| servers.get(&name));
+        let raw = raw.unwrap_or(&Value::Null);
         match (server, request.loaded.config.upstreams.get(&names::to_upstream_id(&name))) {
-            _ if is_ours => replaced.names.push(name),
+            _ if request.gateway.door_of(raw).is_some() => replaced.names.push(name),
             (Ok(theirs), Some(ours)) => {
                 if ours.url.is_some() != theirs.url.is_some() {
                     notes.push(format!("`{name}` is reached in another way behind the gateway"));
                 }
                 replaced.values.extend(values(ours, &theirs));
+                // What the client asks its user for, it can go on asking for.
+                let needed = import::needed(ours);
+                let inputs = import::inputs_of(raw).into_iter().filter(|(variable, _)| needed.contains(variable));
+                replaced.values.extend(inputs);
                 replaced.names.push(name);
             }
             (Ok(_), None) => missing.push(name),

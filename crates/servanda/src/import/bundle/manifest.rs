@@ -129,7 +129,7 @@ impl Manifest {
         let mut env = BTreeMap::new();
         let mut env_pass = Vec::new();
         for (name, value) in start.env.unwrap_or_default() {
-            if settings.is_open(&value) {
+            if whole(&value).is_some() && settings.lacks(&value)? {
                 env_pass.push(name);
             } else {
                 env.insert(name, settings.fill(&value)?);
@@ -167,22 +167,29 @@ impl<'a> Settings<'a> {
     fn arguments(&mut self, args: &[String]) -> Result<Vec<String>, String> {
         let mut filled = Vec::new();
         for argument in args {
-            // Several values are several arguments, none is none.
+            // Without its value an argument would say something else, or nothing at all.
+            if self.lacks(argument)? {
+                self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it"));
+                continue;
+            }
             match whole(argument).map(|key| self.setting(key)).transpose()? {
+                // Several values are several arguments.
                 Some(Set::To(values)) => filled.extend(values),
-                Some(Set::Later(variable)) => filled.push(format!("${{{variable}}}")),
-                Some(Set::Not) => {
-                    self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it"));
-                }
-                None => filled.push(self.fill(argument)?),
+                _ => filled.push(self.fill(argument)?),
             }
         }
         Ok(filled)
     }
 
-    /// Whether a value is nothing but a setting that nobody has to make.
-    fn is_open(&mut self, value: &str) -> bool {
-        whole(value).is_some_and(|key| self.setting(key) == Ok(Set::Not))
+    /// Whether a value has a setting in it that nobody has to make, and nobody made.
+    fn lacks(&mut self, text: &str) -> Result<bool, String> {
+        let mut lacks = false;
+        replace(text, |inside| {
+            let setting = inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()?;
+            lacks |= setting == Some(Set::Not);
+            Ok(String::new())
+        })?;
+        Ok(lacks)
     }
 
     /// A text with its variables filled in.

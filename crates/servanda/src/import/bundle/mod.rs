@@ -16,7 +16,10 @@ use servanda_catalog::names;
 
 use self::manifest::{Manifest, Settings};
 use super::{Imported, Source};
-use crate::{clients::json, failure::Failure};
+use crate::{
+    clients::{file::shown, json},
+    failure::Failure,
+};
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
@@ -57,7 +60,7 @@ pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<
         fs::write(&mark, format!("{digest}\n"))?;
     }
     let words = if there { "was unpacked before" } else { "was unpacked" };
-    imported.notes.push(format!("the bundle {words} in {}", source.folder.join(FOLDER).join(&name).display()));
+    imported.notes.push(format!("the bundle {words} in {}", shown(&target)));
     if source.sha256.is_none() {
         imported.notes.push(format!("its SHA-256 is {digest}; compare it with what its author published"));
     }

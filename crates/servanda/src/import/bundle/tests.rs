@@ -128,7 +128,7 @@ fn started(server: Value, user_config: Value) -> Result<Vec<String>, String> {
 fn settings_are_defaults_references_or_nothing() {
     let server = json!({ "type": "node", "entry_point": "i.js", "mcp_config": {
         "command": "node",
-        "args": ["${__dirname}${/}i.js", "${user_config.folders}", "${user_config.extra}", "--max=${user_config.max}", "${user_config.where}", "${DOWNLOADS}"],
+        "args": ["${__dirname}${/}i.js", "${user_config.folders}", "${user_config.extra}", "--max=${user_config.max}", "--extra=${user_config.extra}", "${user_config.where}", "${DOWNLOADS}"],
         "env": { "API_KEY": "${user_config.key}", "FLAG": "${user_config.flag}", "OPEN": "${user_config.open}", "MIXED": "a${user_config.open}b", "P": "${HOME}/p" },
         "platform_overrides": { "win32": { "command": "node.exe" }, "linux": {}, "darwin": {} },
     } });
@@ -148,6 +148,7 @@ fn settings_are_defaults_references_or_nothing() {
             "hello: node /b/i.js ${HOME}/Desktop ${HOME}/Documents --max=10 ${HELLO_WHERE} ${HOME}/Downloads \
          | env API_KEY=${HELLO_KEY} | env FLAG=false | env MIXED=ab | env P=${HOME}/p | pass OPEN",
             "note: `${user_config.extra}` is optional and was not given; `args` can have it",
+            "note: `--extra=${user_config.extra}` is optional and was not given; `args` can have it",
             "note: handed on if set: OPEN",
             "note: set HELLO_KEY (API key) before `servanda serve`: `hello` needs it",
             "note: set HELLO_WHERE (Where) before `servanda serve`: `hello` needs it",
