@@ -126,3 +126,23 @@ impl Notation {
         Ok(after.to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Notation;
+
+    /// An edit that changes anything else is not handed out, however it came about.
+    #[test]
+    fn what_an_edit_was_not_about_has_to_stay() {
+        let before = "{\"a\": 1, \"mcpServers\": {\"x\": {}}}";
+        let notation = Notation::Json("mcpServers");
+        for after in ["{\"a\": 1, \"mcpServers\": {\"x\": {}, \"servanda\": {}}}", before] {
+            assert_eq!(notation.checked(before, after, "servanda").unwrap(), after);
+        }
+        for after in
+            ["{\"a\": 2, \"mcpServers\": {\"x\": {}}}", "{\"a\": 1, \"mcpServers\": {\"y\": {}}}", "{\"a\": 1}", "{"]
+        {
+            assert!(notation.checked(before, after, "servanda").is_err(), "{after}");
+        }
+    }
+}

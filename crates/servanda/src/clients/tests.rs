@@ -267,6 +267,9 @@ fn what_cannot_be_written_is_refused() {
     let lost = folder.path().join("lost.json");
     symlink("nowhere", &lost).unwrap();
     assert!(ClientFile::read(&lost).unwrap_err().to_string().contains("leads nowhere"));
+    let large = folder.path().join("large.json");
+    fs::File::create(&large).unwrap().set_len((64 << 20) + 1).unwrap();
+    assert!(ClientFile::read(&large).unwrap_err().to_string().contains("is larger than"));
     fs::write(folder.path().join("b.json"), [0xff, 0xfe]).unwrap();
     assert!(ClientFile::read(&folder.path().join("b.json")).unwrap_err().to_string().contains("not UTF-8"));
 }

@@ -9,7 +9,10 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The variables of a file.
 pub(crate) fn read(file: &Path) -> std::io::Result<BTreeMap<String, String>> {
     let mut text = String::new();
-    std::fs::File::open(file)?.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+    std::fs::File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(std::io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
+    }
     Ok(variables(&text))
 }
 
@@ -31,7 +34,17 @@ fn unquoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::variables;
+    use super::{FILE_BYTES_MAX, read, variables};
+
+    /// Cut off, a value would be another one.
+    #[test]
+    fn a_file_that_is_too_large_is_not_cut_off() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(FILE_BYTES_MAX).unwrap();
+        assert!(read(file.path()).is_ok());
+        file.as_file().set_len(FILE_BYTES_MAX + 1).unwrap();
+        assert!(read(file.path()).unwrap_err().to_string().contains("is larger than"));
+    }
 
     #[test]
     fn lines_become_variables() {

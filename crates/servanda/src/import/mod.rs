@@ -133,9 +133,14 @@ impl Imported {
     }
 }
 
+/// A text without what would move a cursor or change a colour.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
 /// Somebody else's words, on one line and not too many.
 fn one_line(words: &str) -> String {
-    let words: String = words.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let words = printable(words);
     let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
     if short.len() < words.trim().len() { format!("{short}…") } else { short }
 }
@@ -150,6 +155,15 @@ pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
 
 /// Reads a file of any known format.
 pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
+    let mut imported = read_any(source)?;
+    // Much of a note is somebody else's, and is not to steer a terminal.
+    for note in &mut imported.notes {
+        *note = printable(note);
+    }
+    Ok(imported)
+}
+
+fn read_any(source: &Source<'_>) -> Result<Imported, Failure> {
     let (mut file, mark) = open(source.file)?;
     let zip = mark.starts_with(ZIP_MARK);
     let bytes_max = if zip { bundle::ARCHIVE_BYTES_MAX } else { TEXT_BYTES_MAX };

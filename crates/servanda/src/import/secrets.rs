@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(held.hold("two", "API_KEY", "b"), "TWO_API_KEY");
         assert_eq!(held.hold("two", "API_KEY", "c"), "TWO_API_KEY_2");
         // The environment has it, with another value.
-        assert_eq!(held.hold("my-db", "HOME", "x"), "MY_DB_HOME");
+        assert_eq!(held.hold("my-db", "PATH", "x"), "MY_DB_PATH");
         assert_eq!(format!("{held:?}").matches('a').count(), 0, "a held value is not shown");
     }
 

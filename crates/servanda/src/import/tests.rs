@@ -259,6 +259,15 @@ fn zed_and_codex() {
 }
 
 #[test]
+fn a_file_that_is_too_large_is_not_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(super::TEXT_BYTES_MAX + 1).unwrap();
+    let folder = Path::new("/");
+    let source = Source { file: file.path(), folder, listen: "127.0.0.1:1", sha256: None, anew: false };
+    assert!(read(&source).unwrap_err().to_string().contains("is larger than"));
+}
+
+#[test]
 fn what_is_in_no_known_format_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [

@@ -165,6 +165,25 @@ fn a_file_that_was_edited_since_keeps_the_edits() {
     assert_eq!(kept, [before, edited]);
 }
 
+/// What cannot be read cannot be undone, and is left alone until it can.
+#[test]
+fn a_file_that_was_broken_since_is_left_alone() {
+    let world = shop();
+    world.run(&["connect", "claude-code", "--yes"]).ended(0);
+    let connected = world.read(".mcp.json");
+    world.write(".mcp.json", &connected[..connected.len() - 3]);
+    let ran = world.run(&["disconnect", "--yes"]).ended(2);
+    assert!(ran.stderr.contains("`.mcp.json`: line ") && ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
+    assert_eq!(world.read(".mcp.json"), connected[..connected.len() - 3]);
+    world.write(".mcp.json", &connected);
+    world.run(&["disconnect", "--yes"]).ended(0);
+    // Gone altogether is gone.
+    world.run(&["connect", "claude-code", "--yes"]).ended(0);
+    fs::remove_file(world.path(".mcp.json")).unwrap();
+    assert!(world.run(&["disconnect", "--yes"]).ended(0).stderr.contains("is not there any more"));
+    assert!(world.run(&["disconnect", "--yes"]).ended(0).stderr.contains("no client is connected"));
+}
+
 /// A second connect does not forget what the file was first; but somebody's edits in between are not undone either.
 #[test]
 fn connecting_twice_can_be_undone_once() {
@@ -322,6 +341,12 @@ fn what_cannot_be_done_changes_nothing() {
     page.head("a link that leads nowhere");
     symlink("nowhere", world.path("lost.json")).unwrap();
     page.run(&["connect", "--file", "lost.json", "--yes"]).ended(2);
+    page.head("read-only");
+    world.write("locked.json", "{}");
+    fs::set_permissions(world.path("locked.json"), fs::Permissions::from_mode(0o444)).unwrap();
+    page.run(&["connect", "--file", "locked.json", "--yes"]).ended(2);
+    assert_eq!(world.read(".servanda/connections.json").matches("locked").count(), 0, "nothing was connected");
+    fs::remove_dir_all(world.path(".servanda")).unwrap();
     page.head("another address every time");
     world.configure_with(&json!({ "servanda": 1, "listen": "127.0.0.1:0", "upstreams": {} }));
     page.run(&["connect", "cursor", "--http", "--yes"]).ended(2);

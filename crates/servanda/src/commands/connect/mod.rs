@@ -149,6 +149,10 @@ fn write(
             connections.forget(&file.path);
             connections.connections.extend(earlier);
             connections.write(&loaded.folder)?;
+            if let Some(backup) = backup {
+                // The file is what it was, and needs no backup.
+                let _ = std::fs::remove_file(backup);
+            }
             return Err(failure);
         }
     }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use servanda_catalog::names;
 
 use self::manifest::{Manifest, Settings};
-use super::{Imported, Source};
+use super::{Imported, Source, printable};
 use crate::{
     clients::{file::shown, json},
     failure::Failure,
@@ -33,7 +33,8 @@ const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 /// Unpacks a bundle and takes the server in it.
 pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<Imported, Failure> {
     let bad = |why: String| {
-        Failure::bad_input(format!("`{}` cannot be used: {why}", source.file.display())).hint("nothing of it was kept")
+        Failure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), printable(&why)))
+            .hint("nothing of it was kept")
     };
     let (zip, signed) = without_signature(bytes);
     let text = unpack::manifest(zip).map_err(bad)?;

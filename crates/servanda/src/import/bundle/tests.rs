@@ -92,6 +92,14 @@ fn a_wrong_digest_unpacks_nothing() {
 }
 
 #[test]
+fn a_manifest_is_no_larger_than_it_has_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let large = format!("{}{}", manifest(), " ".repeat(1 << 20));
+    let error = import(folder.path(), &zip_of(&[("manifest.json", large.as_bytes())]), None, false).unwrap_err();
+    assert!(error.contains("manifest.json is larger than 1048576 bytes"), "{error}");
+}
+
+#[test]
 fn a_signature_behind_the_zip_is_not_in_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = bundle(&manifest());

@@ -229,6 +229,23 @@ fn authors_do_not_reach_into_the_environment() {
     }
 }
 
+/// An author's words do not steer the terminal.
+#[test]
+fn authors_words_are_only_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server.json");
+    let package = json!({ "registryType": "npm\u{1b}[2J", "identifier": "b\u{7}" });
+    std::fs::write(&file, one(&package).to_string()).unwrap();
+    let source =
+        crate::import::Source { file: &file, folder: folder.path(), listen: "127.0.0.1:1", sha256: None, anew: false };
+    let imported = crate::import::read(&source).unwrap();
+    assert!(imported.notes[0].contains("was left out"), "{:?}", imported.notes);
+    assert!(!imported.notes[0].contains(char::is_control), "{:?}", imported.notes);
+    let asked = json!({ "registryType": "npm", "identifier": "b", "environmentVariables": [{ "name": "A_KEY", "isRequired": true, "description": format!("x\u{1b}]0;y\n{}", "z".repeat(300)) }] });
+    let found = import(&one(&asked));
+    assert!(found.iter().all(|line| !line.contains(char::is_control) && line.chars().count() < 200), "{found:?}");
+}
+
 #[test]
 fn what_cannot_be_understood_is_said() {
     assert_eq!(
