@@ -132,7 +132,7 @@ fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
     }
     if connection.before.is_some() {
         notes.push(format!(
-            "{} was changed since it was connected, so only the gateway's entry is undone",
+            "{} or its backup was changed since it was connected, so only the gateway's entry is undone",
             shown(&connection.file)
         ));
     }

@@ -154,7 +154,7 @@ fn a_file_that_was_edited_since_keeps_the_edits() {
     let edited = world.read(".mcp.json").replacen("{\n", "{\n  // theirs, since\n  \"other\": true,\n", 1);
     world.write(".mcp.json", &edited);
     let ran = world.run(&["disconnect", "claude-code", "--yes"]).ended(0);
-    assert!(ran.stderr.contains("was changed since it was connected"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("changed since it was connected"), "{}", ran.stderr);
     let after = world.read(".mcp.json");
     assert!(after.contains("// theirs, since\n  \"other\": true"), "{after}");
     let company = before.split_once("\"company\": ").unwrap().1.split_once("\n  }").unwrap().0;
@@ -442,8 +442,16 @@ fn the_record_is_private_and_checked() {
         );
         assert_eq!(world.read(".mcp.json"), connected);
     }
-    // Without its backup the file cannot come back byte for byte, and the server that was taken out not at all: it is said.
+    // A backup that somebody changed is no backup: only our entry goes.
     world.write(".servanda/connections.json", &record);
+    let (connected, backup) = (world.read(".mcp.json"), backups(&world).remove(0));
+    let kept = world.read(&backup);
+    world.write(&backup, &kept.replace("t0p", "0ther"));
+    let shown = world.run(&["disconnect", "--dry-run"]).ended(0);
+    assert!(shown.stderr.contains("only the gateway's entry is undone"), "{}", shown.stderr);
+    assert_eq!(world.read(".mcp.json"), connected);
+    world.write(&backup, &kept);
+    // Without its backup the file cannot come back byte for byte, and the server that was taken out not at all: it is said.
     for backup in backups(&world) {
         fs::remove_file(world.path(&backup)).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{Cursor, Write as _},
+    io::{Cursor, Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::Path,
 };
@@ -321,6 +321,10 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     };
     let error = within(&lying, folder.path(), &folder.path().join("u"), bounds).unwrap_err();
     assert!(!folder.path().join("u").exists(), "{error}");
+    // Nor is more of one file written than there is room for, however long it goes on.
+    let long = folder.path().join("long");
+    let written = super::unpack::write(&mut std::io::repeat(0).take(1 << 20), &long, false, 10).unwrap();
+    assert_eq!((written, fs::metadata(&long).unwrap().len()), (11, 11));
     let many: Vec<_> = (0..11).map(|number| format!("f{number}")).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), &b""[..])).collect();
     let error = within(&zip_of(&many), folder.path(), &folder.path().join("v"), bounds).unwrap_err();

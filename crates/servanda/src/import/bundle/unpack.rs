@@ -135,7 +135,7 @@ fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: Bounds) 
 }
 
 /// Writes one file and says how long it was, which may be one byte more than there is room for.
-fn write(entry: &mut impl Read, path: &Path, executable: bool, left: u64) -> std::io::Result<u64> {
+pub(super) fn write(entry: &mut impl Read, path: &Path, executable: bool, left: u64) -> std::io::Result<u64> {
     let mode = if executable { 0o755 } else { 0o644 };
     // A name that comes twice is a file that is there already.
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
