@@ -2,7 +2,7 @@
 //! held in memory while the servers are asked what they offer.
 //!
 //! Whether something is a secret cannot be known; names and the marks that issuers put on their tokens are the evidence, and
-//! in doubt it is one. A secret in the path of a URL is not recognised.
+//! in doubt it is one. A secret in the path of a URL, or inside a longer text, is not recognised.
 
 use std::{collections::BTreeMap, fmt};
 
