@@ -4,12 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::config::CONFIG_FILE;
+use crate::{
+    clients::{ClientName, Scope},
+    config::CONFIG_FILE,
+};
 
 const AFTER_HELP: &str = "\
 Start here:
   servanda demo                    see every gate refuse a call, with nothing installed
   servanda init                    make contracts for the servers in .mcp.json
+  servanda connect                 put the gateway into your client; disconnect undoes it
   servanda serve                   run the gateway; point your agent at http://127.0.0.1:7332/mcp
 
 Exit codes:
@@ -56,6 +60,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run the gateway over stdin and stdout, for clients that start a command
     Stdio,
+    /// Put the gateway into a client's list of servers; without CLIENT, list the clients
+    Connect(ConnectArgs),
+    /// Undo what connect did
+    Disconnect(DisconnectArgs),
     /// List the tools, how grave each is, and whether its upstream offers it
     Tools(ToolsArgs),
     /// Make one call, through every gate
@@ -76,12 +84,67 @@ pub(crate) enum Command {
 /// `init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// The client's file that lists MCP servers (`mcpServers`); .mcp.json if not said.
+    /// What lists or describes the servers: a client's file (`mcpServers`, VS Code's mcp.json, Codex's config.toml), the
+    /// registry's server.json, or an MCPB bundle; .mcp.json if not said.
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// The SHA-256 that FILE must have, as its author published it.
+    #[arg(long, value_name = "HEX", requires = "from")]
+    pub sha256: Option<String>,
     /// Write the configuration and its contracts anew; what was there is kept as *.bak.
     #[arg(long)]
     pub force: bool,
+}
+
+/// `connect`.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches as they are typed; `plan` makes a decision of them")]
+pub(crate) struct ConnectArgs {
+    /// Which client.
+    pub client: Option<ClientName>,
+    /// Whose file of it: this folder's or this user's.
+    #[arg(long, requires = "client", conflicts_with = "file")]
+    pub scope: Option<Scope>,
+    /// This file instead of the client's usual one.
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
+    /// What the client calls the gateway [default: servanda].
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The client starts the gateway itself, as a command.
+    #[arg(long, conflicts_with = "http")]
+    pub stdio: bool,
+    /// The client reaches the gateway that `servanda serve` runs.
+    #[arg(long)]
+    pub http: bool,
+    /// Take the servers out of the client's file that are behind the gateway now, so that the agent sees only the gateway.
+    #[arg(long)]
+    pub replace: bool,
+    /// Write without asking.
+    #[arg(long, short = 'y', conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Show what would change and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `disconnect`.
+#[derive(Debug, Args)]
+pub(crate) struct DisconnectArgs {
+    /// Which client; not needed if only one is connected.
+    pub client: Option<ClientName>,
+    /// Whose file of it, if both are connected.
+    #[arg(long, requires = "client", conflicts_with = "file")]
+    pub scope: Option<Scope>,
+    /// The file that was connected with --file.
+    #[arg(long, value_name = "PATH", conflicts_with = "client")]
+    pub file: Option<PathBuf>,
+    /// Write without asking.
+    #[arg(long, short = 'y', conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Show what would change and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `serve`.

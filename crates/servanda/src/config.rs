@@ -57,7 +57,7 @@ pub(crate) enum NameStyle {
 }
 
 /// One MCP server: a command to start, or a URL. `${VAR}` and `${VAR:-default}` are filled in from the environment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpstreamConfig {
     /// The program of a stdio server. No shell is involved.
@@ -202,9 +202,19 @@ impl Loaded {
 
     /// What the upstream of that id is.
     pub(crate) fn upstream(&self, id: &str, upstream: &UpstreamConfig) -> Result<UpstreamSpec, Failure> {
+        self.upstream_filled(id, upstream, &expand)
+    }
+
+    /// The same with variables filled in by the caller.
+    pub(crate) fn upstream_filled(
+        &self,
+        id: &str,
+        upstream: &UpstreamConfig,
+        expanded: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<UpstreamSpec, Failure> {
         let file = self.file.display().to_string();
         let filled = |field: &str, text: &str| {
-            expand(text)
+            expanded(text)
                 .map_err(|reason| bad_document(&DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason)))
         };
         let filled_map = |field: &str, map: &BTreeMap<String, String>| {

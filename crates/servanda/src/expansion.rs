@@ -1,5 +1,14 @@
-//! `${VAR}` and `${VAR:-default}` in the configuration, filled in from the environment when the gateway starts, so that
-//! secrets need not stand in the file.
+//! `${VAR}` and `${VAR:-default}`, filled in from the environment when the gateway starts, so that secrets need not stand
+//! in the file. `$VAR` is plain text, as it is to the clients whose files are imported.
+
+/// A variable that a text refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What stands in if it is not set or empty.
+    pub default: Option<&'a str>,
+}
 
 /// Fills in every variable. A variable that is not set and has no default is an error: an empty token would be sent in
 /// its place.
@@ -7,35 +16,88 @@ pub(crate) fn expand(text: &str) -> Result<String, String> {
     expand_with(text, |name| std::env::var(name).ok())
 }
 
-fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
-    let mut filled = String::with_capacity(text.len());
+/// Fills in what it can; a variable that is not set stays as it is written, as clients leave it. For asking a server what
+/// it offers while it is imported, never for serving it.
+pub(crate) fn expand_or_keep(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
+    let keep = |reference: Reference<'_>| format!("${{{}}}", reference.name);
+    let filled = fill(text, |reference| Ok(value(reference, &variable).unwrap_or_else(|| keep(reference))));
+    filled.unwrap_or_else(|_| text.to_owned())
+}
+
+/// The variables a text refers to, in its order.
+pub(crate) fn references(text: &str) -> Vec<Reference<'_>> {
+    let mut found = Vec::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (inside, behind) = after.split_once('}').ok_or_else(|| "`${` without its `}`".to_owned())?;
-        let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
-        let value = variable(name).filter(|value| default.is_none() || !value.is_empty());
-        let value = value.or_else(|| default.map(str::to_owned)).ok_or_else(|| {
-            format!("the environment variable `{name}` is not set (write `${{{name}:-default}}` to give it a default)")
-        })?;
-        filled.push_str(before);
-        filled.push_str(&value);
+    while let Some((_, inside, behind)) = next(rest) {
+        found.push(Reference::of(inside));
         rest = behind;
     }
-    filled.push_str(rest);
-    Ok(filled)
+    found
+}
+
+/// Puts something else in the place of every `${...}`, whatever stands in the braces.
+pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, inside, behind)) = next(rest) {
+        replaced.push_str(before);
+        replaced.push_str(&with(inside)?);
+        rest = behind;
+    }
+    if rest.contains("${") {
+        return Err("`${` without its `}`".to_owned());
+    }
+    replaced.push_str(rest);
+    Ok(replaced)
+}
+
+impl<'a> Reference<'a> {
+    /// What stands between the braces.
+    pub(crate) fn of(inside: &'a str) -> Self {
+        let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, default)| (name, Some(default)));
+        Self { name, default }
+    }
+}
+
+fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    fill(text, |reference| {
+        value(reference, &variable).ok_or_else(|| {
+            let name = reference.name;
+            format!("the environment variable `{name}` is not set (write `${{{name}:-default}}` to give it a default)")
+        })
+    })
+}
+
+fn value(reference: Reference<'_>, variable: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    let value = variable(reference.name).filter(|value| reference.default.is_none() || !value.is_empty());
+    value.or_else(|| reference.default.map(str::to_owned))
+}
+
+fn fill(text: &str, mut with: impl FnMut(Reference<'_>) -> Result<String, String>) -> Result<String, String> {
+    replace(text, |inside| with(Reference::of(inside)))
+}
+
+/// What stands before, inside and behind the next pair of braces.
+fn next(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, after) = text.split_once("${")?;
+    let (inside, behind) = after.split_once('}')?;
+    Some((before, inside, behind))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::expand_with;
+    use super::{Reference, expand_or_keep, expand_with, references};
 
-    #[test]
-    fn variables_are_filled_in() {
-        let environment = |name: &str| match name {
+    fn environment(name: &str) -> Option<String> {
+        match name {
             "TOKEN" => Some("t0p".to_owned()),
             "EMPTY" => Some(String::new()),
             _ => None,
-        };
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
         let cases = [
             ("plain $HOME {x}", Ok("plain $HOME {x}")),
             ("Bearer ${TOKEN}", Ok("Bearer t0p")),
@@ -53,5 +115,24 @@ mod tests {
                 (got, _) => panic!("{text}: {got:?}"),
             }
         }
+    }
+
+    /// As Claude Code has it: what is not set stays, and `$VAR` is nothing but text.
+    #[test]
+    fn what_is_not_set_stays_where_a_client_would_leave_it() {
+        for (text, expected) in [
+            ("Bearer ${TOKEN} ${NOPE}", "Bearer t0p ${NOPE}"),
+            ("$TOKEN ${NOPE:-x}", "$TOKEN x"),
+            ("${TOKEN} ${open", "${TOKEN} ${open"),
+        ] {
+            assert_eq!(expand_or_keep(text, environment), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn references_are_found() {
+        let found = references("a ${B} $C ${D:-e} ${F:-} ${");
+        let expected = [("B", None), ("D", Some("e")), ("F", Some(""))];
+        assert_eq!(found, expected.map(|(name, default)| Reference { name, default }));
     }
 }

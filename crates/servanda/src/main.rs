@@ -1,6 +1,7 @@
 //! The binary: reads what was typed, runs the command, ends with its exit code.
 
 mod cli;
+mod clients;
 mod commands;
 mod config;
 mod contracts;
@@ -45,6 +46,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Check => return commands::check::run(&cli.config, screen),
         Command::Explain(args) => return commands::explain::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
+        Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -57,7 +59,10 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
-            Command::Schema(_) | Command::Check | Command::Explain(_) | Command::Sample(_) => Ok(()),
+            Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
+            Command::Schema(_) | Command::Check | Command::Explain(_) | Command::Sample(_) | Command::Disconnect(_) => {
+                Ok(())
+            }
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

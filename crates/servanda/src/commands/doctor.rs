@@ -163,7 +163,7 @@ async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
 }
 
 /// Whether whatever listens there answers as a gateway of ours does.
-async fn is_gateway(address: SocketAddr) -> bool {
+pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
     let ask = async {
         let mut stream = TcpStream::connect(address).await.ok()?;
         let request = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");

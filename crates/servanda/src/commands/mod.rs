@@ -2,7 +2,9 @@
 
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod connect;
 pub(crate) mod demo;
+pub(crate) mod disconnect;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod init;

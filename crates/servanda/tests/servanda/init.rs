@@ -70,13 +70,16 @@ fn what_cannot_be_read_is_said() {
     let mut page = Page::new(&world);
     page.head("no client file");
     page.run(&["init"]).ended(2);
+    page.head("no client file, but another client's");
+    world.write(".cursor/mcp.json", "{}");
+    page.run(&["init"]).ended(2);
     for (heading, text) in [
         ("malformed", "{\"mcpServers\": {\n  \"files\": {\"command\": \"npx\",,}\n}}"),
         ("not an object", "[1, 2]"),
         ("wrong type", "{\"mcpServers\": {\n  \"files\": {\"command\": [\"npx\"]}\n}}"),
         ("no servers", "{\"mcpServers\": {}}"),
         ("nothing usable", "{\"mcpServers\": {\"old\": {\"type\": \"sse\", \"url\": \"http://127.0.0.1:1/\"}}}"),
-        ("unset variable", "{\"mcpServers\": {\"files\": {\"command\": \"${NO_SUCH_VARIABLE}\"}}}"),
+        ("in no known format", "{\"name\": \"x\"}"),
     ] {
         world.write(".mcp.json", text);
         page.head(heading);
@@ -86,6 +89,11 @@ fn what_cannot_be_read_is_said() {
     page.head("a server that cannot start, alone");
     world.write("elsewhere.json", "{\"servers\": {\"files\": {\"command\": \"/no/such/program\"}}}");
     page.run(&["init", "--from", "elsewhere.json"]).ended(1);
+    page.head("an unset variable stays as it is, as it does for the client");
+    world.write("elsewhere.json", "{\"mcpServers\": {\"unset\": {\"command\": \"${NO_SUCH_VARIABLE}\"}}}");
+    page.run(&["init", "--from", "elsewhere.json", "--force"]).ended(1);
+    page.head("and the gateway does not start with it");
+    page.run(&["stdio"]).ended(2);
     page.compare("init_errors");
 }
 
@@ -161,7 +169,7 @@ fn what_is_missing_is_added() {
     assert!(world.has("contracts/other/read_things.yaml") && !ran.stderr.contains("reaching"), "{}", ran.stderr);
 }
 
-/// The gateway is not put behind itself, and what is secret is pointed out and nobody else's to read.
+/// The gateway is not put behind itself, and what is secret does not come into our file.
 #[test]
 fn the_gateway_itself_and_secrets_are_noted() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -181,9 +189,12 @@ fn the_gateway_itself_and_secrets_are_noted() {
     let expected = [
         "`also` was left out: it is this gateway",
         "`itself` was left out: it is this gateway",
-        "`company.env.API_TOKEN` is written out in servanda.yaml; `${API_TOKEN}` would keep it out",
+        "`company.env.API_TOKEN` looks like a secret and was not copied: servanda.yaml has ${API_TOKEN} in its place",
+        "set API_TOKEN before `servanda serve`: `company` needs it",
     ];
     assert_eq!(notes, json!(expected));
+    let config = world.read("servanda.yaml");
+    assert!(!config.contains("t0p") && config.contains("API_TOKEN: ${API_TOKEN}"), "{config}");
     let mode = std::fs::metadata(world.path("servanda.yaml")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

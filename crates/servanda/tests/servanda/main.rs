@@ -5,11 +5,15 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod bundles;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod check;
+#[cfg(test)]
+mod connect;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
@@ -28,6 +32,8 @@ mod gateway;
 mod hostile;
 #[cfg(test)]
 mod http;
+#[cfg(test)]
+mod import;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
@@ -52,5 +58,7 @@ mod stdio;
 mod streams;
 #[cfg(test)]
 mod stub;
+#[cfg(test)]
+mod terminal;
 #[cfg(test)]
 mod world;

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
-    process::{Child, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc,
     thread,
 };
@@ -27,7 +27,12 @@ impl World {
     /// Starts the gateway on pipes.
     pub(crate) fn stdio(&self) -> Pipe {
         let config = self.path("servanda.yaml").display().to_string();
-        let mut command = self.command(&["stdio", "--config", &config]);
+        self.pipe(self.command(&["stdio", "--config", &config]))
+    }
+
+    /// Starts any command on pipes.
+    #[expect(clippy::unused_self, reason = "the world sees to it that nothing started in it is left")]
+    pub(crate) fn pipe(&self, mut command: Command) -> Pipe {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = mpsc::sync_channel(1000);
         let stdout = child.stdout.take().unwrap();

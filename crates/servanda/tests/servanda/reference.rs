@@ -12,8 +12,21 @@ fn help_and_version() {
     let mut page = Page::new(&world);
     page.run(&["--help"]).ended(0);
     page.run(&["--version"]).ended(0);
-    for command in ["init", "check", "serve", "stdio", "tools", "call", "explain", "schema", "doctor", "demo", "sample"]
-    {
+    for command in [
+        "init",
+        "check",
+        "serve",
+        "stdio",
+        "connect",
+        "disconnect",
+        "tools",
+        "call",
+        "explain",
+        "schema",
+        "doctor",
+        "demo",
+        "sample",
+    ] {
         page.run(&[command, "--help"]).ended(0);
     }
     page.compare("help");

@@ -4,10 +4,11 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 8] = [
+const FILTERS: [(&str, &str); 9] = [
     (r"call_[0-9a-f]{32}", "[CALL]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
+    (r"servanda-backup-\d{8}T\d{6}\.\d{3}Z", "servanda-backup-[TIME]"),
     (r"· \d+ ms", "· [TOOK]"),
     (r"\(\d+ (µs|ms)\)", "([TOOK])"),
     (r"(trace )[0-9a-f]{32}", "$1[TRACE]"),

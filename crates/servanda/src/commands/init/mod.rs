@@ -13,17 +13,18 @@ use serde::Serialize;
 use servanda_catalog::inference::{Inferred, infer};
 use servanda_engine::{Discovered, discover};
 use servanda_gates::{Registered, admit};
-use servanda_upstream::UpstreamError;
+use servanda_upstream::{Upstream, UpstreamError};
 
 use self::{report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
-    config::{Config, Loaded, UpstreamConfig},
+    clients::{Client, Surroundings},
+    config::{Config, Loaded},
     contracts,
+    expansion::expand_or_keep,
     failure::Failure,
-    import::{self, Imported},
+    import::{self, Held, Imported, Source},
     screen::Screen,
-    wiring,
 };
 
 /// Where clients keep their servers when nobody says otherwise.
@@ -56,17 +57,23 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         there.as_ref().and_then(|there| there.as_ref().ok()).map_or(&default, |there| &there.config).listen.clone();
     // What is there is only read over when it is not to be written anew.
     let there = if args.force { None } else { there.transpose().map_err(unreadable)? };
-    let Imported { upstreams, mut notes } = match &there {
+    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let source = Source { file: &from, folder, listen: &listen, sha256: args.sha256.as_deref(), anew: args.force };
+    if args.from.is_none() && there.is_none() && !from.exists() {
+        return Err(no_client_file());
+    }
+    let mut imported = match &there {
         // A configuration that has its servers needs no client's file any more.
         Some(_) if args.from.is_none() && !from.exists() => Imported::default(),
-        Some(_) => import::read(&from, &listen)?,
-        None => import::read(&from, &listen)?.usable(&from)?,
+        Some(_) => import::read(&source)?,
+        None => import::read(&source)?.usable(&from)?,
     };
-    let bypass = (!upstreams.is_empty()).then(|| from.display().to_string());
-    let Plan { loaded, added } = plan(config, there, upstreams, &mut notes)?;
-    let asked = ask_all(&loaded, screen)
+    let bypass = (imported.bypass && !imported.upstreams.is_empty()).then(|| from.clone());
+    let Plan { loaded, added } = plan(config, folder, there, &mut imported)?;
+    let Imported { mut notes, held, .. } = imported;
+    let asked = ask_all(&loaded, &held, screen)
         .await
-        .map_err(|failure| failure.hint(format!("nothing was written; set it, or correct `{}`", from.display())))?;
+        .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
     let mut writing = Writing::default();
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
@@ -90,6 +97,19 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     Ok(())
 }
 
+/// There is no file to start from where one would be; others may have one.
+fn no_client_file() -> Failure {
+    let failure = Failure::bad_input(format!("there is no `{CLIENT_FILE}`"));
+    let around = Surroundings::now();
+    let files = around.iter().flat_map(|around| Client::all().iter().flat_map(|client| client.files(around)));
+    let found = files.map(|(_, file)| file).find(|file| file.is_file());
+    match around.as_ref().zip(found) {
+        Some((around, file)) => failure.hint(format!("there is {0}: `servanda init --from {0}`", around.shown(&file))),
+        None => failure
+            .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
+    }
+}
+
 fn unreadable(failure: Failure) -> Failure {
     failure.hint("correct the file, or write it anew with `servanda init --force`, which keeps it as *.bak")
 }
@@ -101,22 +121,17 @@ struct Plan {
     added: Option<Vec<String>>,
 }
 
-fn plan(
-    config: &Path,
-    there: Option<Loaded>,
-    upstreams: BTreeMap<String, UpstreamConfig>,
-    notes: &mut Vec<String>,
-) -> Result<Plan, Failure> {
+fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &mut Imported) -> Result<Plan, Failure> {
     let Some(mut loaded) = there else {
-        notes.extend(import::secrets(&upstreams, config));
-        let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        imported.settle(config, &imported.upstreams.keys().cloned().collect());
+        let upstreams = imported.upstreams.clone();
         let loaded = Loaded { config: Config::new(upstreams), folder: folder.to_owned(), file: config.to_owned() };
         return Ok(Plan { loaded, added: None });
     };
     let upstreams: BTreeMap<_, _> =
-        upstreams.into_iter().filter(|(id, _)| !loaded.config.upstreams.contains_key(id)).collect();
-    notes.extend(import::secrets(&upstreams, config));
-    let added = upstreams.keys().cloned().collect();
+        imported.upstreams.clone().into_iter().filter(|(id, _)| !loaded.config.upstreams.contains_key(id)).collect();
+    let added: Vec<_> = upstreams.keys().cloned().collect();
+    imported.settle(config, &added.iter().cloned().collect());
     loaded.config.upstreams.extend(upstreams);
     loaded.check()?;
     Ok(Plan { loaded, added: Some(added) })
@@ -149,8 +164,16 @@ fn write_all(
 
 type Asked = Vec<(String, Result<Discovered, UpstreamError>)>;
 
-async fn ask_all(loaded: &Loaded, screen: Screen) -> Result<Asked, Failure> {
-    let upstreams = wiring::upstreams(loaded, &wiring::fleeting())?;
+/// Asks with secrets that were found and are not written; a variable that is not set is left to the server, as it was to
+/// the client. Serving is stricter.
+async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Asked, Failure> {
+    let fill = |text: &str| Ok(expand_or_keep(text, |name| held.variable(name)));
+    let configured = loaded.config.upstreams.iter();
+    let upstreams = configured
+        .map(|(id, config)| {
+            Ok((id.clone(), Upstream::new(loaded.upstream_filled(id, config, &fill)?, crate::wiring::fleeting())))
+        })
+        .collect::<Result<BTreeMap<_, _>, Failure>>()?;
     let names = upstreams.keys().cloned().collect::<Vec<_>>().join(", ");
     let waiting = screen.wait(format!("starting {names} and asking for their tools"));
     let mut asking = tokio::task::JoinSet::new();

@@ -1,7 +1,10 @@
 //! What `init` says: what it decided about every tool, what it wrote, and what is still to be done.
 
+use std::path::PathBuf;
+
 use super::{Decision, Outcome};
 use crate::{
+    clients::{Surroundings, client_of},
     commands::tools,
     config::Loaded,
     failure::Failure,
@@ -13,7 +16,7 @@ use crate::{
 pub(super) struct Report<'a> {
     pub(super) loaded: &'a Loaded,
     /// The client's file, if it still lists the servers themselves.
-    pub(super) bypass: Option<String>,
+    pub(super) bypass: Option<PathBuf>,
     /// Servers added to a configuration that was there; none if it was written as a whole.
     pub(super) added: Option<Vec<String>>,
     pub(super) kept: usize,
@@ -93,11 +96,17 @@ impl Report<'_> {
             ));
         }
         if let Some(client) = &self.bypass {
-            let listen = &self.loaded.config.listen;
+            let around = Surroundings::now();
+            let known = around.as_ref().and_then(|around| client_of(client, around));
+            let connect = match known {
+                Some((known, scope)) if known.is_usual(scope) => known.name.word(),
+                Some((known, scope)) => format!("{} --scope {}", known.name.word(), scope.word()),
+                None => format!("--file {}", client.display()),
+            };
             screen.say(format_args!(
-                "replace the servers in {client} by the one entry \
-                 {{\"mcpServers\":{{\"servanda\":{{\"type\":\"http\",\"url\":\"http://{listen}/mcp\"}}}}}}, \
-                 otherwise the agent keeps reaching them directly"
+                "the agent still reaches the servers in {} past the gateway: `servanda connect {connect} --replace` shows how \
+                 to put the gateway in their place, and asks",
+                client.display()
             ));
         }
         if self.outcomes.iter().any(|outcome| outcome.error.is_some()) {
@@ -105,7 +114,7 @@ impl Report<'_> {
                 "`servanda doctor` says what is wrong with the others, `servanda init` then adds their tools; `servanda serve` runs what there is",
             );
         } else {
-            screen.hint("servanda serve, then point your agent at the address it prints");
+            screen.hint("`servanda connect` lists your clients and puts the gateway into one; `servanda serve` runs it by itself");
         }
     }
 }

@@ -1,0 +1,28 @@
+//! The difference between two texts as everybody reads it.
+
+use similar::TextDiff;
+
+use crate::screen::{Mood, paint};
+
+/// Unchanged lines that are shown around changed ones.
+const CONTEXT_LINES: usize = 3;
+
+/// A unified diff; nothing where a file is not there.
+pub(crate) fn unified(file: &str, before: Option<&str>, after: Option<&str>) -> String {
+    let name = |text: Option<&str>| if text.is_some() { file.to_owned() } else { "/dev/null".to_owned() };
+    let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let compared = TextDiff::from_lines(old, new);
+    compared.unified_diff().context_radius(CONTEXT_LINES).header(&name(before), &name(after)).to_string()
+}
+
+/// The same in colours, where they are wanted.
+pub(crate) fn painted(diff: &str) -> String {
+    let line = |line: &str| match line.chars().next() {
+        _ if line.starts_with("+++") || line.starts_with("---") => paint(line, Mood::Strong),
+        Some('+') => paint(line, Mood::Good),
+        Some('-') => paint(line, Mood::Bad),
+        Some('@') => paint(line, Mood::Quiet),
+        _ => line.to_owned(),
+    };
+    diff.lines().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,100 @@
+//! The entry that stands for the gateway in a client's list of servers: written in the client's own fields, and recognised
+//! again in whichever way it is written.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+
+use super::known::{Client, HttpStyle};
+use crate::import::{is_listened_at, is_this_program};
+
+/// How a client reaches the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// It starts the gateway as a command.
+    Stdio,
+    /// It finds one running.
+    Http,
+}
+
+/// A gateway, as clients see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Gateway {
+    /// This program.
+    pub program: PathBuf,
+    /// Its configuration, as a full path.
+    pub config: PathBuf,
+    /// Where it listens.
+    pub listen: String,
+}
+
+impl Door {
+    /// The option that asks for it, without its dashes.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        }
+    }
+}
+
+impl Gateway {
+    /// Its address.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.listen)
+    }
+
+    /// The entry for a client; nothing if it cannot reach the gateway that way. Without a client, as most write it.
+    pub(crate) fn entry(&self, client: Option<&Client>, door: Door, env: &BTreeMap<String, String>) -> Option<Value> {
+        let (typed, http) = client.map_or((false, HttpStyle::TypeAndUrl), |client| (client.typed, client.http));
+        match (door, http) {
+            (Door::Http, HttpStyle::None) => None,
+            (Door::Http, HttpStyle::TypeAndUrl) => Some(json!({ "type": "http", "url": self.url() })),
+            (Door::Http, HttpStyle::Address(field)) => Some(json!({ field: self.url() })),
+            (Door::Stdio, _) => {
+                let mut entry = Map::new();
+                if typed {
+                    entry.insert("type".to_owned(), "stdio".into());
+                }
+                entry.insert("command".to_owned(), self.program.display().to_string().into());
+                entry.insert("args".to_owned(), json!(["--config", self.config.display().to_string(), "stdio"]));
+                if !env.is_empty() {
+                    entry.insert("env".to_owned(), json!(env));
+                }
+                Some(entry.into())
+            }
+        }
+    }
+
+    /// How an entry reaches this gateway, if it does.
+    pub(crate) fn door_of(&self, entry: &Value) -> Option<Door> {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str);
+        if ["url", "httpUrl", "serverUrl"].into_iter().filter_map(text).any(|url| is_listened_at(url, &self.listen)) {
+            return Some(Door::Http);
+        }
+        let args: Vec<&str> = entry.get("args").and_then(Value::as_array)?.iter().filter_map(Value::as_str).collect();
+        let config = args.iter().position(|arg| matches!(*arg, "--config" | "-c")).and_then(|at| args.get(at + 1));
+        let ours = match config {
+            // An update may have moved the program; the configuration is what makes it this gateway.
+            Some(config) => same_file(Path::new(config), &self.config),
+            None => text("command").is_some_and(is_this_program),
+        };
+        (ours && args.contains(&"stdio")).then_some(Door::Stdio)
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
+/// What a reference in our configuration stands for, where the client's file has the value itself.
+pub(crate) fn value_behind(ours: &str, theirs: &str) -> Option<(String, String)> {
+    let [reference] = crate::expansion::references(ours).try_into().ok()?;
+    let (before, after) = ours.split_once(&format!("${{{}}}", reference.name))?;
+    let value = theirs.strip_prefix(before)?.strip_suffix(after)?;
+    let plain = reference.default.is_none() && !value.is_empty() && !value.contains("${");
+    plain.then(|| (reference.name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,169 @@
+//! A client's file on disk: read as it is, written whole or not at all, with its permissions, through links to what they
+//! lead to, and only if it is still what was read. Before anything is written, what was there is kept beside it.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::{ErrorKind, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+    path::{Path, PathBuf},
+};
+
+use servanda_contract::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+use super::Surroundings;
+use crate::failure::Failure;
+
+/// How much is read. `~/.claude.json` keeps a history beside its servers.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What a new file may be: everybody's to read who may read the folder, as a person's editor would make it.
+const NEW_MODE: u32 = 0o644;
+
+/// A file, as it was read.
+#[derive(Debug)]
+pub(crate) struct ClientFile {
+    /// Its full path, links not followed.
+    pub path: PathBuf,
+    /// The path as people write it.
+    pub shown: String,
+    /// What links lead to.
+    real: PathBuf,
+    /// What it says; nothing if it is not there.
+    pub text: Option<String>,
+}
+
+impl ClientFile {
+    /// Reads a file, or finds that there is none.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let path = std::path::absolute(path)?;
+        let shown = shown(&path);
+        let link = fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink());
+        let real = if link {
+            path.canonicalize()
+                .map_err(|error| Failure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?
+        } else {
+            path.clone()
+        };
+        let text = read_text(&real).map_err(|why| Failure::bad_input(format!("cannot read `{shown}`: {why}")))?;
+        Ok(Self { path, shown, real, text })
+    }
+
+    /// Keeps what was read beside the file, and says where.
+    pub(crate) fn keep(&self, now: Timestamp) -> Result<Option<PathBuf>, Failure> {
+        let Some(text) = &self.text else { return Ok(None) };
+        let time: String = now.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
+        let mut name = self.path.file_name().map_or_else(OsString::new, OsString::from);
+        name.push(format!(".servanda-backup-{time}"));
+        let backup = self.path.with_file_name(name);
+        let mode = fs::metadata(&self.real).map_or(0o600, |there| there.permissions().mode() & 0o777);
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&backup)
+            .map_err(|error| cannot("keep", &backup, &error))?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(|error| cannot("keep", &backup, &error))?;
+        Ok(Some(backup))
+    }
+
+    /// Fails if the file is not what was read any more: what was shown would not be what is written.
+    pub(crate) fn check_unchanged(&self) -> Result<(), Failure> {
+        match read_text(&self.real) {
+            Ok(now) if now == self.text => Ok(()),
+            _ => Err(Failure::failed(format!("`{}` was changed meanwhile; nothing was written", self.shown))
+                .hint("run the command again to see what it would change now")),
+        }
+    }
+
+    /// Writes another text, whole or not at all. Says which folders it had to make.
+    pub(crate) fn write(&self, text: &str) -> Result<Vec<PathBuf>, Failure> {
+        self.check_unchanged()?;
+        let there = fs::metadata(&self.real).ok();
+        if there.as_ref().is_some_and(|there| there.permissions().readonly()) {
+            return Err(Failure::bad_input(format!("`{}` is read-only; nothing was written", self.shown)));
+        }
+        let folder = self.real.parent().unwrap_or(Path::new("/"));
+        let made = make_folders(folder).map_err(|error| cannot("make", folder, &error))?;
+        let mut name = OsString::from(".");
+        name.push(self.real.file_name().unwrap_or_default());
+        name.push(format!(".servanda-{}", std::process::id()));
+        let fresh = folder.join(name);
+        let written = write_fresh(&fresh, text, there.as_ref()).and_then(|()| fs::rename(&fresh, &self.real));
+        if let Err(error) = written {
+            // It was never the client's.
+            let _ = fs::remove_file(&fresh);
+            return Err(cannot("write", &self.path, &error));
+        }
+        // That the name is durable too is worth trying for, and not worth failing for.
+        let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        Ok(made)
+    }
+
+    /// Removes the file, and those of the folders that are empty then.
+    pub(crate) fn remove(&self, made: &[PathBuf]) -> Result<(), Failure> {
+        self.check_unchanged()?;
+        fs::remove_file(&self.real).map_err(|error| cannot("remove", &self.path, &error))?;
+        for folder in made.iter().rev() {
+            // One that has something in it stays.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+
+    /// A digest of what was read.
+    pub(crate) fn digest(&self) -> Option<String> {
+        self.text.as_deref().map(digest)
+    }
+}
+
+/// A path as people write it from here.
+pub(crate) fn shown(path: &Path) -> String {
+    Surroundings::now().map_or_else(|| path.display().to_string(), |around| around.shown(path))
+}
+
+/// A digest of a text.
+pub(crate) fn digest(text: &str) -> String {
+    servanda_contract::digest::hex(&Sha256::digest(text.as_bytes()))
+}
+
+fn read_text(file: &Path) -> Result<Option<String>, String> {
+    let mut bytes = Vec::new();
+    match fs::File::open(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)),
+    }
+    .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+/// A new file with the text, the permissions and the owner of the one it will replace.
+fn write_fresh(fresh: &Path, text: &str, there: Option<&fs::Metadata>) -> std::io::Result<()> {
+    let mode = if there.is_some() { 0o600 } else { NEW_MODE };
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(fresh)?;
+    file.write_all(text.as_bytes())?;
+    if let Some(there) = there {
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (there.uid(), there.gid()) {
+            fchown(&file, Some(there.uid()), Some(there.gid()))?;
+        }
+        file.set_permissions(there.permissions())?;
+    }
+    file.sync_all()
+}
+
+/// Makes a folder with those around it, and says which were made, the outermost first.
+fn make_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+    fs::create_dir_all(folder)?;
+    Ok(missing.into_iter().rev().collect())
+}
+
+fn cannot(what: &str, file: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot {what} `{}`: {error}", file.display()))
+}

@@ -1,0 +1,253 @@
+//! JSON as programs and people keep it in their settings: with comments and trailing commas where an editor allows them.
+//! Every value knows where it stands, so that an error can name the line and an edit can leave everything else alone.
+//! Edits are in `edit`; what a value means is somebody else's business.
+
+pub(crate) mod edit;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt, ops::Range};
+
+use serde_json::Value;
+
+/// Arrays and objects inside each other; the limit of other readers too.
+const DEPTH_MAX: usize = 128;
+/// What some editors put before the first character.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// A value and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// Its first byte, and the one behind its last.
+    pub span: Range<usize>,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Members in the order they were written.
+    Object(Vec<Member>),
+    /// Items.
+    Array(Vec<Node>),
+    /// Everything else, ready to use.
+    Scalar(Value),
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Its name.
+    pub key: String,
+    /// Where the name's quote opens.
+    pub start: usize,
+    /// Its value.
+    pub value: Node,
+    /// Where the comma behind it stands, if there is one.
+    pub comma: Option<usize>,
+}
+
+/// Why a text is not JSON, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JsonError {
+    /// Counted from one.
+    pub line: usize,
+    /// In characters, counted from one.
+    pub column: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl Node {
+    /// The members, if it is an object.
+    pub(crate) fn members(&self) -> Option<&[Member]> {
+        match &self.shape {
+            Shape::Object(members) => Some(members),
+            _ => None,
+        }
+    }
+
+    /// The member of that name.
+    pub(crate) fn member(&self, key: &str) -> Option<&Member> {
+        self.members()?.iter().find(|member| member.key == key)
+    }
+
+    /// The value without its places.
+    pub(crate) fn value(&self) -> Value {
+        match &self.shape {
+            Shape::Object(members) => {
+                Value::Object(members.iter().map(|member| (member.key.clone(), member.value.value())).collect())
+            }
+            Shape::Array(items) => Value::Array(items.iter().map(Self::value).collect()),
+            Shape::Scalar(value) => value.clone(),
+        }
+    }
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "line {}, column {}: {}", self.line, self.column, self.reason)
+    }
+}
+
+/// Reads a text that is one value.
+pub(crate) fn parse(text: &str) -> Result<Node, JsonError> {
+    let mut reader = Reader { text, position: 0 };
+    if text.starts_with(BYTE_ORDER_MARK) {
+        reader.position = BYTE_ORDER_MARK.len();
+    }
+    reader.skip()?;
+    let root = reader.value(0)?;
+    reader.skip()?;
+    if reader.peek().is_some() {
+        return Err(reader.wrong("something stands behind the end"));
+    }
+    Ok(root)
+}
+
+/// Line and column of a byte, both counted from one.
+pub(crate) fn place(text: &str, position: usize) -> (usize, usize) {
+    let before = text.get(..position).unwrap_or(text);
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    position: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.position..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn take(&mut self, expected: char) -> bool {
+        let there = self.peek() == Some(expected);
+        if there {
+            self.position += expected.len_utf8();
+        }
+        there
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> JsonError {
+        let (line, column) = place(self.text, self.position);
+        JsonError { line, column, reason: reason.into() }
+    }
+
+    /// Goes over blanks and comments.
+    fn skip(&mut self) -> Result<(), JsonError> {
+        loop {
+            let rest = self.rest();
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+            self.position += blank;
+            let rest = self.rest();
+            if rest.starts_with("//") {
+                self.position += rest.find('\n').unwrap_or(rest.len());
+            } else if let Some(inside) = rest.strip_prefix("/*") {
+                let end = inside.find("*/").ok_or_else(|| self.wrong("this comment has no end"))?;
+                self.position += end + "/**/".len();
+            } else if blank == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, JsonError> {
+        if depth > DEPTH_MAX {
+            return Err(self.wrong(format!("more than {DEPTH_MAX} arrays and objects inside each other")));
+        }
+        let start = self.position;
+        let shape = match self.peek() {
+            Some('{') => self.object(depth)?,
+            Some('[') => self.array(depth)?,
+            Some('"') => Shape::Scalar(Value::String(self.string()?)),
+            Some(_) => self.word()?,
+            None => return Err(self.wrong("a value is missing")),
+        };
+        Ok(Node { span: start..self.position, shape })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Shape, JsonError> {
+        self.take('{');
+        let mut members = Vec::new();
+        let mut keys = BTreeSet::new();
+        loop {
+            self.skip()?;
+            if self.take('}') {
+                return Ok(Shape::Object(members));
+            }
+            let start = self.position;
+            if self.peek() != Some('"') {
+                return Err(self.wrong("a name in quotes, or `}`, should stand here"));
+            }
+            let key = self.string()?;
+            if !keys.insert(key.clone()) {
+                self.position = start;
+                return Err(self.wrong(format!("`{key}` stands there twice")));
+            }
+            self.skip()?;
+            if !self.take(':') {
+                return Err(self.wrong("`:` should stand here"));
+            }
+            self.skip()?;
+            let value = self.value(depth + 1)?;
+            self.skip()?;
+            let comma = (self.peek() == Some(',')).then_some(self.position);
+            members.push(Member { key, start, value, comma });
+            if comma.is_some() {
+                self.take(',');
+            } else if self.peek() != Some('}') {
+                return Err(self.wrong("`,` or `}` should stand here"));
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Shape, JsonError> {
+        self.take('[');
+        let mut items = Vec::new();
+        loop {
+            self.skip()?;
+            if self.take(']') {
+                return Ok(Shape::Array(items));
+            }
+            items.push(self.value(depth + 1)?);
+            self.skip()?;
+            if !self.take(',') && self.peek() != Some(']') {
+                return Err(self.wrong("`,` or `]` should stand here"));
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<String, JsonError> {
+        let rest = self.rest();
+        let mut escaped = false;
+        let end = rest.char_indices().skip(1).find_map(|(at, character)| {
+            let closes = character == '"' && !escaped;
+            escaped = character == '\\' && !escaped;
+            closes.then_some(at + 1)
+        });
+        let end = end.ok_or_else(|| self.wrong("this text has no closing quote"))?;
+        let text = serde_json::from_str(rest.get(..end).unwrap_or_default())
+            .map_err(|_| self.wrong("this text has an escape or a control character that JSON does not allow"))?;
+        self.position += end;
+        Ok(text)
+    }
+
+    /// A number, `true`, `false` or `null`.
+    fn word(&mut self) -> Result<Shape, JsonError> {
+        let rest = self.rest();
+        let end = rest
+            .find(|character: char| !character.is_ascii_alphanumeric() && !"+-.".contains(character))
+            .unwrap_or(rest.len());
+        let value = serde_json::from_str(rest.get(..end).unwrap_or_default())
+            .map_err(|_| self.wrong("a value should stand here"))?;
+        self.position += end;
+        Ok(Shape::Scalar(value))
+    }
+}

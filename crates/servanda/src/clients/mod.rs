@@ -1,0 +1,16 @@
+//! The clients a gateway can be connected to: where each keeps its list of servers and how it writes one down. Their files
+//! are edited in place and byte for byte, with a backup and a record, so that every change can be undone. What is imported
+//! from them is in `import`.
+
+pub(crate) mod connections;
+pub(crate) mod difference;
+pub(crate) mod entry;
+pub(crate) mod file;
+pub(crate) mod json;
+mod known;
+pub(crate) mod notation;
+#[cfg(test)]
+mod tests;
+pub(crate) mod toml;
+
+pub(crate) use self::known::{Client, ClientName, HttpStyle, Scope, Surroundings, client_of};

@@ -1,0 +1,148 @@
+//! How a client's file is written, and the few things that are done to it: list the servers, put one in, take one out, put
+//! one back. Every edit is checked: what it was not about has to mean what it meant.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{Client, ClientName, json, toml};
+use crate::import::servers_of;
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// JSON with or without comments, the servers under this field.
+    Json(&'static str),
+    /// TOML, as Codex has it.
+    Toml,
+}
+
+impl Notation {
+    /// The notation of a file of no client that we know.
+    pub(crate) fn of(file: &Path, text: &str) -> Self {
+        let found = json::parse(text).ok().and_then(|root| servers_of(&root.value()).map(|(field, _)| field));
+        match found {
+            Some(field) => Self::Json(field),
+            None if file.extension().is_some_and(|ending| ending == "toml") => Self::Toml,
+            None => Self::Json("mcpServers"),
+        }
+    }
+
+    /// Whose notation it is, where it is one client's own.
+    pub(crate) fn client(self) -> Option<&'static Client> {
+        match self {
+            Self::Json("servers") => Some(ClientName::VsCode.client()),
+            Self::Json("context_servers") => Some(ClientName::Zed.client()),
+            Self::Toml => Some(ClientName::Codex.client()),
+            Self::Json(_) => None,
+        }
+    }
+
+    /// The field the servers stand under.
+    pub(crate) fn container(self) -> &'static str {
+        match self {
+            Self::Json(field) => field,
+            Self::Toml => toml::CONTAINER,
+        }
+    }
+
+    /// The whole file as a value. An empty file is an empty one.
+    pub(crate) fn document(self, text: &str) -> Result<Value, String> {
+        if text.trim().is_empty() {
+            return Ok(Value::Object(Map::new()));
+        }
+        let document = match self {
+            Self::Json(_) => json::parse(text).map_err(|error| error.to_string())?.value(),
+            Self::Toml => toml::read(text)?,
+        };
+        let servers = document.get(self.container());
+        if !document.is_object() || servers.is_some_and(|servers| !servers.is_object()) {
+            return Err(format!("`{}` should be an object that lists servers", self.container()));
+        }
+        Ok(document)
+    }
+
+    /// The servers, in the order they stand there.
+    pub(crate) fn servers(self, text: &str) -> Result<Vec<(String, Value)>, String> {
+        let document = self.document(text)?;
+        let servers = document.get(self.container()).and_then(Value::as_object);
+        Ok(servers.into_iter().flatten().map(|(name, server)| (name.clone(), server.clone())).collect())
+    }
+
+    /// Puts a server in, or another in its place.
+    pub(crate) fn put(self, text: &str, name: &str, server: &Value) -> Result<String, String> {
+        let edited = match self {
+            Self::Json(field) => json::edit::put(text, field, name, server).map_err(|error| error.to_string())?,
+            Self::Toml => toml::put(text, name, server)?,
+        };
+        self.checked(text, &edited, name)
+    }
+
+    /// Takes a server out; and the list too, if it is empty then and `list_too`.
+    pub(crate) fn take_out(self, text: &str, name: &str, list_too: bool) -> Result<String, String> {
+        let edited = match self {
+            Self::Json(field) => {
+                json::edit::take_out(text, field, name, list_too).map_err(|error| error.to_string())?
+            }
+            Self::Toml => toml::take_out(text, name)?,
+        };
+        self.checked(text, &edited, name)
+    }
+
+    /// Puts a server back as it stood in another text.
+    pub(crate) fn put_back(self, text: &str, name: &str, from: &str) -> Result<String, String> {
+        let edited = match self {
+            Self::Json(field) => {
+                let root = json::parse(from).map_err(|error| error.to_string())?;
+                let there = root.member(field).and_then(|servers| servers.value.member(name));
+                let Some(raw) = there.and_then(|there| from.get(there.value.span.clone())) else {
+                    return Err(format!("`{name}` does not stand there any more"));
+                };
+                json::edit::put_raw(text, field, name, raw).map_err(|error| error.to_string())?
+            }
+            Self::Toml => toml::put_back(text, name, from)?,
+        };
+        self.checked(text, &edited, name)
+    }
+
+    /// The edited text, if all but that server says what it said.
+    fn checked(self, before: &str, after: &str, name: &str) -> Result<String, String> {
+        let rest = |text: &str| {
+            let mut document = self.document(text)?;
+            if let Some(servers) = document.get_mut(self.container()).and_then(Value::as_object_mut) {
+                servers.shift_remove(name);
+            }
+            // An empty list and none at all are the same to whoever reads it.
+            if document.get(self.container()).and_then(Value::as_object).is_some_and(Map::is_empty)
+                && let Some(members) = document.as_object_mut()
+            {
+                members.shift_remove(self.container());
+            }
+            Ok::<_, String>(document)
+        };
+        if rest(before)? != rest(after)? {
+            return Err("it cannot be edited without changing what else it says".to_owned());
+        }
+        Ok(after.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Notation;
+
+    /// An edit that changes anything else is not handed out, however it came about.
+    #[test]
+    fn what_an_edit_was_not_about_has_to_stay() {
+        let before = "{\"a\": 1, \"mcpServers\": {\"x\": {}}}";
+        let notation = Notation::Json("mcpServers");
+        for after in ["{\"a\": 1, \"mcpServers\": {\"x\": {}, \"servanda\": {}}}", before] {
+            assert_eq!(notation.checked(before, after, "servanda").unwrap(), after);
+        }
+        for after in
+            ["{\"a\": 2, \"mcpServers\": {\"x\": {}}}", "{\"a\": 1, \"mcpServers\": {\"y\": {}}}", "{\"a\": 1}", "{"]
+        {
+            assert!(notation.checked(before, after, "servanda").is_err(), "{after}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Shows a change to somebody's file and asks whether to make it. Without anybody to ask, nothing is changed.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::{
+    clients::{
+        difference::{painted, unified},
+        file::ClientFile,
+    },
+    failure::Failure,
+    screen::Screen,
+};
+
+/// A change that is proposed.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    /// The file.
+    pub file: &'a ClientFile,
+    /// What it is to say; nothing if it is to go.
+    pub after: Option<&'a str>,
+    /// Whether the answer was given beforehand.
+    pub yes: bool,
+    /// Whether it is only to be shown.
+    pub dry_run: bool,
+}
+
+/// What is to be done, with the difference.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It was shown, and that is all.
+    Show(String),
+    /// Make the change.
+    Write(String),
+}
+
+/// Shows a change and asks for it.
+pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure> {
+    let shown = &change.file.shown;
+    let diff = unified(shown, change.file.text.as_deref(), change.after);
+    if !screen.json {
+        screen.data(painted(&diff))?;
+    }
+    if change.dry_run {
+        return Ok(Answer::Show(diff));
+    }
+    if change.yes {
+        return Ok(Answer::Write(diff));
+    }
+    if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::bad_input("nothing was changed: there is nobody to ask")
+            .hint("read the difference (--dry-run shows it), then run it again with --yes"));
+    }
+    // Nobody can be told when stderr is gone, and then nobody answers either.
+    let _ = write!(io::stderr(), "write this to {shown}? [y/N] ");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(Answer::Write(diff))
+    } else {
+        Err(Failure::failed("nothing was changed"))
+    }
+}

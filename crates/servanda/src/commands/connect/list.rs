@@ -1,0 +1,97 @@
+//! `servanda connect` alone: which clients there are, which of them were found here, and which are connected.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::{
+    cli::ConnectArgs,
+    clients::{
+        Client, Scope, Surroundings,
+        connections::{Connection, Connections},
+        entry::Gateway,
+        file::ClientFile,
+    },
+    config::Loaded,
+    failure::Failure,
+    screen::{Mood, Screen, lines, paint, table},
+};
+
+/// One client, looked at.
+#[derive(Debug, Serialize)]
+struct Row {
+    client: String,
+    title: &'static str,
+    found: bool,
+    connected: Option<String>,
+    file: String,
+    scope: &'static str,
+}
+
+pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, screen: Screen) -> Result<(), Failure> {
+    let asked = args.replace || args.yes || args.dry_run || args.stdio || args.http || args.name.is_some();
+    if asked {
+        return Err(Failure::bad_input("which client is to be connected?")
+            .hint("`servanda connect` lists them; `servanda connect --file PATH` takes any other one's file"));
+    }
+    let loaded = Loaded::read(config);
+    let gateway = loaded.as_ref().ok().map(super::gateway).transpose()?;
+    let mut rows: Vec<_> = Client::all().iter().map(|client| row(client, gateway.as_ref(), around)).collect();
+    let folder = config.parent().unwrap_or(Path::new(""));
+    rows.extend(Connections::read(folder)?.connections.iter().filter_map(|there| named_row(there, around)));
+    if screen.json {
+        return screen.json(&rows);
+    }
+    let mut shown = table(&["client", "found here", "connected", "file"]);
+    for row in &rows {
+        let found = if row.found { paint("yes", Mood::Good) } else { paint("no", Mood::Quiet) };
+        let connected =
+            row.connected.as_deref().map_or_else(|| paint("no", Mood::Quiet), |word| paint(word, Mood::Good));
+        shown.add_row([row.client.clone(), found, connected, row.file.clone()]);
+    }
+    screen.data(lines(&shown))?;
+    match loaded {
+        Ok(_) => screen
+            .hint("`servanda connect CLIENT` shows what it would change and asks; --file PATH is for any other client"),
+        Err(failure) => {
+            screen.say(format_args!("note: nothing can be connected yet: {failure}"));
+            screen.hint("run `servanda init` first");
+        }
+    }
+    Ok(())
+}
+
+/// A file of no client that we know, or in no place that we know.
+fn named_row(there: &Connection, around: &Surroundings) -> Option<Row> {
+    let known = Client::all().iter().any(|client| client.files(around).iter().any(|(_, file)| *file == there.file));
+    (!known).then(|| Row {
+        client: there.client.clone().unwrap_or_else(|| "(--file)".to_owned()),
+        title: "",
+        found: there.file.exists(),
+        connected: Some(format!("as {}", there.name)),
+        file: around.shown(&there.file),
+        scope: "",
+    })
+}
+
+/// The file that is connected, or the one that would be.
+fn row(client: &Client, gateway: Option<&Gateway>, around: &Surroundings) -> Row {
+    let files = client.files(around);
+    let connected = files.iter().find_map(|(scope, file)| {
+        let text = ClientFile::read(file).ok()?.text?;
+        let servers = client.notation.servers(&text).ok()?;
+        let words =
+            servers.iter().find_map(|(name, server)| Some(format!("as {name} ({})", gateway?.door_of(server)?.word())));
+        Some((*scope, file.clone(), Some(words?)))
+    });
+    let usual = files.into_iter().next().map(|(scope, file)| (scope, file, None));
+    let (scope, file, words) = connected.or(usual).unwrap_or((Scope::User, PathBuf::new(), None));
+    Row {
+        client: client.name.word(),
+        title: client.title,
+        found: client.is_found(around),
+        connected: words,
+        file: around.shown(&file),
+        scope: scope.word(),
+    }
+}

@@ -1,0 +1,263 @@
+//! `servanda connect`: puts the gateway into a client's list of servers. Shows the exact difference, asks, keeps what was
+//! there, and notes enough for `disconnect` to undo it.
+
+mod consent;
+mod list;
+mod plan;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
+
+pub(super) use self::consent::{Answer, Change, ask};
+use self::plan::{Plan, Request};
+use super::doctor::is_gateway;
+use crate::{
+    cli::ConnectArgs,
+    clients::{
+        Client, ClientName, Surroundings,
+        connections::{Before, Connection, Connections, TakenOut},
+        entry::{Door, Gateway},
+        file::{ClientFile, digest, shown},
+        notation::Notation,
+    },
+    config::Loaded,
+    failure::Failure,
+    screen::Screen,
+};
+
+/// Characters of a name in a client's list. Tools are called by it and their own name together, which is not much.
+const NAME_CHARS_MAX: usize = 32;
+
+pub(crate) async fn run(config: &Path, args: &ConnectArgs, screen: Screen) -> Result<(), Failure> {
+    if args.client.is_none() && args.file.is_none() {
+        return list::run(config, args, &surroundings()?, screen);
+    }
+    let loaded = Loaded::read(config).map_err(needs_configuration)?;
+    let gateway = gateway(&loaded)?;
+    let client = args.client.map(ClientName::client);
+    let file = ClientFile::read(&path(args, client)?)?;
+    let text = file.text.as_deref().unwrap_or_default();
+    let notation = client.map_or_else(|| Notation::of(&file.path, text), |client| client.notation);
+    let listen = loaded.listen()?;
+    let running = !args.stdio && is_gateway(listen).await;
+    let request = Request {
+        client: client.or_else(|| notation.client()),
+        notation,
+        file: &file,
+        name: checked_name(args.name.as_deref())?,
+        gateway: &gateway,
+        wanted: if args.stdio { Some(Door::Stdio) } else { args.http.then_some(Door::Http) },
+        running,
+        replace: args.replace,
+        loaded: &loaded,
+    };
+    let plan = plan::plan(&request)?;
+    let connections = Connections::read(&loaded.folder)?;
+    if file.text.as_deref() == Some(plan.after.as_str()) {
+        return already(&loaded, connections, &file, &plan, args, screen);
+    }
+    for note in &plan.notes {
+        if !screen.json {
+            screen.say(format_args!("note: {note}"));
+        }
+    }
+    let change = Change { file: &file, after: Some(&plan.after), yes: args.yes, dry_run: args.dry_run };
+    match ask(&change, screen)? {
+        Answer::Show(diff) => show(&file, &plan, &diff, Done::Nothing, screen),
+        Answer::Write(diff) => {
+            let backup = write(&loaded, connections, &file, &plan, args)?;
+            show(&file, &plan, &diff, Done::Wrote { backup: backup.as_deref() }, screen)?;
+            after(client, &plan, args, screen);
+            Ok(())
+        }
+    }
+}
+
+/// Where we are.
+pub(super) fn surroundings() -> Result<Surroundings, Failure> {
+    Surroundings::now().ok_or_else(|| Failure::failed("HOME is not set, so clients' files cannot be found"))
+}
+
+fn needs_configuration(failure: Failure) -> Failure {
+    match failure.hint_text() {
+        Some(hint) if hint.contains("servanda init") => {
+            failure.hint("run `servanda init` first: it makes the configuration that the client will be connected to")
+        }
+        _ => failure,
+    }
+}
+
+fn gateway(loaded: &Loaded) -> Result<Gateway, Failure> {
+    Ok(Gateway {
+        program: std::env::current_exe()?,
+        config: std::path::absolute(&loaded.file)?,
+        listen: loaded.config.listen.clone(),
+    })
+}
+
+fn path(args: &ConnectArgs, client: Option<&Client>) -> Result<PathBuf, Failure> {
+    if let Some(file) = &args.file {
+        return Ok(file.clone());
+    }
+    let Some(client) = client else { return Err(Failure::bad_input("which client, or which file?")) };
+    let around = &surroundings()?;
+    client.file(args.scope, around).map(|(_, file)| file).ok_or_else(|| {
+        let scopes = client.files(around).into_iter().map(|(scope, _)| scope.word()).collect::<Vec<_>>().join(" or ");
+        Failure::bad_input(format!("{} has no file of that scope", client.title)).hint(format!("--scope {scopes}"))
+    })
+}
+
+fn checked_name(name: Option<&str>) -> Result<Option<&str>, Failure> {
+    let plain = |name: &str| {
+        let word = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+        !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.chars().all(word)
+    };
+    match name {
+        Some(name) if !plain(name) => Err(Failure::bad_input(format!("`{name}` is not a name every client takes"))
+            .hint(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))),
+        name => Ok(name),
+    }
+}
+
+/// Keeps, notes and writes, in this order: whatever happens in between, nothing is lost and everything can be undone.
+fn write(
+    loaded: &Loaded,
+    mut connections: Connections,
+    file: &ClientFile,
+    plan: &Plan,
+    args: &ConnectArgs,
+) -> Result<Option<PathBuf>, Failure> {
+    file.check_unchanged()?;
+    let now = SystemClock.now();
+    let backup = file.keep(now)?;
+    let earlier = connections.of(&file.path).cloned();
+    let mut connection = noted(file, plan, args, backup.as_deref(), earlier.as_ref());
+    connection.since = now.to_string();
+    connections.note(connection.clone());
+    connections.write(&loaded.folder)?;
+    match file.write(&plan.after) {
+        Ok(made) if made.is_empty() => {}
+        Ok(made) => {
+            connection.made_folders = made;
+            connections.note(connection);
+            connections.write(&loaded.folder)?;
+        }
+        Err(failure) => {
+            connections.forget(&file.path);
+            connections.connections.extend(earlier);
+            connections.write(&loaded.folder)?;
+            if let Some(backup) = backup {
+                // The file is what it was, and needs no backup.
+                let _ = std::fs::remove_file(backup);
+            }
+            return Err(failure);
+        }
+    }
+    Ok(backup)
+}
+
+/// What to note about a connection. One that was made again goes back to what the file was first, if nobody changed it
+/// in between.
+fn noted(
+    file: &ClientFile,
+    plan: &Plan,
+    args: &ConnectArgs,
+    backup: Option<&Path>,
+    earlier: Option<&Connection>,
+) -> Connection {
+    let mut taken_out: Vec<_> = earlier.map(|earlier| earlier.taken_out.clone()).unwrap_or_default();
+    if let Some(backup) = backup {
+        let taken = plan.taken_out.iter().map(|name| TakenOut { name: name.clone(), backup: backup.to_owned() });
+        taken_out.extend(taken);
+    }
+    let kept = |backup: &Path| Before::Kept { backup: backup.to_owned(), sha256: file.digest().unwrap_or_default() };
+    let before = match earlier {
+        None => Some(backup.map_or(Before::Absent, kept)),
+        Some(earlier) if file.digest().as_deref() == Some(&earlier.after_sha256) => earlier.before.clone(),
+        Some(_) => None,
+    };
+    Connection {
+        client: args.client.map(ClientName::word),
+        file: file.path.clone(),
+        name: plan.name.clone(),
+        since: String::new(),
+        before,
+        after_sha256: digest(&plan.after),
+        made_list: earlier.map_or(plan.made_list, |earlier| earlier.made_list),
+        made_folders: earlier.map(|earlier| earlier.made_folders.clone()).unwrap_or_default(),
+        taken_out,
+    }
+}
+
+/// Nothing to do; but what was connected without us is noted, so that it can be undone.
+fn already(
+    loaded: &Loaded,
+    mut connections: Connections,
+    file: &ClientFile,
+    plan: &Plan,
+    args: &ConnectArgs,
+    screen: Screen,
+) -> Result<(), Failure> {
+    if connections.of(&file.path).is_none() && !args.dry_run {
+        let since = SystemClock.now().to_string();
+        connections.note(Connection { since, before: None, ..noted(file, plan, args, None, None) });
+        connections.write(&loaded.folder)?;
+    }
+    if screen.json {
+        return show(file, plan, "", Done::Nothing, screen);
+    }
+    screen.say(format_args!(
+        "{} is connected already, as `{}` ({}); nothing was changed",
+        file.shown,
+        plan.name,
+        plan.door.word()
+    ));
+    Ok(())
+}
+
+/// What became of a plan.
+#[derive(Debug, Clone, Copy)]
+enum Done<'a> {
+    Nothing,
+    Wrote { backup: Option<&'a Path> },
+}
+
+fn show(file: &ClientFile, plan: &Plan, diff: &str, done: Done<'_>, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        let (changed, backup) = match done {
+            Done::Nothing => (false, None),
+            Done::Wrote { backup } => (true, backup),
+        };
+        return screen.json(&json!({
+            "file": file.path, "name": plan.name, "door": plan.door.word(), "changed": changed, "diff": diff,
+            "backup": backup, "taken_out": plan.taken_out, "notes": plan.notes,
+        }));
+    }
+    match done {
+        Done::Nothing => screen.say("nothing was changed: this was a dry run"),
+        Done::Wrote { backup: None } => screen.say(format_args!("wrote {}", file.shown)),
+        Done::Wrote { backup: Some(backup) } => {
+            screen.say(format_args!("wrote {}; what it was is kept as {}", file.shown, shown(backup)));
+        }
+    }
+    Ok(())
+}
+
+fn after(client: Option<&Client>, plan: &Plan, args: &ConnectArgs, screen: Screen) {
+    if screen.json {
+        return;
+    }
+    let undo = match (args.client, &args.file) {
+        (Some(client), _) => client.word(),
+        (None, Some(file)) => format!("--file {}", file.display()),
+        (None, None) => String::new(),
+    };
+    if plan.door == Door::Http {
+        screen.say("the gateway has to be running when the client looks for it: servanda serve");
+    }
+    let then = client.map_or("start the client again", |client| client.then);
+    screen.hint(format_args!("{then}; `servanda disconnect {undo}` undoes this"));
+}

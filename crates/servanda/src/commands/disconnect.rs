@@ -1,0 +1,184 @@
+//! `servanda disconnect`: undoes what `connect` did. A file that nobody touched since becomes what it was, byte for byte; in
+//! one that somebody did, only our entry goes and the servers that were taken out come back.
+
+use std::path::Path;
+
+use serde_json::json;
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
+
+use super::connect::{Answer, Change, ask, surroundings};
+use crate::{
+    cli::DisconnectArgs,
+    clients::{
+        ClientName,
+        connections::{Before, Connection, Connections, Earlier},
+        file::{ClientFile, shown},
+        notation::Notation,
+    },
+    failure::Failure,
+    screen::Screen,
+};
+
+pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Result<(), Failure> {
+    // The configuration itself is not needed: a gateway that is broken can still be disconnected.
+    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut connections = Connections::read(folder)?;
+    let Some(connection) = chosen(&connections, args)? else { return not_connected(args, screen) };
+    let file = ClientFile::read(&connection.file)?;
+    let Undo { after, exact, notes } = undo(&connection, &file)?;
+    for note in notes.iter().filter(|_| !screen.json) {
+        screen.say(format_args!("note: {note}"));
+    }
+    if after == file.text {
+        connections.forget(&connection.file);
+        if !args.dry_run {
+            connections.write(folder)?;
+        }
+        return show(&connection, "", None, &notes, screen);
+    }
+    let change = Change { file: &file, after: after.as_deref(), yes: args.yes, dry_run: args.dry_run };
+    let diff = match ask(&change, screen)? {
+        Answer::Show(diff) => return show(&connection, &diff, None, &notes, screen),
+        Answer::Write(diff) => diff,
+    };
+    // What comes back byte for byte is its own backup.
+    let backup = if exact { None } else { file.keep(SystemClock.now())? };
+    match &after {
+        Some(text) => drop(file.write(text)?),
+        None => file.remove(&connection.made_folders)?,
+    }
+    connections.forget(&connection.file);
+    connections.write(folder)?;
+    if exact && let Some(Before::Kept { backup, .. }) = &connection.before {
+        // The file says the same again.
+        let _ = std::fs::remove_file(backup);
+    }
+    let how = match (exact, &backup) {
+        (true, _) if after.is_none() => format!("removed {}, which was not there before", shown(&connection.file)),
+        (true, _) => format!("{} is what it was, byte for byte", shown(&connection.file)),
+        (false, Some(backup)) => {
+            let (file, backup) = (shown(&connection.file), shown(backup));
+            format!("the gateway was taken out of {file}; what it was until now is kept as {backup}")
+        }
+        (false, None) => format!("the gateway was taken out of {}", shown(&connection.file)),
+    };
+    show(&connection, &diff, Some(&how), &notes, screen)
+}
+
+/// The connection that is meant.
+fn chosen(connections: &Connections, args: &DisconnectArgs) -> Result<Option<Connection>, Failure> {
+    let wanted = match (&args.file, args.client, args.scope) {
+        (Some(file), ..) => Some(std::path::absolute(file)?),
+        (None, Some(client), Some(scope)) => client.client().file(Some(scope), &surroundings()?).map(|(_, file)| file),
+        _ => None,
+    };
+    let word = args.client.map(ClientName::word);
+    let meant = |connection: &&Connection| match (&wanted, &word) {
+        (Some(file), _) => connection.file == *file,
+        (None, Some(word)) => connection.client.as_deref() == Some(word),
+        (None, None) => true,
+    };
+    let found: Vec<_> = connections.connections.iter().filter(meant).collect();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some((*one).clone())),
+        several => {
+            let names = several.iter().map(|one| titled(one)).collect::<Vec<_>>().join(", ");
+            let hint = if word.is_some() { "say which with --scope, or with --file" } else { "say which client" };
+            Err(Failure::bad_input(format!("several clients are connected: {names}")).hint(hint))
+        }
+    }
+}
+
+fn titled(connection: &Connection) -> String {
+    let file = shown(&connection.file);
+    connection.client.as_ref().map_or_else(|| file.clone(), |client| format!("{client} ({file})"))
+}
+
+fn not_connected(args: &DisconnectArgs, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.json(&json!({ "changed": false, "file": null }));
+    }
+    let what = match (&args.file, args.client) {
+        (Some(file), _) => format!("{} is not connected", file.display()),
+        (None, Some(client)) => format!("{} is not connected", client.client().title),
+        (None, None) => "no client is connected".to_owned(),
+    };
+    screen.say(format_args!("{what} with this configuration; nothing was changed"));
+    screen.hint("`servanda connect` lists the clients and which of them are connected");
+    Ok(())
+}
+
+/// What undoing comes to.
+struct Undo {
+    /// What the file is to say; nothing if it is to go.
+    after: Option<String>,
+    /// Whether it is what it was, byte for byte.
+    exact: bool,
+    notes: Vec<String>,
+}
+
+fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
+    let mut notes = Vec::new();
+    let Some(text) = &file.text else {
+        notes.push(format!("{} is not there any more", shown(&connection.file)));
+        return Ok(Undo { after: None, exact: false, notes });
+    };
+    match connection.earlier(file.digest().as_deref()) {
+        Some(Earlier::Absent) => return Ok(Undo { after: None, exact: true, notes }),
+        Some(Earlier::Text(text)) => return Ok(Undo { after: Some(text), exact: true, notes }),
+        None => {}
+    }
+    if connection.before.is_some() {
+        notes.push(format!(
+            "{} or its backup was changed since it was connected, so only the gateway's entry is undone",
+            shown(&connection.file)
+        ));
+    }
+    let client =
+        connection.client.as_deref().and_then(|word| <ClientName as clap::ValueEnum>::from_str(word, false).ok());
+    let notation = client.map_or_else(|| Notation::of(&connection.file, text), |client| client.client().notation);
+    let unusable = |why: String| {
+        Failure::bad_input(format!("`{}`: {why}; nothing was changed", shown(&connection.file)))
+            .hint(format!("take `{}` out by hand, or correct the file", connection.name))
+    };
+    let mut after = notation.take_out(text, &connection.name, connection.made_list).map_err(unusable)?;
+    let there = notation.servers(&after).map_err(unusable)?;
+    for taken in connection.taken_out.iter().filter(|taken| !there.iter().any(|(name, _)| *name == taken.name)) {
+        let from = std::fs::read_to_string(&taken.backup).map_err(|error| error.to_string());
+        match from.and_then(|from| notation.put_back(&after, &taken.name, &from)) {
+            Ok(with) => after = with,
+            Err(why) => {
+                let (name, backup) = (&taken.name, shown(&taken.backup));
+                notes.push(format!("`{name}` could not be put back from {backup}: {why}"));
+            }
+        }
+    }
+    // A file that was made for us and says nothing else has no reason to stay.
+    let empty =
+        notation.document(&after).is_ok_and(|document| document.as_object().is_some_and(serde_json::Map::is_empty));
+    let after = if empty && connection.before == Some(Before::Absent) { None } else { Some(after) };
+    Ok(Undo { after, exact: false, notes })
+}
+
+fn show(
+    connection: &Connection,
+    diff: &str,
+    how: Option<&str>,
+    notes: &[String],
+    screen: Screen,
+) -> Result<(), Failure> {
+    if screen.json {
+        let changed = how.is_some();
+        return screen.json(&json!({ "file": connection.file, "name": connection.name, "changed": changed, "diff": diff, "notes": notes }));
+    }
+    match how {
+        Some(how) => screen.say(how),
+        None if diff.is_empty() => {
+            screen.say(format_args!("{} has no entry of ours; nothing was changed", shown(&connection.file)));
+        }
+        None => screen.say("nothing was changed: this was a dry run"),
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! The manifest of a bundle (`manifest_version` 0.1 to 0.4): how its server is started, and what its user may set. The
+//! variables of the format become paths, defaults and references of ours; a variable that is not the format's is refused,
+//! because it would be filled in from the user's environment.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::{on_search_path, secrets::variable_name};
+use crate::{config::UpstreamConfig, expansion::replace};
+
+/// The versions that are read.
+const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
+/// What the format calls this system.
+const PLATFORM: &str = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+
+/// What a manifest says.
+#[derive(Debug, Deserialize)]
+pub(super) struct Manifest {
+    #[serde(rename = "manifest_version", alias = "dxt_version")]
+    format: String,
+    /// Its name.
+    pub(super) name: String,
+    /// Its version.
+    pub(super) version: String,
+    server: Server,
+    #[serde(default)]
+    user_config: BTreeMap<String, Setting>,
+    #[serde(default)]
+    compatibility: Compatibility,
+}
+
+#[derive(Debug, Deserialize)]
+struct Server {
+    r#type: String,
+    #[serde(default)]
+    entry_point: String,
+    #[serde(default)]
+    mcp_config: Option<Start>,
+}
+
+/// How the server is started.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Start {
+    command: Option<String>,
+    args: Option<Vec<String>>,
+    env: Option<BTreeMap<String, String>>,
+    platform_overrides: BTreeMap<String, Start>,
+}
+
+/// Something the user may set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Setting {
+    title: String,
+    description: String,
+    required: bool,
+    default: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Compatibility {
+    platforms: Option<Vec<String>>,
+}
+
+/// The values of a manifest's variables.
+#[derive(Debug)]
+pub(super) struct Settings<'a> {
+    manifest: &'a Manifest,
+    folder: &'a Path,
+    /// What there is to say about them.
+    pub(super) notes: Vec<String>,
+    /// Variables that somebody has to set, and what they are.
+    pub(super) asked: BTreeMap<String, String>,
+}
+
+/// The value of something the user may set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Set {
+    /// One value, or several.
+    To(Vec<String>),
+    /// A variable of ours that has to be set.
+    Later(String),
+    /// Nothing, and that is well.
+    Not,
+}
+
+impl Manifest {
+    /// Reads a manifest.
+    pub(super) fn read(document: &Value) -> Result<Self, String> {
+        let mut document = document.clone();
+        // Some have both, for readers of either age.
+        if let Some(members) = document.as_object_mut().filter(|members| members.contains_key("manifest_version")) {
+            members.remove("dxt_version");
+        }
+        let manifest: Self = serde_path_to_error::deserialize(document)
+            .map_err(|error| format!("`{}`: {}", error.path(), error.inner()))?;
+        if !VERSIONS.contains(&manifest.format.as_str()) {
+            return Err(format!(
+                "version {} of the format is not known here; {} are",
+                manifest.format,
+                VERSIONS.join(", ")
+            ));
+        }
+        let platforms = manifest.compatibility.platforms.as_deref().unwrap_or_default();
+        if !platforms.is_empty() && !platforms.iter().any(|platform| platform == PLATFORM) {
+            return Err(format!("it is for {}, and this is {PLATFORM}", platforms.join(" and ")));
+        }
+        Ok(manifest)
+    }
+
+    /// The upstream it makes.
+    pub(super) fn upstream(&self, settings: &mut Settings<'_>) -> Result<UpstreamConfig, String> {
+        let mut start = self.server.mcp_config.clone().unwrap_or_default();
+        if let Some(special) = start.platform_overrides.remove(PLATFORM) {
+            start.command = special.command.or(start.command);
+            start.args = special.args.or(start.args);
+            start.env = special.env.or(start.env);
+        }
+        let (usual_command, usual_args) = self.usual(settings.folder)?;
+        let command = start.command.map_or(Ok(usual_command), |command| settings.fill(&command))?;
+        let args = start.args.map_or(Ok(usual_args), |args| settings.arguments(&args))?;
+        let mut env = BTreeMap::new();
+        let mut env_pass = Vec::new();
+        for (name, value) in start.env.unwrap_or_default() {
+            if whole(&value).is_some() && settings.lacks(&value)? {
+                env_pass.push(name);
+            } else {
+                env.insert(name, settings.fill(&value)?);
+            }
+        }
+        if !env_pass.is_empty() {
+            settings.notes.push(format!("handed on if set: {}", env_pass.join(", ")));
+        }
+        let command = settings.program(command);
+        Ok(UpstreamConfig { command: Some(command), args, env, env_pass, ..UpstreamConfig::default() })
+    }
+
+    /// How a server of its kind is started where the manifest does not say.
+    fn usual(&self, folder: &Path) -> Result<(String, Vec<String>), String> {
+        let entry =
+            super::unpack::inside(&self.server.entry_point).map(|entry| folder.join(entry).display().to_string());
+        let entry = |what: &str| entry.clone().map_err(|why| format!("`server.entry_point` of a {what} bundle {why}"));
+        let root = folder.display().to_string();
+        match self.server.r#type.as_str() {
+            "node" => Ok(("node".to_owned(), vec![entry("node")?])),
+            "python" => Ok(("python3".to_owned(), vec![entry("python")?])),
+            "uv" => Ok(("uv".to_owned(), vec!["run".to_owned(), "--directory".to_owned(), root, entry("uv")?])),
+            "binary" => Ok((entry("binary")?, Vec::new())),
+            other => Err(format!("`{other}` is not a kind of server that is known here")),
+        }
+    }
+}
+
+impl<'a> Settings<'a> {
+    /// The variables of a bundle that lies in `folder`.
+    pub(super) fn new(manifest: &'a Manifest, folder: &'a Path) -> Self {
+        Self { manifest, folder, notes: Vec::new(), asked: BTreeMap::new() }
+    }
+
+    fn arguments(&mut self, args: &[String]) -> Result<Vec<String>, String> {
+        let mut filled = Vec::new();
+        for argument in args {
+            // Without its value an argument would say something else, or nothing at all.
+            if self.lacks(argument)? {
+                self.notes.push(format!("`{argument}` is optional and was not given; `args` can have it"));
+                continue;
+            }
+            match whole(argument).map(|key| self.setting(key)).transpose()? {
+                // Several values are several arguments.
+                Some(Set::To(values)) => filled.extend(values),
+                _ => filled.push(self.fill(argument)?),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Whether a value has a setting in it that nobody has to make, and nobody made.
+    fn lacks(&mut self, text: &str) -> Result<bool, String> {
+        let mut lacks = false;
+        replace(text, |inside| {
+            let setting = inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()?;
+            lacks |= setting == Some(Set::Not);
+            Ok(String::new())
+        })?;
+        Ok(lacks)
+    }
+
+    /// A text with its variables filled in.
+    fn fill(&mut self, text: &str) -> Result<String, String> {
+        replace(text, |inside| {
+            Ok(match inside.strip_prefix("user_config.").map(|key| self.setting(key)).transpose()? {
+                Some(Set::To(values)) => values.join(" "),
+                Some(Set::Later(variable)) => format!("${{{variable}}}"),
+                Some(Set::Not) => String::new(),
+                None => self.known(inside)?,
+            })
+        })
+    }
+
+    /// The variables of the format itself.
+    fn known(&self, name: &str) -> Result<String, String> {
+        let home = |folder: &str| format!("${{HOME}}/{folder}");
+        Ok(match name {
+            "__dirname" => self.folder.display().to_string(),
+            "HOME" => "${HOME}".to_owned(),
+            "DESKTOP" => home("Desktop"),
+            "DOCUMENTS" => home("Documents"),
+            "DOWNLOADS" => home("Downloads"),
+            "pathSeparator" | "/" => "/".to_owned(),
+            _ => {
+                return Err(format!(
+                    "`${{{name}}}` is not a variable of the format, and would be filled in from your environment"
+                ));
+            }
+        })
+    }
+
+    fn setting(&mut self, key: &str) -> Result<Set, String> {
+        let Some(setting) = self.manifest.user_config.get(key) else {
+            return Err(format!("`${{user_config.{key}}}` is not among its settings"));
+        };
+        let values = match &setting.default {
+            Value::Array(values) => values.iter().filter_map(text).collect(),
+            value => text(value).into_iter().collect::<Vec<_>>(),
+        };
+        if !values.is_empty() {
+            // A default may refer to the user's folders, and to no other setting.
+            let known = values.iter().map(|value| replace(value, |inside| self.known(inside)));
+            return known.collect::<Result<Vec<_>, _>>().map(Set::To);
+        }
+        if !setting.required {
+            return Ok(Set::Not);
+        }
+        let variable = variable_name(&format!("{}_{key}", self.manifest.name));
+        let words = [&setting.title, &setting.description].into_iter().find(|words| !words.is_empty());
+        self.asked.insert(variable.clone(), words.map_or(key, |words| words).to_owned());
+        Ok(Set::Later(variable))
+    }
+
+    /// A program of the bundle by its full path; a `python` that is only called `python3` here.
+    fn program(&mut self, command: String) -> String {
+        let path = PathBuf::from(&command);
+        if path.is_relative() && self.folder.join(&path).is_file() {
+            return self.folder.join(path).display().to_string();
+        }
+        if command == "python" && on_search_path("python").is_none() {
+            self.notes.push("it is started with `python3`; there is no `python` here".to_owned());
+            return "python3".to_owned();
+        }
+        command
+    }
+}
+
+/// The key, if a text is one setting and nothing else.
+fn whole(text: &str) -> Option<&str> {
+    text.strip_prefix("${user_config.")?.strip_suffix('}').filter(|key| !key.contains('}'))
+}
+
+/// A default as text; nothing says nothing.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,128 @@
+//! MCPB bundles (`.mcpb`, `.dxt`): a zip with a manifest that says how to start the server inside it. It is unpacked into a
+//! folder of ours and started from there. A signature on it is not checked; a SHA-256 that the user gives is.
+
+mod manifest;
+#[cfg(test)]
+mod tests;
+mod unpack;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use servanda_catalog::names;
+
+use self::manifest::{Manifest, Settings};
+use super::{Imported, Source, printable};
+use crate::{
+    clients::{file::shown, json},
+    failure::Failure,
+};
+
+/// How large a bundle may be.
+pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
+/// Where bundles are unpacked, beside our configuration.
+const FOLDER: &str = ".servanda/bundles";
+/// Earlier folders of one bundle that are kept.
+const KEPT_MAX: u32 = 1_000;
+/// What a signature stands between, behind the zip.
+const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
+
+/// Unpacks a bundle and takes the server in it.
+pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<Imported, Failure> {
+    let bad = |why: String| {
+        Failure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), printable(&why)))
+            .hint("nothing of it was kept")
+    };
+    let (zip, signed) = without_signature(bytes);
+    let text = unpack::manifest(zip).map_err(bad)?;
+    let document = json::parse(&text).map_err(|error| error.to_string());
+    let manifest = document.and_then(|document| Manifest::read(&document.value()));
+    let manifest = manifest.map_err(|why| bad(format!("manifest.json: {why}")))?;
+    let folder = std::path::absolute(source.folder)?.join(FOLDER);
+    let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
+    let target = folder.join(&name);
+    // Before anything is unpacked: a manifest that is refused leaves nothing behind.
+    manifest.upstream(&mut Settings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
+    let mark = folder.join(format!("{name}.sha256"));
+    let there = fs::read_to_string(&mark).is_ok_and(|there| there.trim() == digest) && target.is_dir();
+    let mut imported = Imported::default();
+    if !there {
+        if target.exists() {
+            if !source.anew {
+                return Err(Failure::bad_input(format!("`{}` is there and is of another bundle", target.display()))
+                    .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
+            }
+            keep(&target)?;
+        }
+        unpack::all(zip, &folder, &target).map_err(bad)?;
+        fs::write(&mark, format!("{digest}\n"))?;
+    }
+    let words = if there { "was unpacked before" } else { "was unpacked" };
+    imported.notes.push(format!("the bundle {words} in {}", shown(&target)));
+    if source.sha256.is_none() {
+        imported.notes.push(format!("its SHA-256 is {digest}; compare it with what its author published"));
+    }
+    if signed {
+        imported.notes.push("its signature was not checked".to_owned());
+    }
+    take(&mut imported, &manifest, &target, Some(Path::new(FOLDER).join(&name))).map_err(bad)?;
+    Ok(imported)
+}
+
+/// Takes the server of a bundle that somebody else unpacked, where it is.
+pub(super) fn import_unpacked(source: &Source<'_>, document: &Value) -> Result<Imported, Failure> {
+    let bad = |why: String| Failure::bad_input(format!("{}: {why}", source.file.display()));
+    let manifest = Manifest::read(document).map_err(bad)?;
+    let file = std::path::absolute(source.file)?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let mut imported = Imported::default();
+    take(&mut imported, &manifest, folder, None).map_err(bad)?;
+    Ok(imported)
+}
+
+fn take(imported: &mut Imported, manifest: &Manifest, folder: &Path, cwd: Option<PathBuf>) -> Result<(), String> {
+    let mut settings = Settings::new(manifest, folder);
+    let mut upstream = manifest.upstream(&mut settings)?;
+    upstream.cwd = Some(cwd.unwrap_or_else(|| folder.to_owned()));
+    if let Some(command) = upstream.command.as_deref().map(Path::new) {
+        unpack::make_executable(command, folder).map_err(|error| format!("`{}`: {error}", command.display()))?;
+    }
+    imported.notes.extend(settings.notes);
+    imported.asked.extend(settings.asked);
+    imported.take(&names::to_upstream_id(&manifest.name), upstream);
+    Ok(())
+}
+
+/// The zip alone, and whether a signature stood behind it.
+fn without_signature(bytes: &[u8]) -> (&[u8], bool) {
+    let (head, foot) = SIGNATURE;
+    if !bytes.ends_with(foot) {
+        return (bytes, false);
+    }
+    let start = bytes.windows(head.len()).rposition(|window| window == head);
+    start.and_then(|start| bytes.get(..start)).map_or((bytes, false), |zip| (zip, true))
+}
+
+/// A part of a folder's name: nothing in it leads anywhere else.
+fn plain(text: &str) -> String {
+    let kept: String = text
+        .chars()
+        .map(|character| if character.is_ascii_alphanumeric() || "-_.+".contains(character) { character } else { '_' })
+        .take(64)
+        .collect();
+    kept.trim_start_matches('.').to_owned()
+}
+
+fn keep(target: &Path) -> Result<(), Failure> {
+    for number in 1..=KEPT_MAX {
+        let again = if number == 1 { String::new() } else { format!(".{number}") };
+        let kept = PathBuf::from(format!("{}{again}.bak", target.display()));
+        if !kept.exists() {
+            return fs::rename(target, kept).map_err(Failure::from);
+        }
+    }
+    Err(Failure::failed(format!("`{}` was kept too often; remove some of the *.bak folders", target.display())))
+}

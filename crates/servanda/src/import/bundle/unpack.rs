@@ -1,0 +1,166 @@
+//! Unpacks a zip that nobody vouches for. Every entry's name must lead into the folder, an entry is a file or a folder and
+//! nothing else, and what is counted is what really comes out, whatever the zip says about itself. Something that breaks a
+//! rule leaves nothing behind.
+
+use std::{
+    fs,
+    io::{Cursor, Read, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use zip::ZipArchive;
+
+/// Files and folders of a bundle. Bundled Node modules have many.
+const ENTRIES_MAX: usize = 50_000;
+/// Bytes of all its files, unpacked.
+const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of its manifest.
+const MANIFEST_BYTES_MAX: u64 = 1 << 20;
+/// Folders inside each other, and characters of one name.
+const DEPTH_MAX: usize = 64;
+const NAME_CHARS_MAX: usize = 255;
+/// How an entry of a zip's directory begins.
+const ENTRY_MARK: &[u8] = b"PK\x01\x02";
+/// How the end of that directory begins, which says how many entries there are.
+const END_MARK: &[u8] = b"PK\x05\x06";
+/// The kinds of a file in its mode.
+const KIND_MASK: u32 = 0o170_000;
+const KIND_FILE: u32 = 0o100_000;
+const KIND_FOLDER: u32 = 0o040_000;
+
+/// How much may come out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) entries_max: usize,
+    pub(super) unpacked_bytes_max: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { entries_max: ENTRIES_MAX, unpacked_bytes_max: UNPACKED_BYTES_MAX }
+    }
+}
+
+/// The text of the manifest.
+pub(super) fn manifest(zip: &[u8]) -> Result<String, String> {
+    let mut archive = open(zip, Bounds::default())?;
+    let entry = archive.by_name("manifest.json").map_err(|_| "there is no manifest.json at its top".to_owned())?;
+    let mut text = String::new();
+    let read = entry.take(MANIFEST_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("manifest.json: {error}"))?;
+    if text.len() as u64 > MANIFEST_BYTES_MAX {
+        return Err(format!("manifest.json is larger than {MANIFEST_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+/// Unpacks everything into `target`, a folder inside `folder` that is not there yet.
+pub(super) fn all(zip: &[u8], folder: &Path, target: &Path) -> Result<(), String> {
+    within(zip, folder, target, Bounds::default())
+}
+
+/// The same with bounds of the caller's.
+pub(super) fn within(zip: &[u8], folder: &Path, target: &Path, bounds: Bounds) -> Result<(), String> {
+    let mut archive = open(zip, bounds)?;
+    let words = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(folder).map_err(words)?;
+    // Beside the target and not in it: whoever looks sees all of a bundle or none.
+    let fresh = folder.join(format!(".unpacking-{}", std::process::id()));
+    fs::DirBuilder::new().mode(0o700).create(&fresh).map_err(words)?;
+    let unpacked = unpack(&mut archive, &fresh, bounds);
+    let moved = unpacked.and_then(|()| fs::rename(&fresh, target).map_err(words));
+    if moved.is_err() {
+        // What is half there is of no use; that it could not be removed is worth less than why it is half there.
+        let _ = fs::remove_dir_all(&fresh);
+    }
+    moved
+}
+
+/// Makes a program startable that lies in a bundle's folder: zips made on some systems do not say that it is one.
+pub(super) fn make_executable(program: &Path, folder: &Path) -> std::io::Result<()> {
+    let Ok(program) = program.canonicalize() else { return Ok(()) };
+    if !program.starts_with(folder.canonicalize()?) {
+        return Ok(());
+    }
+    let mode = fs::metadata(&program)?.permissions().mode();
+    fs::set_permissions(&program, fs::Permissions::from_mode(mode | 0o111))
+}
+
+fn open(zip: &[u8], bounds: Bounds) -> Result<ZipArchive<Cursor<&[u8]>>, String> {
+    // Counted before the reader makes room for every one of them.
+    let entries = zip.windows(ENTRY_MARK.len()).filter(|window| *window == ENTRY_MARK).count();
+    if entries > bounds.entries_max {
+        return Err(format!("it has more than {} files", bounds.entries_max));
+    }
+    let archive = ZipArchive::new(Cursor::new(zip)).map_err(|error| error.to_string())?;
+    // The reader keeps the last of several entries of one name; whoever looked at the zip may have seen the first.
+    if counted(zip).is_some_and(|counted| counted != archive.len()) {
+        return Err("two of its files have the same name, or it does not say how many it has".to_owned());
+    }
+    Ok(archive)
+}
+
+/// How many entries a zip says it has; nothing if it has more than it can say.
+fn counted(zip: &[u8]) -> Option<usize> {
+    let end = zip.windows(END_MARK.len()).rposition(|window| window == END_MARK)?;
+    let count = zip.get(end + 10..end + 12).and_then(|bytes| bytes.try_into().ok()).map(u16::from_le_bytes)?;
+    (count != u16::MAX).then_some(usize::from(count))
+}
+
+fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, into: &Path, bounds: Bounds) -> Result<(), String> {
+    let mut left = bounds.unpacked_bytes_max;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(|error| error.to_string())?;
+        let name = entry.name().map_err(|error| error.to_string())?.into_owned();
+        let wrong = |why: &str| format!("`{}`: {why}", name.escape_debug());
+        let path = into.join(inside(&name).map_err(|why| wrong(&why))?);
+        let mode = entry.unix_mode().unwrap_or_default();
+        let kind = mode & KIND_MASK;
+        if entry.is_symlink() || !matches!(kind, 0 | KIND_FILE | KIND_FOLDER) {
+            return Err(wrong("is a link or a device, and only files and folders are unpacked"));
+        }
+        if entry.is_dir() {
+            fs::create_dir_all(&path).map_err(|error| wrong(&error.to_string()))?;
+            continue;
+        }
+        let parent = path.parent().unwrap_or(into);
+        fs::create_dir_all(parent).map_err(|error| wrong(&error.to_string()))?;
+        let written = write(&mut entry, &path, mode & 0o111 != 0, left).map_err(|error| wrong(&error.to_string()))?;
+        left = left
+            .checked_sub(written)
+            .ok_or_else(|| format!("it unpacks to more than {} bytes", bounds.unpacked_bytes_max))?;
+    }
+    Ok(())
+}
+
+/// Writes one file and says how long it was, which may be one byte more than there is room for.
+pub(super) fn write(entry: &mut impl Read, path: &Path, executable: bool, left: u64) -> std::io::Result<u64> {
+    let mode = if executable { 0o755 } else { 0o644 };
+    // A name that comes twice is a file that is there already.
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    let written = std::io::copy(&mut entry.take(left + 1), &mut file)?;
+    file.flush()?;
+    Ok(written)
+}
+
+/// The path of an entry inside the folder, unless it leads out of it or could be read in two ways.
+pub(super) fn inside(name: &str) -> Result<PathBuf, String> {
+    if name.contains('\\') || name.chars().any(char::is_control) {
+        return Err("has a character that no name should have".to_owned());
+    }
+    let parts: Vec<&str> = name.strip_suffix('/').unwrap_or(name).split('/').collect();
+    if parts.len() > DEPTH_MAX {
+        return Err("lies too deep".to_owned());
+    }
+    for part in &parts {
+        let drive = part.ends_with(':') && part.len() == 2;
+        if part.is_empty() || *part == "." || *part == ".." || drive {
+            return Err("leads out of the bundle".to_owned());
+        }
+        if part.chars().count() > NAME_CHARS_MAX {
+            return Err("is too long".to_owned());
+        }
+    }
+    Ok(parts.iter().collect())
+}

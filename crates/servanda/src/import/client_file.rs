@@ -1,0 +1,167 @@
+//! The files in which clients list their servers: `mcpServers` (Claude, Cursor, Windsurf, Gemini and most others), `servers`
+//! with `inputs` (VS Code), `context_servers` (Zed), `mcp_servers` (Codex); and the lists per project in `~/.claude.json`.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    Imported, Source,
+    entry::{self, Entry, Unfit},
+    is_this_gateway,
+    secrets::variable_name,
+    variables::Editor,
+};
+use crate::{
+    clients::json::{Member, Node, place},
+    config::UpstreamConfig,
+};
+
+/// Where a list of servers stands.
+const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
+
+/// The list of servers of a client's file, and under which field it stands.
+pub(crate) fn servers_of(document: &Value) -> Option<(&'static str, &Map<String, Value>)> {
+    CONTAINERS.into_iter().find_map(|field| Some((field, document.get(field)?.as_object()?)))
+}
+
+/// Every server of a client's file as it would be imported, secrets and all, or why it would not be.
+pub(crate) fn listed(file: &Path, document: &Value) -> Vec<(String, Result<UpstreamConfig, String>)> {
+    let editor = Editor::of(file, document.get("inputs"));
+    let servers = servers_of(document).map(|(_, servers)| servers);
+    let read = |server: &Value| entry::read(server, &editor).map(|entry| entry.upstream).map_err(|why| why.to_string());
+    servers.into_iter().flatten().map(|(name, server)| (name.clone(), read(server))).collect()
+}
+
+/// What the client asks its user for on behalf of a server, by the variable that stands for it in our file.
+pub(crate) fn inputs_of(server: &Value) -> BTreeMap<String, String> {
+    match server {
+        Value::String(text) => {
+            let ids = text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}'));
+            ids.map(|(id, _)| (variable_name(id), format!("${{input:{id}}}"))).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(inputs_of).collect(),
+        Value::Object(members) => members.values().flat_map(inputs_of).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// Reads a client's file, if it is one.
+pub(super) fn import(source: &Source<'_>, document: &Value, places: &Places) -> Option<Imported> {
+    // VS Code once kept them among its settings.
+    let document = document.get("mcp").filter(|settings| servers_of(settings).is_some()).unwrap_or(document);
+    let listed = servers_of(document);
+    let projects = document.get("projects").and_then(Value::as_object);
+    let known = listed.is_some() || projects.is_some();
+    let mut imported = Imported { bypass: true, ..Imported::default() };
+    let editor = Editor::of(source.file, document.get("inputs"));
+    for (name, server) in sorted(listed.map(|(_, servers)| servers)) {
+        let listed = Listed { name, server, project: None, line: places.get(name).copied() };
+        take(&mut imported, source, &editor, &listed);
+    }
+    if document.get("sandbox").is_some() {
+        imported.notes.push("`sandbox` was not taken over: upstreams are not sandboxed yet".to_owned());
+    }
+    if let Some(projects) = projects {
+        import_projects(&mut imported, source, &editor, projects);
+    }
+    known.then_some(imported)
+}
+
+/// In a project that the file knows, its servers; elsewhere those of all projects, each in its folder.
+fn import_projects(imported: &mut Imported, source: &Source<'_>, editor: &Editor, projects: &Map<String, Value>) {
+    let folder = std::path::absolute(source.folder).unwrap_or_else(|_| source.folder.to_owned());
+    let folder = folder.canonicalize().unwrap_or(folder);
+    let with_servers = projects.iter().filter_map(|(path, project)| {
+        let servers = project.get("mcpServers")?.as_object().filter(|servers| !servers.is_empty())?;
+        Some((PathBuf::from(path), servers))
+    });
+    let with_servers: Vec<_> = with_servers.collect();
+    let around = |path: &Path| path.canonicalize().is_ok_and(|path| folder.starts_with(path));
+    let here = with_servers.iter().filter(|(path, _)| around(path)).max_by_key(|(path, _)| path.components().count());
+    let here = here.map(|(path, _)| path.clone());
+    for (path, servers) in &with_servers {
+        if here.as_ref().is_some_and(|here| here != path) {
+            let names = servers.keys().map(String::as_str).collect::<Vec<_>>().join("`, `");
+            imported
+                .notes
+                .push(format!("`{names}` of the project {} was left out: run `servanda init` there", path.display()));
+            continue;
+        }
+        for (name, server) in sorted(Some(servers)) {
+            let id = servanda_catalog::names::to_upstream_id(name);
+            let taken = imported.upstreams.contains_key(&id);
+            let project = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = if taken { format!("{name}-{project}") } else { name.to_owned() };
+            take(imported, source, editor, &Listed { name: &name, server, project: Some(path), line: None });
+        }
+    }
+}
+
+/// On which line of the file each server begins, where that is known.
+pub(super) type Places = BTreeMap<String, usize>;
+
+/// The places of the servers in a text.
+pub(super) fn places(root: &Node, text: &str) -> Places {
+    let list = CONTAINERS.into_iter().find_map(|field| root.member(field)?.value.members());
+    let place = |member: &Member| (member.key.clone(), place(text, member.start).0);
+    list.into_iter().flatten().map(place).collect()
+}
+
+/// A server of the file.
+struct Listed<'a> {
+    name: &'a str,
+    server: &'a Value,
+    project: Option<&'a Path>,
+    line: Option<usize>,
+}
+
+fn take(imported: &mut Imported, source: &Source<'_>, editor: &Editor, listed: &Listed<'_>) {
+    let Listed { name, project, .. } = *listed;
+    let Entry { mut upstream, remarks, asked, private } = match entry::read(listed.server, editor) {
+        Ok(entry) => entry,
+        Err(why) => {
+            let line = listed.line.filter(|_| matches!(why, Unfit::Malformed(_)));
+            let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            return imported.leave_out(name, &format!("{line}{why}"));
+        }
+    };
+    if is_this_gateway(&upstream, source.listen) {
+        return imported.leave_out(name, "it is this gateway");
+    }
+    if upstream.command.is_some() {
+        upstream.cwd = cwd(source, editor, upstream.cwd.take(), project);
+    }
+    if !remarks.is_empty() {
+        imported.notes.push(format!("`{name}`: not taken over: {}", remarks.join(", ")));
+    }
+    let id = servanda_catalog::names::to_upstream_id(name);
+    for (variable, value) in private {
+        let held = imported.held.hold(&id, &variable, &value);
+        if let Some(reference) = upstream.env.get_mut(&variable) {
+            *reference = format!("${{{held}}}");
+        }
+    }
+    imported.asked.extend(asked);
+    imported.take(name, upstream);
+}
+
+/// Where a server runs. A client's relative path is relative to the folder it has open, ours to our file's.
+fn cwd(source: &Source<'_>, editor: &Editor, cwd: Option<PathBuf>, project: Option<&Path>) -> Option<PathBuf> {
+    let base = project.unwrap_or_else(|| editor.workspace());
+    match cwd {
+        None => project.map(Path::to_owned),
+        Some(cwd) if cwd.is_absolute() || base.canonicalize().ok() == source.folder.canonicalize().ok() => Some(cwd),
+        Some(cwd) => Some(base.join(cwd)),
+    }
+}
+
+/// In the order of their names, so that the same file always gives the same notes.
+fn sorted(servers: Option<&Map<String, Value>>) -> Vec<(&str, &Value)> {
+    let mut servers: Vec<_> = servers.into_iter().flatten().map(|(name, server)| (name.as_str(), server)).collect();
+    servers.sort_by_key(|(name, _)| *name);
+    servers
+}

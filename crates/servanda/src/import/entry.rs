@@ -1,0 +1,276 @@
+//! One server as clients write it down: every spelling of the same few fields that is about, read into an upstream of ours.
+//! What cannot be honoured is returned as a remark. Naming and secrets are not its business.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    env_file,
+    variables::{Editor, is_variable},
+};
+use crate::{config::UpstreamConfig, expansion::expand_or_keep};
+
+/// Fields with nothing to honour in them.
+const QUIET: [&str; 10] =
+    ["description", "title", "name", "id", "icon", "icons", "gallery", "version", "source", "provider"];
+/// Fields that mean something which is elsewhere here.
+const ELSEWHERE: [(&str, &[&str]); 5] = [
+    (
+        "each contract has its own time limits",
+        &["timeout", "initTimeout", "requestTimeout", "startup_timeout_sec", "tool_timeout_sec", "startup_timeout_ms"],
+    ),
+    (
+        "contracts say what waits for a person",
+        &["autoApprove", "alwaysAllow", "trust", "default_tools_approval_mode", "autoApproveTools"],
+    ),
+    (
+        "every tool gets a contract; delete those of tools you do not want",
+        &[
+            "disabledTools",
+            "excludeTools",
+            "includeTools",
+            "enabledTools",
+            "allowedTools",
+            "enabled_tools",
+            "disabled_tools",
+            "tools",
+        ],
+    ),
+    ("there is no sign-in by OAuth here", &["oauth", "auth", "authProviderType", "oauth_resource", "scopes"]),
+    ("upstreams are not sandboxed yet", &["sandbox", "sandboxEnabled"]),
+];
+
+/// A server, read.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The upstream it makes.
+    pub upstream: UpstreamConfig,
+    /// What was not taken over, and why.
+    pub remarks: Vec<String>,
+    /// Variables that somebody has to set, and what they are.
+    pub asked: Vec<(String, String)>,
+    /// Values of a file of variables, which are secrets all.
+    pub private: BTreeMap<String, String>,
+}
+
+/// Why a server cannot be an upstream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// It is not written as it should be.
+    Malformed(String),
+    /// It is, and means something that is not done here.
+    Foreign(String),
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Self::Malformed(why) | Self::Foreign(why)) = self;
+        formatter.write_str(why)
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Stdio,
+    Http,
+}
+
+/// Reads one server; an error says why it cannot be an upstream.
+pub(crate) fn read(server: &Value, editor: &Editor) -> Result<Entry, Unfit> {
+    let server = server.as_object().ok_or_else(|| malformed("it is not an object"))?;
+    let mut fields = Fields::of(server, editor);
+    if fields.flag("disabled")? == Some(true)
+        || fields.flag("enabled")? == Some(false)
+        || fields.flag("isActive")? == Some(false)
+    {
+        return Err(foreign("it is disabled there"));
+    }
+    let kind = fields.kind()?;
+    let command = fields.text(&["command"])?;
+    let url = fields.text(&["url", "httpUrl", "serverUrl"])?;
+    let upstream = match (command, url) {
+        (Some(command), None) if kind != Some(Kind::Http) => {
+            UpstreamConfig { command: Some(command), ..fields.program()? }
+        }
+        (None, Some(url)) if kind != Some(Kind::Stdio) => fields.address(url)?,
+        (Some(_), None) => return Err(malformed("it says it is reached over HTTP, and has a `command`")),
+        (None, Some(_)) => return Err(malformed("it says it is a command, and has a `url`")),
+        _ => return Err(malformed("it needs either a `command` or a `url`")),
+    };
+    let remarks = fields.remarks();
+    Ok(Entry { upstream, remarks, asked: fields.asked, private: fields.private })
+}
+
+/// The fields of a server, and which of them were understood.
+struct Fields<'a> {
+    members: BTreeMap<&'a str, &'a Value>,
+    read: BTreeSet<&'a str>,
+    editor: &'a Editor,
+    asked: Vec<(String, String)>,
+    private: BTreeMap<String, String>,
+    remarks: Vec<String>,
+}
+
+impl<'a> Fields<'a> {
+    fn of(server: &'a Map<String, Value>, editor: &'a Editor) -> Self {
+        let mut members: BTreeMap<&str, &Value> = server.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        // Some put the fields of a transport, or of a command, into an object of their own.
+        for (outer, inner) in [("transport", ["", ""]), ("command", ["path", "command"])] {
+            let Some(nested) = members.get(outer).and_then(|value| value.as_object()) else { continue };
+            members.remove(outer);
+            for (name, value) in nested {
+                let name = if inner.contains(&name.as_str()) { outer } else { name };
+                members.entry(name).or_insert(value);
+            }
+        }
+        Self {
+            members,
+            read: BTreeSet::new(),
+            editor,
+            asked: Vec::new(),
+            private: BTreeMap::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// The first of these fields that is there and says something.
+    fn get(&mut self, names: &[&'a str]) -> Option<(&'a str, &'a Value)> {
+        self.read.extend(names);
+        names.iter().find_map(|name| Some((*name, *self.members.get(name)?))).filter(|(_, value)| !value.is_null())
+    }
+
+    fn flag(&mut self, name: &'a str) -> Result<Option<bool>, Unfit> {
+        let Some((name, value)) = self.get(&[name]) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| malformed(format!("`{name}` should be true or false")))
+    }
+
+    fn text(&mut self, names: &[&'a str]) -> Result<Option<String>, Unfit> {
+        let Some((name, value)) = self.get(names) else { return Ok(None) };
+        let text = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
+        self.translate(text).map(Some)
+    }
+
+    /// A text in our terms.
+    fn translate(&mut self, text: &str) -> Result<String, Unfit> {
+        self.asked.extend(self.editor.asked_in(text));
+        self.editor.translate(text).map_err(Unfit::Foreign)
+    }
+
+    fn kind(&mut self) -> Result<Option<Kind>, Unfit> {
+        let Some((name, value)) = self.get(&["type", "transportType", "transport"]) else { return Ok(None) };
+        let word = value.as_str().ok_or_else(|| malformed(format!("`{name}` should be text")))?;
+        match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
+            "stdio" | "local" | "command" => Ok(Some(Kind::Stdio)),
+            "http" | "https" | "streamablehttp" | "streamable" | "remote" => Ok(Some(Kind::Http)),
+            "sse" => Err(foreign("HTTP+SSE is deprecated and not spoken; use the server's Streamable HTTP address")),
+            _ => Err(foreign(format!("`{word}` is not a transport that is spoken here"))),
+        }
+    }
+
+    /// Everything about a command but the command.
+    fn program(&mut self) -> Result<UpstreamConfig, Unfit> {
+        let mut args = Vec::new();
+        if let Some((_, value)) = self.get(&["args"]) {
+            for argument in value.as_array().ok_or_else(|| malformed("`args` should be a list"))? {
+                let argument = scalar(argument).ok_or_else(|| malformed("`args` should be a list of texts"))?;
+                args.push(self.translate(&argument)?);
+            }
+        }
+        let mut env = self.pairs(&["env"])?;
+        let mut env_pass = Vec::new();
+        if let Some((_, value)) = self.get(&["env_vars"]) {
+            env_pass = value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        }
+        if let Some(file) = self.text(&["envFile"])? {
+            self.env_file(&file, &mut env);
+        }
+        let cwd = self.text(&["cwd", "workingDirectory"])?.map(|cwd| PathBuf::from(expand_or_keep(&cwd, variable)));
+        Ok(UpstreamConfig { args, env, env_pass, cwd, ..UpstreamConfig::default() })
+    }
+
+    fn address(&mut self, url: String) -> Result<UpstreamConfig, Unfit> {
+        if url.starts_with("unix:") || url.starts_with("pipe:") {
+            return Err(foreign("an address that is no http:// or https:// one is not spoken here"));
+        }
+        let mut headers = self.pairs(&["headers", "http_headers"])?;
+        for (name, variable) in self.pairs(&["env_http_headers"])? {
+            headers.insert(name, format!("${{{variable}}}"));
+        }
+        if let Some(variable) = self.text(&["bearer_token_env_var"])? {
+            headers.insert("Authorization".to_owned(), format!("Bearer ${{{variable}}}"));
+        }
+        Ok(UpstreamConfig { url: Some(url), headers, ..UpstreamConfig::default() })
+    }
+
+    /// Names and values. `null` unsets a variable, which nothing needs that inherits none.
+    fn pairs(&mut self, names: &[&'a str]) -> Result<BTreeMap<String, String>, Unfit> {
+        let Some((field, value)) = self.get(names) else { return Ok(BTreeMap::new()) };
+        let mut pairs = BTreeMap::new();
+        for (name, value) in value.as_object().ok_or_else(|| malformed(format!("`{field}` should be an object")))? {
+            if value.is_null() {
+                self.remarks.push(format!("`{field}.{name}` (it would be unset, and is not handed on here)"));
+                continue;
+            }
+            let value = scalar(value).ok_or_else(|| malformed(format!("`{field}.{name}` should be text")))?;
+            pairs.insert(name.clone(), self.translate(&value)?);
+        }
+        Ok(pairs)
+    }
+
+    /// The variables of a file become references, for the file is there to keep them out of another.
+    fn env_file(&mut self, file: &str, env: &mut BTreeMap<String, String>) {
+        let path = self.editor.workspace().join(expand_or_keep(file, variable));
+        match env_file::read(&path) {
+            Ok(variables) => {
+                for (name, value) in variables.into_iter().filter(|(name, _)| is_variable(name)) {
+                    if !env.contains_key(&name) {
+                        env.insert(name.clone(), format!("${{{name}}}"));
+                        self.private.insert(name, value);
+                    }
+                }
+            }
+            Err(error) => self.remarks.push(format!("`envFile` (`{}`: {error})", shown(&path))),
+        }
+    }
+
+    /// What is there and was not read, with the reason where there is one.
+    fn remarks(&mut self) -> Vec<String> {
+        let mut remarks = std::mem::take(&mut self.remarks);
+        for name in self.members.keys().filter(|name| !self.read.contains(*name) && !QUIET.contains(*name)) {
+            let why = ELSEWHERE.iter().find(|(_, names)| names.contains(name)).map(|(why, _)| why);
+            remarks.push(why.map_or_else(|| format!("`{name}`"), |why| format!("`{name}` ({why})")));
+        }
+        remarks
+    }
+}
+
+fn malformed(why: impl Into<String>) -> Unfit {
+    Unfit::Malformed(why.into())
+}
+
+fn foreign(why: impl Into<String>) -> Unfit {
+    Unfit::Foreign(why.into())
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A text, number or truth value as text.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}

@@ -1,0 +1,270 @@
+//! Turns what others write about MCP servers into upstreams of ours: the files in which clients list their servers, the
+//! registry's `server.json`, MCPB bundles. The format is told from the content, never from the file's name. What cannot be
+//! taken over is said, never dropped in silence; no secret is written into our file.
+
+mod bundle;
+mod client_file;
+mod entry;
+mod env_file;
+mod registry;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+use servanda_catalog::names;
+use sha2::{Digest as _, Sha256};
+
+use self::client_file::Places;
+pub(crate) use self::{
+    client_file::{inputs_of, listed, servers_of},
+    secrets::Held,
+};
+use crate::{
+    clients::{json, toml},
+    config::{UpstreamConfig, parse_listen},
+    expansion::{expand, references},
+    failure::Failure,
+};
+
+/// How much of a file that lists servers is read. `~/.claude.json` keeps a history beside them.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
+/// How much of somebody's description is repeated.
+const WORDS_CHARS_MAX: usize = 100;
+/// How every zip begins.
+const ZIP_MARK: &[u8] = b"PK\x03\x04";
+
+/// What is to be imported, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// The folder of our configuration.
+    pub folder: &'a Path,
+    /// Where the gateway listens: a server there is the gateway itself.
+    pub listen: &'a str,
+    /// What the file must hash to.
+    pub sha256: Option<&'a str>,
+    /// Whether a bundle that was unpacked before is unpacked anew.
+    pub anew: bool,
+}
+
+/// What a file gave.
+#[derive(Debug, Default)]
+pub(crate) struct Imported {
+    /// The servers, by our id for them.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// What was not taken over and why, and what is to be done.
+    pub notes: Vec<String>,
+    /// Secrets of the file, for asking the servers now.
+    pub held: Held,
+    /// Whether a client reads the file, and so reaches the servers past us.
+    pub bypass: bool,
+    /// What the client itself would ask for, by the variable to be set instead.
+    asked: BTreeMap<String, String>,
+    /// Where secrets stood, by upstream: the field, and the variable in its place.
+    kept_out: BTreeMap<String, Vec<(String, String)>>,
+}
+
+impl Imported {
+    /// The same, unless there is nothing to start from.
+    pub(crate) fn usable(self, file: &Path) -> Result<Self, Failure> {
+        if !self.upstreams.is_empty() {
+            return Ok(self);
+        }
+        let why = if self.notes.is_empty() { String::new() } else { format!(": {}", self.notes.join("; ")) };
+        let hint = if self.bypass {
+            "list servers under \"mcpServers\", each with a \"command\" or a \"url\""
+        } else {
+            "nothing was written; `servanda init --help` says what can be imported"
+        };
+        Err(Failure::bad_input(format!("`{}` lists no server that can be used{why}", file.display())).hint(hint))
+    }
+
+    /// Takes an upstream under a name of theirs.
+    fn take(&mut self, name: &str, mut upstream: UpstreamConfig) {
+        let id = names::to_upstream_id(name);
+        if self.upstreams.contains_key(&id) {
+            return self.leave_out(name, "its name is too like another one's");
+        }
+        if id != name {
+            self.notes.push(format!("`{name}` is called `{id}` here"));
+        }
+        let kept_out = secrets::keep_out(&id, &mut upstream, &mut self.held);
+        self.kept_out.insert(id.clone(), kept_out);
+        self.upstreams.insert(id, upstream);
+    }
+
+    fn leave_out(&mut self, name: &str, why: &str) {
+        self.notes.push(format!("`{name}` was left out: {why}"));
+    }
+
+    /// What is to be said once it is known which upstreams come into our file: the secrets that do not, and the variables
+    /// to set before the gateway can serve them.
+    pub(crate) fn settle(&mut self, into: &Path, added: &BTreeSet<String>) {
+        let into = into.display();
+        for (id, fields) in self.kept_out.iter().filter(|(id, _)| added.contains(*id)) {
+            for (field, variable) in fields {
+                self.notes.push(format!(
+                    "`{id}.{field}` looks like a secret and was not copied: {into} has ${{{variable}}} in its place"
+                ));
+            }
+        }
+        let mut unset: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for (id, upstream) in self.upstreams.iter().filter(|(id, _)| added.contains(*id)) {
+            for name in needed(upstream).into_iter().filter(|name| std::env::var_os(name).is_none()) {
+                unset.entry(name).or_default().insert(id);
+            }
+        }
+        for (name, ids) in unset {
+            let need = if ids.len() == 1 { "needs" } else { "need" };
+            let ids = ids.into_iter().collect::<Vec<_>>().join("` and `");
+            let words = self.asked.get(&name).filter(|words| !words.trim().is_empty() && **words != name);
+            let words = words.map(|words| format!(" ({})", one_line(words))).unwrap_or_default();
+            self.notes.push(format!("set {name}{words} before `servanda serve`: `{ids}` {need} it"));
+        }
+    }
+}
+
+/// A text without what would move a cursor or change a colour.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// Somebody else's words, on one line and not too many.
+fn one_line(words: &str) -> String {
+    let words = printable(words);
+    let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
+    if short.len() < words.trim().len() { format!("{short}…") } else { short }
+}
+
+/// The variables without which an upstream cannot be started.
+pub(crate) fn needed(upstream: &UpstreamConfig) -> BTreeSet<String> {
+    let texts = upstream.command.iter().chain(&upstream.args).chain(upstream.env.values());
+    let texts = texts.chain(&upstream.url).chain(upstream.headers.values());
+    let found = texts.flat_map(|text| references(text)).filter(|reference| reference.default.is_none());
+    found.map(|reference| reference.name.to_owned()).collect()
+}
+
+/// Reads a file of any known format.
+pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
+    let mut imported = read_any(source)?;
+    // Much of a note is somebody else's, and is not to steer a terminal.
+    for note in &mut imported.notes {
+        *note = printable(note);
+    }
+    Ok(imported)
+}
+
+fn read_any(source: &Source<'_>) -> Result<Imported, Failure> {
+    let (mut file, mark) = open(source.file)?;
+    let zip = mark.starts_with(ZIP_MARK);
+    let bytes_max = if zip { bundle::ARCHIVE_BYTES_MAX } else { TEXT_BYTES_MAX };
+    let mut bytes = mark;
+    file.by_ref().take(bytes_max).read_to_end(&mut bytes).map_err(|error| unreadable(source.file, &error))?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(Failure::bad_input(format!("`{}` is larger than {bytes_max} bytes", source.file.display())));
+    }
+    let digest = servanda_contract::digest::hex(&Sha256::digest(&bytes));
+    if let Some(expected) = source.sha256.filter(|expected| !expected.trim().eq_ignore_ascii_case(&digest)) {
+        return Err(Failure::bad_input(format!(
+            "`{}` is not the file that was meant: its SHA-256 is {digest}, not {expected}",
+            source.file.display()
+        ))
+        .hint("nothing was unpacked or written; download it again from a place you trust"));
+    }
+    if zip {
+        return bundle::import(source, &bytes, &digest);
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::bad_input(format!("`{}` is neither text nor a bundle", source.file.display())))?;
+    let (document, places) = document(source.file, &text)?;
+    recognise(source, &document, &places)
+}
+
+/// A text of the formats that clients keep, as a value, and where servers stand in it.
+fn document(file: &Path, text: &str) -> Result<(Value, Places), Failure> {
+    let error = match json::parse(text) {
+        Ok(root) => return Ok((root.value(), client_file::places(&root, text))),
+        Err(error) => error,
+    };
+    // A heading or a name without quotes is TOML, as Codex has it.
+    if !text.trim_start().starts_with(['{', '"', '/', '\u{feff}'])
+        && let Ok(value) = toml::read(text)
+    {
+        return Ok((value, Places::new()));
+    }
+    Err(Failure::bad_input(format!("{}:{}:{}: {}", file.display(), error.line, error.column, error.reason))
+        .hint("it should look like {\"mcpServers\": {\"files\": {\"command\": \"npx\", \"args\": []}}}"))
+}
+
+fn recognise(source: &Source<'_>, document: &Value, places: &Places) -> Result<Imported, Failure> {
+    let has = |field: &str| document.get(field).is_some();
+    let described = |value: &Value| value.get("packages").is_some() || value.get("remotes").is_some();
+    if (has("manifest_version") || has("dxt_version")) && has("server") {
+        return bundle::import_unpacked(source, document);
+    }
+    // The registry wraps what authors write.
+    let server = document.get("server").filter(|server| described(server)).unwrap_or(document);
+    if described(server) {
+        return Ok(registry::import(server, &registry::is_installed));
+    }
+    client_file::import(source, document, places).ok_or_else(|| {
+        Failure::bad_input(format!("`{}` is in no format that is known here", source.file.display())).hint(
+            "known are \"mcpServers\" (Claude, Cursor and others), VS Code's mcp.json, Codex's config.toml, the registry's \
+             server.json and .mcpb bundles",
+        )
+    })
+}
+
+fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), Failure> {
+    let mut opened = std::fs::File::open(file).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Failure::bad_input(format!("there is no `{}`", file.display()))
+            .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
+        _ => unreadable(file, &error),
+    })?;
+    let mut mark = Vec::new();
+    opened.by_ref().take(ZIP_MARK.len() as u64).read_to_end(&mut mark).map_err(|error| unreadable(file, &error))?;
+    Ok((opened, mark))
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))
+}
+
+/// Whether an upstream would be the gateway that listens at `listen`: it would call itself, round and round.
+fn is_this_gateway(upstream: &UpstreamConfig, listen: &str) -> bool {
+    if let Some(command) = &upstream.command {
+        let gateway = upstream.args.iter().any(|arg| arg == "serve" || arg == "stdio");
+        return gateway && expand(command).is_ok_and(|command| is_this_program(&command));
+    }
+    let url = upstream.url.as_deref().and_then(|url| expand(url).ok());
+    url.is_some_and(|url| is_listened_at(&url, listen))
+}
+
+/// Whether a URL leads to an address of ours.
+pub(crate) fn is_listened_at(url: &str, listen: &str) -> bool {
+    let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let addresses = authority.map(|authority| (parse_listen(authority), parse_listen(listen)));
+    matches!(addresses, Some((Ok(theirs), Ok(ours))) if theirs == ours)
+}
+
+/// Whether a command, looked up as a shell would, is the program that runs here.
+pub(crate) fn is_this_program(command: &str) -> bool {
+    let file = if command.contains('/') { Some(PathBuf::from(command)) } else { on_search_path(command) };
+    let file = file.and_then(|file| file.canonicalize().ok());
+    file.is_some() && file == std::env::current_exe().and_then(|program| program.canonicalize()).ok()
+}
+
+/// The first program of that name, as a shell would find it.
+pub(crate) fn on_search_path(command: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(command)).find(|file| file.is_file())
+}

@@ -1,0 +1,250 @@
+//! The registry's `server.json`: a package that some runtime starts, or a remote address. Of several the first is taken
+//! that can be started here. Both spellings are read, `camelCase` (from 2025-09-16) and `snake_case` (before).
+//!
+//! The file is its author's, not the user's: nothing in it may reach for a variable of the user's environment by itself.
+//! Variables that it asks for are named, and the user sets them or does not.
+
+mod package;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use self::package::Package;
+use super::{Imported, on_search_path, secrets::variable_name};
+use crate::config::UpstreamConfig;
+
+/// What an author says about a server.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Server {
+    name: String,
+    #[serde(default)]
+    packages: Vec<Package>,
+    #[serde(default)]
+    remotes: Vec<Remote>,
+}
+
+/// An address.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Remote {
+    #[serde(default, rename = "type", alias = "transportType")]
+    transport: String,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    headers: Vec<Input>,
+    #[serde(default)]
+    variables: BTreeMap<String, Input>,
+}
+
+/// A value that its author fixed, proposes, or leaves to the user: of an argument, a variable, a header.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Input {
+    #[serde(rename = "type")]
+    kind: String,
+    name: String,
+    value_hint: String,
+    #[serde(deserialize_with = "scalar")]
+    value: Option<String>,
+    #[serde(deserialize_with = "scalar")]
+    default: Option<String>,
+    description: String,
+    is_required: bool,
+    is_secret: bool,
+    variables: BTreeMap<String, Input>,
+}
+
+/// A value, as far as the file settles it.
+#[derive(Debug, PartialEq, Eq)]
+enum Settled {
+    /// It is this.
+    Fixed(String),
+    /// It is this unless somebody wants it otherwise.
+    Proposed(String),
+    /// Somebody has to say.
+    Missing,
+    /// Nobody has to say.
+    Optional,
+}
+
+/// Takes the first of the packages and addresses that can be used here.
+pub(super) fn import(document: &Value, is_installed: &dyn Fn(&str) -> bool) -> Imported {
+    let mut imported = Imported::default();
+    let server: Server = match serde_path_to_error::deserialize(camel(document.clone())) {
+        Ok(server) => server,
+        Err(error) => {
+            imported.notes.push(format!("`{}`: {}", error.path(), error.inner()));
+            return imported;
+        }
+    };
+    // `io.github.somebody/weather`: the first part is its author's.
+    let name = server.name.rsplit('/').next().unwrap_or(&server.name).to_owned();
+    let mut offers: Vec<(String, Offer)> = Vec::new();
+    for package in &server.packages {
+        let (shown, offer) = (package.shown(), package.offer(&name));
+        match offer {
+            Ok(offer) => offers.push((shown, offer)),
+            Err(why) => imported.leave_out(&shown, &why),
+        }
+    }
+    for remote in &server.remotes {
+        match remote.offer(&name) {
+            Ok(offer) => offers.push((remote.url.clone(), offer)),
+            Err(why) => imported.leave_out(&remote.url, &why),
+        }
+    }
+    let startable = |(_, offer): &(String, Offer)| offer.upstream.command.as_deref().is_none_or(is_installed);
+    let chosen = offers.iter().position(startable).unwrap_or(0);
+    for (index, (shown, offer)) in offers.into_iter().enumerate() {
+        if index != chosen {
+            imported.notes.push(format!("`{shown}` would do as well and was not taken"));
+            continue;
+        }
+        if let Some(command) = offer.upstream.command.as_deref().filter(|command| !is_installed(command)) {
+            imported.notes.push(format!("`{command}` is not installed, and `{name}` is started with it"));
+        }
+        imported.notes.extend(offer.notes);
+        imported.asked.extend(offer.asked);
+        imported.take(&name, offer.upstream);
+    }
+    imported
+}
+
+/// Whether a shell would find a program.
+pub(super) fn is_installed(program: &str) -> bool {
+    on_search_path(program).is_some()
+}
+
+/// An upstream that a file offers.
+#[derive(Debug, Default)]
+struct Offer {
+    upstream: UpstreamConfig,
+    notes: Vec<String>,
+    asked: BTreeMap<String, String>,
+}
+
+impl Offer {
+    /// A reference to a variable that somebody has to set.
+    fn ask(&mut self, variable: &str, input: &Input) -> String {
+        let words = if input.description.is_empty() { input.label() } else { &input.description };
+        self.asked.insert(variable.to_owned(), words.to_owned());
+        format!("${{{variable}}}")
+    }
+
+    /// `{name}` in a text, from the variables that stand beside it; an unknown one stays.
+    fn fill(&mut self, server: &str, text: &str, variables: &BTreeMap<String, Input>) -> Result<String, String> {
+        let mut filled = own(text)?.to_owned();
+        for (name, input) in variables {
+            let place = format!("{{{name}}}");
+            if !filled.contains(&place) {
+                continue;
+            }
+            let value = match input.settled()? {
+                Settled::Fixed(value) | Settled::Proposed(value) => value,
+                Settled::Missing | Settled::Optional => self.ask(&variable_name(&format!("{server}_{name}")), input),
+            };
+            filled = filled.replace(&place, &value);
+        }
+        Ok(filled)
+    }
+}
+
+impl Remote {
+    fn offer(&self, server: &str) -> Result<Offer, String> {
+        match self.transport.to_lowercase().as_str() {
+            "streamable-http" | "streamable" | "http" => {}
+            "sse" => return Err("HTTP+SSE is deprecated and not spoken".to_owned()),
+            other => return Err(format!("`{other}` is not a transport that is spoken here")),
+        }
+        let mut offer = Offer::default();
+        let url = offer.fill(server, &self.url, &self.variables)?;
+        offer.upstream.url = Some(url);
+        for header in &self.headers {
+            let value = match header.settled()? {
+                Settled::Fixed(value) => offer.fill(server, &value, &header.variables)?,
+                Settled::Proposed(value) => value,
+                Settled::Missing => offer.ask(&variable_name(&format!("{server}_{}", header.name)), header),
+                Settled::Optional => {
+                    offer.notes.push(format!("the header `{}` is optional and was not set", header.name));
+                    continue;
+                }
+            };
+            offer.upstream.headers.insert(header.name.clone(), value);
+        }
+        Ok(offer)
+    }
+}
+
+impl Input {
+    fn settled(&self) -> Result<Settled, String> {
+        Ok(match (&self.value, &self.default) {
+            (Some(value), _) => Settled::Fixed(own(value)?.to_owned()),
+            // Whatever an author proposes as everybody's secret is nobody's.
+            (None, Some(default)) if !self.is_secret => Settled::Proposed(own(default)?.to_owned()),
+            (None, _) if self.is_required => Settled::Missing,
+            (None, _) => Settled::Optional,
+        })
+    }
+
+    /// What it is called where nothing describes it.
+    fn label(&self) -> &str {
+        if self.name.is_empty() { &self.value_hint } else { &self.name }
+    }
+}
+
+/// A text of the author's, unless it reaches for the user's environment.
+fn own(text: &str) -> Result<&str, String> {
+    if text.contains("${") {
+        return Err(format!(
+            "`{text}` would be filled in from your environment, which its author has no business with"
+        ));
+    }
+    Ok(text)
+}
+
+/// The older spelling in the newer one. Names of variables are their author's and stay.
+fn camel(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let renamed = members.into_iter().map(|(key, value)| {
+                let value = match (key.as_str(), value) {
+                    ("variables", Value::Object(variables)) => {
+                        variables.into_iter().map(|(name, value)| (name, camel(value))).collect::<Map<_, _>>().into()
+                    }
+                    (_, value) => camel(value),
+                };
+                (camel_name(&key), value)
+            });
+            Value::Object(renamed.collect())
+        }
+        Value::Array(items) => items.into_iter().map(camel).collect(),
+        other => other,
+    }
+}
+
+fn camel_name(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words.filter(|word| !word.is_empty()) {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        camel += &first.to_uppercase();
+        camel += rest;
+    }
+    camel
+}
+
+/// Authors write numbers and truth values without quotes, whatever the schema says.
+fn scalar<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    })
+}

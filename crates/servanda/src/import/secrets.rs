@@ -1,0 +1,341 @@
+//! Keeps secrets out of our file: what looks like one becomes a reference to an environment variable, and its value is only
+//! held in memory while the servers are asked what they offer.
+//!
+//! Whether something is a secret cannot be known; names and the marks that issuers put on their tokens are the evidence, and
+//! in doubt it is one. A secret in the path of a URL, or inside a longer text, is not recognised.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{config::UpstreamConfig, expansion::references};
+
+/// What the name of a variable, header, flag or parameter has in it when its value is nobody's business.
+const SECRET_WORDS: [&str; 8] =
+    ["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "CREDENTIAL", "COOKIE"];
+/// Those whose value is a secret even if it is a number.
+const SURELY_SECRET_WORDS: [&str; 3] = ["SECRET", "PASSWORD", "PASSWD"];
+/// Names that speak about a secret without being one.
+const ABOUT_WORDS: [&str; 6] = ["FILE", "PATH", "DIR", "URL", "ID", "NAME"];
+/// How issuers mark their tokens.
+const TOKEN_MARKS: [&str; 17] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "npm_",
+    "hf_",
+    "-----BEGIN",
+];
+/// Shorter words may begin like a token and are none.
+const MARKED_CHARS_MIN: usize = 16;
+/// A word before the secret in a header.
+const SCHEMES: [&str; 5] = ["Bearer", "Basic", "Token", "ApiKey", "Digest"];
+
+/// Values of variables that stand in the client's file and are not written into ours.
+#[derive(Default, Clone, PartialEq, Eq)]
+pub(crate) struct Held(BTreeMap<String, String>);
+
+impl fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Held {
+    /// The value of a variable: the held one, or the environment's.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
+
+    /// Holds a value, and says under which name: the wanted one, unless that already means something else.
+    pub(crate) fn hold(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
+        let wanted = variable_name(wanted);
+        let longer = variable_name(&format!("{upstream}_{wanted}"));
+        let numbered = (2..).map(|number| format!("{longer}_{number}"));
+        let free = |name: &String| {
+            let there = self.variable(name);
+            there.is_none_or(|there| there == value)
+        };
+        // There is always a number that nobody has.
+        let name = [wanted, longer.clone()].into_iter().chain(numbered).find(free).unwrap_or(longer);
+        self.0.insert(name.clone(), value.to_owned());
+        name
+    }
+}
+
+/// Any text as the name of an environment variable.
+pub(crate) fn variable_name(text: &str) -> String {
+    let mut name = String::new();
+    for character in text.chars() {
+        let character = if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' };
+        if !(character == '_' && (name.is_empty() || name.ends_with('_'))) {
+            name.push(character);
+        }
+    }
+    let name = name.trim_end_matches('_');
+    if name.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) {
+        name.to_owned()
+    } else {
+        format!("VALUE_{name}")
+    }
+}
+
+/// Replaces every secret of an upstream by a reference. Says which fields those were, and the variables in their place.
+pub(crate) fn keep_out(id: &str, upstream: &mut UpstreamConfig, held: &mut Held) -> Vec<(String, String)> {
+    let mut keeper = Keeper { id, held, field: String::new(), replaced: Vec::new() };
+    for (name, value) in &mut upstream.env {
+        keeper.field = format!("env.{name}");
+        keeper.value(name, name, value);
+    }
+    for (name, value) in &mut upstream.headers {
+        keeper.field = format!("headers.{name}");
+        // Every server's header has the same name.
+        keeper.value(name, &format!("{id}_{name}"), value);
+    }
+    if let Some(url) = &mut upstream.url {
+        "url".clone_into(&mut keeper.field);
+        keeper.address(url);
+    }
+    let mut flag = None;
+    for (index, argument) in upstream.args.iter_mut().enumerate() {
+        keeper.field = format!("args[{index}]");
+        let next = argument.starts_with('-').then(|| argument.clone());
+        keeper.argument(flag.as_deref(), argument);
+        flag = next;
+    }
+    keeper.replaced
+}
+
+/// Whether the value of that name is a secret.
+pub(crate) fn is_secret(name: &str, value: &str) -> bool {
+    let value = value.trim();
+    if value.is_empty() || !references(value).is_empty() {
+        return false;
+    }
+    if is_marked(value) {
+        return true;
+    }
+    let about = variable_name(name).rsplit('_').next().is_some_and(|last| ABOUT_WORDS.contains(&last));
+    let plain =
+        value.parse::<f64>().is_ok() || ["true", "false", "none", "null"].contains(&value.to_lowercase().as_str());
+    !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
+}
+
+fn has_word(name: &str, words: &[&str]) -> bool {
+    let name = variable_name(name);
+    words.iter().any(|word| name.contains(word))
+}
+
+fn is_marked(value: &str) -> bool {
+    let long = value.chars().count() >= MARKED_CHARS_MIN;
+    let marked = TOKEN_MARKS.iter().any(|mark| value.starts_with(mark));
+    // A JSON Web Token: three parts, the first of them JSON.
+    let web_token = value.starts_with("eyJ") && value.matches('.').count() == 2;
+    long && !value.contains(char::is_whitespace) && (marked || web_token)
+}
+
+/// Puts references in the place of secrets, field by field.
+struct Keeper<'a> {
+    id: &'a str,
+    held: &'a mut Held,
+    field: String,
+    replaced: Vec<(String, String)>,
+}
+
+impl Keeper<'_> {
+    /// The reference that takes a secret's place.
+    fn hold(&mut self, wanted: &str, secret: &str) -> String {
+        let variable = self.held.hold(self.id, wanted, secret);
+        let reference = format!("${{{variable}}}");
+        self.replaced.push((self.field.clone(), variable));
+        reference
+    }
+
+    /// A variable or header: the whole value, but for a scheme before it.
+    fn value(&mut self, name: &str, wanted: &str, value: &mut String) {
+        // A default that is a secret would be written out like any other.
+        if let [reference] = references(value).as_slice() {
+            if let Some(secret) = reference.default.filter(|default| is_secret(name, default)) {
+                let written = format!("${{{}:-{secret}}}", reference.name);
+                let reference = self.hold(reference.name, secret);
+                *value = value.replacen(&written, &reference, 1);
+            }
+            return;
+        }
+        let (scheme, secret) = match value.split_once(' ') {
+            Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => {
+                (format!("{scheme} "), secret)
+            }
+            _ => (String::new(), value.as_str()),
+        };
+        if is_secret(name, secret) {
+            let secret = secret.to_owned();
+            *value = format!("{scheme}{}", self.hold(wanted, &secret));
+        } else {
+            self.address(value);
+        }
+    }
+
+    /// `--api-key VALUE`, `--api-key=VALUE`, `API_KEY=VALUE`, `Authorization: VALUE`, an address, or a token by its looks.
+    fn argument(&mut self, flag: Option<&str>, argument: &mut String) {
+        for separator in ['=', ':'] {
+            let Some((name, value)) = argument.split_once(separator) else { continue };
+            let word = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+            if !name.chars().all(word) || value.starts_with("//") {
+                continue;
+            }
+            let (name, rest) = (name.to_owned(), value.trim_start());
+            let blank = value.get(..value.len() - rest.len()).unwrap_or_default().to_owned();
+            let mut rest = rest.to_owned();
+            let variable = name.to_uppercase() == name && !name.starts_with('-') && separator == '=';
+            let wanted = if variable { name.clone() } else { format!("{}_{name}", self.id) };
+            self.value(&name, &wanted, &mut rest);
+            *argument = format!("{name}{separator}{blank}{rest}");
+            return;
+        }
+        if argument.starts_with('-') {
+            return;
+        }
+        let name = flag.unwrap_or("");
+        let wanted = format!(
+            "{}_{}",
+            self.id,
+            if is_marked(argument) && !has_word(name, &SECRET_WORDS) { "TOKEN" } else { name }
+        );
+        self.value(name, &wanted, argument);
+    }
+
+    /// The password before the host, and parameters with a telling name.
+    fn address(&mut self, address: &mut String) {
+        let Some((scheme, rest)) = address.split_once("://") else { return };
+        if scheme.contains(char::is_whitespace) {
+            return;
+        }
+        let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
+        let (authority, path) = front.find('/').map_or((front, ""), |at| front.split_at(at));
+        let mut edited = format!("{scheme}://");
+        let login = authority.rsplit_once('@').and_then(|(login, host)| Some((login.split_once(':')?, host)));
+        match login {
+            Some(((user, password), host)) if !password.is_empty() && references(password).is_empty() => {
+                let reference = self.hold(&format!("{}_PASSWORD", self.id), password);
+                edited.extend([user, ":", &reference, "@", host]);
+            }
+            _ => edited += authority,
+        }
+        edited += path;
+        for (index, parameter) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+            edited.push(if index == 0 { '?' } else { '&' });
+            match parameter.split_once('=') {
+                Some((name, value)) if is_secret(name, value) => {
+                    let reference = self.hold(&format!("{}_{name}", self.id), value);
+                    edited.extend([name, "=", &reference]);
+                }
+                _ => edited += parameter,
+            }
+        }
+        *address = edited;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Held, is_secret, keep_out, variable_name};
+    use crate::import::tests::{http, stdio};
+
+    #[test]
+    fn names_and_marks_tell_a_secret() {
+        let secret = [
+            ("API_TOKEN", "t0p"),
+            ("X-Api-Key", "abc"),
+            ("DB_PASSWORD", "1234"),
+            ("anything", "ghp_0123456789abcdef"),
+            ("plain", "eyJhbGciOi.eyJzdWIi.c2ln"),
+            ("cookie", "session=1"),
+            ("OPENAI_KEY", "sk-x"),
+        ];
+        let open = [
+            ("MODE", "x"),
+            ("MAX_TOKENS", "4096"),
+            ("TOKEN_CACHE", "true"),
+            ("KEY_FILE", "/etc/key.pem"),
+            ("API_TOKEN", ""),
+            ("API_TOKEN", "${API_TOKEN}"),
+            ("MODEL", "sk-small"),
+            ("GOOGLE_CLIENT_ID", "abc"),
+        ];
+        for (name, value) in secret {
+            assert!(is_secret(name, value), "{name}={value}");
+        }
+        for (name, value) in open {
+            assert!(!is_secret(name, value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_secret_becomes_a_reference_wherever_it_stands() {
+        // What is written, what is written instead, and what the variable holds.
+        let arguments = [
+            ("--api-key=abc", "--api-key=${S_API_KEY}", "abc"),
+            ("GITHUB_TOKEN=abc", "GITHUB_TOKEN=${GITHUB_TOKEN}", "abc"),
+            ("Authorization: Bearer abc", "Authorization: Bearer ${S_AUTHORIZATION}", "abc"),
+            ("Authorization:${AUTH}", "Authorization:${AUTH}", ""),
+            ("ghp_0123456789abcdef", "${S_TOKEN}", "ghp_0123456789abcdef"),
+            ("postgres://me:pw@db/x?sslmode=no", "postgres://me:${S_PASSWORD}@db/x?sslmode=no", "pw"),
+            ("https://h/mcp?a=1&api_key=abc&b=", "https://h/mcp?a=1&api_key=${S_API_KEY}&b=", "abc"),
+            ("@scope/package@1.2.3", "@scope/package@1.2.3", ""),
+            ("type=bind,src=/a,dst=/b", "type=bind,src=/a,dst=/b", ""),
+            ("C:\\keys", "C:\\keys", ""),
+        ];
+        for (written, expected, value) in arguments {
+            let mut upstream = stdio("x", &[written]);
+            let mut held = Held::default();
+            keep_out("s", &mut upstream, &mut held);
+            assert_eq!(upstream.args, [expected], "{written}");
+            assert_eq!(held.0.into_values().collect::<Vec<_>>().join(" "), value, "{written}");
+        }
+        let mut upstream = stdio("x", &["-y", "pkg", "--token", "abc", "--port", "80"]);
+        let mut held = Held::default();
+        assert_eq!(keep_out("s", &mut upstream, &mut held), [("args[3]".to_owned(), "S_TOKEN".to_owned())]);
+        assert_eq!(upstream.args, ["-y", "pkg", "--token", "${S_TOKEN}", "--port", "80"]);
+        let mut upstream = http("https://h/mcp", &[("Authorization", "Bearer abc"), ("X-Region", "eu")]);
+        keep_out("gh", &mut upstream, &mut held);
+        assert_eq!(upstream.headers["Authorization"], "Bearer ${GH_AUTHORIZATION}");
+        assert_eq!(upstream.headers["X-Region"], "eu");
+        let mut upstream = stdio("x", &[]);
+        upstream.env = BTreeMap::from([("A_TOKEN".to_owned(), "${A_TOKEN:-t0p}".to_owned())]);
+        keep_out("s", &mut upstream, &mut held);
+        assert_eq!(upstream.env["A_TOKEN"], "${A_TOKEN}");
+    }
+
+    #[test]
+    fn two_values_never_share_a_name() {
+        let mut held = Held::default();
+        assert_eq!(held.hold("one", "API_KEY", "a"), "API_KEY");
+        assert_eq!(held.hold("two", "API_KEY", "a"), "API_KEY");
+        assert_eq!(held.hold("two", "API_KEY", "b"), "TWO_API_KEY");
+        assert_eq!(held.hold("two", "API_KEY", "c"), "TWO_API_KEY_2");
+        // The environment has it, with another value.
+        assert_eq!(held.hold("my-db", "PATH", "x"), "MY_DB_PATH");
+        assert_eq!(format!("{held:?}").matches('a').count(), 0, "a held value is not shown");
+    }
+
+    #[test]
+    fn any_text_can_name_a_variable() {
+        for (text, expected) in
+            [("github-token", "GITHUB_TOKEN"), ("--a..b-", "A_B"), ("9 lives", "VALUE_9_LIVES"), ("é", "VALUE_")]
+        {
+            assert_eq!(variable_name(text), expected);
+        }
+    }
+}

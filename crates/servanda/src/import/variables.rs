@@ -1,0 +1,157 @@
+//! The variables that editors fill in (`${workspaceFolder}`, `${env:NAME}`, `${input:id}`), in the terms of our own file:
+//! a path where it is known, a reference to the environment where it is not. Nobody is asked for anything.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use super::secrets::variable_name;
+use crate::expansion::{Reference, replace};
+
+/// Folders in which editors keep what is about the folder around them.
+const FOLDERS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".codex", ".zed", ".windsurf", ".claude"];
+
+/// What an editor would know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Editor {
+    /// The folder that is open in it.
+    workspace: PathBuf,
+    /// What it would ask for, by id.
+    inputs: BTreeMap<String, Input>,
+}
+
+/// What an editor would ask for.
+#[derive(Debug, Clone, Default)]
+struct Input {
+    description: Option<String>,
+    default: Option<String>,
+    /// A command of the editor's gives the value.
+    computed: bool,
+}
+
+impl Editor {
+    /// The editor that reads this file. A file in a folder of the editor's own is about the folder around that.
+    pub(crate) fn of(file: &Path, inputs: Option<&Value>) -> Self {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        let of_editor = folder.file_name().is_some_and(|name| FOLDERS.iter().any(|known| name == *known));
+        let workspace = folder.parent().filter(|_| of_editor).unwrap_or(folder).to_owned();
+        let inputs = inputs.and_then(Value::as_array).into_iter().flatten().filter_map(input).collect();
+        Self { workspace, inputs }
+    }
+
+    /// The folder that is open.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// A text of the client's file in our terms; an error says what only the editor can know.
+    pub(crate) fn translate(&self, text: &str) -> Result<String, String> {
+        replace(text, |inside| self.one(inside))
+    }
+
+    /// What the editor would ask for when it comes upon a text: the variable to set instead, and its own words about it.
+    pub(crate) fn asked_in(&self, text: &str) -> Vec<(String, String)> {
+        let ids = text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}'));
+        let open = ids.filter_map(|(id, _)| {
+            let input = self.inputs.get(id).cloned().unwrap_or_default();
+            let words = input.description.unwrap_or_else(|| id.to_owned());
+            input.default.is_none().then(|| (variable_name(id), words))
+        });
+        open.collect()
+    }
+
+    fn one(&self, inside: &str) -> Result<String, String> {
+        let workspace = || self.workspace.display().to_string();
+        if let Some(id) = inside.strip_prefix("input:") {
+            return self.input(id);
+        }
+        if let Some(name) = inside.strip_prefix("env:") {
+            return Ok(format!("${{{name}}}"));
+        }
+        match inside {
+            "workspaceFolder" | "workspaceRoot" | "cwd" => Ok(workspace()),
+            "workspaceFolderBasename" => {
+                Ok(self.workspace.file_name().unwrap_or_default().to_string_lossy().into_owned())
+            }
+            "userHome" => Ok("${HOME}".to_owned()),
+            "pathSeparator" | "/" => Ok("/".to_owned()),
+            _ if is_variable(Reference::of(inside).name) => Ok(format!("${{{inside}}}")),
+            _ => Err(format!("`${{{inside}}}` is known to the client only")),
+        }
+    }
+
+    fn input(&self, id: &str) -> Result<String, String> {
+        let input = self.inputs.get(id);
+        if input.is_some_and(|input| input.computed) {
+            return Err(format!("a command of the editor gives `${{input:{id}}}`"));
+        }
+        let name = variable_name(id);
+        Ok(match input.and_then(|input| input.default.as_deref()) {
+            Some(default) => format!("${{{name}:-{default}}}"),
+            None => format!("${{{name}}}"),
+        })
+    }
+}
+
+/// Whether a shell would take it as the name of a variable.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let starts_well = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    starts_well && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+}
+
+fn input(input: &Value) -> Option<(String, Input)> {
+    let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
+    let hidden = input.get("password").and_then(Value::as_bool).unwrap_or_default();
+    // The default of a password would be a secret in our file; one with a brace in it could not be written as a reference.
+    let default = text("default").filter(|default| !hidden && !default.is_empty() && !default.contains('}'));
+    let computed = input.get("type").and_then(Value::as_str) == Some("command");
+    Some((text("id")?, Input { description: text("description"), default, computed }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::Editor;
+
+    #[test]
+    fn editors_variables_become_paths_and_references() {
+        let inputs = json!([
+            { "type": "promptString", "id": "api-key", "description": "The key", "password": true, "default": "oops" },
+            { "type": "pickString", "id": "region", "options": ["eu", "us"], "default": "eu" },
+            { "type": "command", "id": "computed", "command": "x.y" },
+        ]);
+        let editor = Editor::of(Path::new("/w/shop/.vscode/mcp.json"), Some(&inputs));
+        let cases = [
+            ("no variable, $HOME", Ok("no variable, $HOME")),
+            ("${workspaceFolder}/a:${userHome}", Ok("/w/shop/a:${HOME}")),
+            ("${workspaceFolderBasename}${/}${pathSeparator}", Ok("shop//")),
+            ("Bearer ${env:TOKEN}", Ok("Bearer ${TOKEN}")),
+            ("${TOKEN} ${TOKEN:-x y}", Ok("${TOKEN} ${TOKEN:-x y}")),
+            ("${input:api-key}", Ok("${API_KEY}")),
+            ("${input:region}", Ok("${REGION:-eu}")),
+            ("${input:unknown one}", Ok("${UNKNOWN_ONE}")),
+            ("${input:computed}", Err("a command of the editor gives")),
+            ("${command:pick}", Err("`${command:pick}` is known to the client only")),
+            ("${file}${config:a.b}", Err("`${config:a.b}`")),
+            ("a ${open", Err("without its `}`")),
+        ];
+        for (text, expected) in cases {
+            match (editor.translate(text), expected) {
+                (Ok(translated), Ok(wanted)) => assert_eq!(translated, wanted),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+        let asked = editor.asked_in("${input:api-key} ${input:region} ${input:x}");
+        let asked: Vec<_> = asked.iter().map(|(name, words)| (name.as_str(), words.as_str())).collect();
+        assert_eq!(asked, [("API_KEY", "The key"), ("X", "x")]);
+        assert_eq!(Editor::of(Path::new("/w/shop/mcp.json"), None).workspace(), Path::new("/w/shop"));
+    }
+}
