@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use crate::{
     Counterpart, Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec,
+    dispatch::Called,
     failure::UpstreamError,
     process::{Process, Program},
-    upstream::Called,
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.
