@@ -18,7 +18,7 @@ use crate::{
     stdio::StdioWire,
 };
 
-/// How long a child that has just shown the first sign of life after the probe's time may still take to answer it.
+/// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
 const FIRST_WORDS_MS_MAX: u64 = 2_000;
 
 /// What is connected to, and for whom.
@@ -252,7 +252,8 @@ async fn enough(setting: &Setting, wire: &Wire, deadline: Instant) {
         }
         let first_words = async {
             wire.signs().seen().await;
-            tokio::time::sleep(Duration::from_millis(FIRST_WORDS_MS_MAX)).await;
+            let moment_ms = setting.spec.limits.probe_ms_max.min(FIRST_WORDS_MS_MAX);
+            tokio::time::sleep(Duration::from_millis(moment_ms)).await;
         };
         let _ = tokio::time::timeout_at(extended, first_words).await;
     }

@@ -46,6 +46,8 @@ pub(crate) fn follow(setting: &Arc<Setting>, link: &Arc<Link>, shared: Option<Sh
         Era::Modern => {
             spawn(setting, link, move |setting, link| async move { keep_listening(&setting, &link, !first).await });
         }
+        // Before the first connection, whoever watches something waits for it and asks the server itself.
+        Era::Legacy if first => {}
         Era::Legacy => spawn(setting, link, |setting, link| async move { watch_again(&setting, &link).await }),
     }
 }
