@@ -22,6 +22,8 @@ pub enum Domain {
     Definition,
     /// An upstream's answer, as it wrote it.
     Answer,
+    /// How an upstream is reached, without the values of its secrets.
+    Transport,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -70,6 +72,7 @@ impl Domain {
             Self::Errors => "servanda/errors/v1",
             Self::Definition => "servanda/definition/v1",
             Self::Answer => "servanda/answer/v1",
+            Self::Transport => "servanda/transport/v1",
         }
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn rejected(code: i64, message: &str) -> PerformFailure {
-        PerformFailure::Rejected { code, message: message.to_owned(), data: None }
+        PerformFailure::Rejected { code, message: message.to_owned(), data: None, era: servanda_mcp::Era::Legacy }
     }
 
     #[test]

@@ -1,84 +1,143 @@
-//! Follows what a server says about changes of its tool list, for as long as the connection lasts.
+//! What a server says to everybody: read from its notifications, and broadcast.
 //!
-//! Legacy stdio needs nothing: such notifications just come. Modern servers are asked; legacy HTTP has a stream to open. A
-//! stream that breaks is opened again after a pause, and since something may have been missed, that counts as a change.
+//! Since something may have been missed while there was no connection or no stream, what could have been said then counts
+//! as said.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use servanda_mcp::{Era, fields::method};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use servanda_mcp::fields::method;
+use tokio::sync::{broadcast, watch};
 
-use crate::{
-    PerformFailure,
-    connect::Setting,
-    lifecycle::pause_ms,
-    link::{Ended, Link, Outgoing, Terms, WhenCancelled, Wire},
-    message,
-};
+use crate::Announcement;
 
-/// A stream that held this long did not break at once.
-const STABLE_MS_MIN: u64 = 10_000;
+/// Announcements a slow listener may be behind with.
+const ANNOUNCEMENTS_MAX: usize = 256;
 
-/// How following a stream ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Followed {
-    /// The server has nothing to follow.
-    NotOffered,
-    /// It broke or was ended: open it again.
-    Broke,
+/// Where announcements go.
+#[derive(Debug)]
+pub(crate) struct News {
+    changes: watch::Sender<u64>,
+    announcements: broadcast::Sender<Announcement>,
 }
 
-/// Starts following, where there is something to follow.
-pub(crate) fn follow(setting: &Arc<Setting>, link: &Arc<Link>) {
-    let wanted = match (link.peer.era(), &link.wire) {
-        (Era::Modern, _) => link.peer.announces_changes,
-        (Era::Legacy, Wire::Http(_)) => true,
-        (Era::Legacy, Wire::Stdio(_)) => false,
-    };
-    if wanted {
-        let (setting, link) = (Arc::clone(setting), Arc::clone(link));
-        setting.tasks.clone().spawn(async move {
-            tokio::select! {
-                _ = link.departure().told() => {}
-                () = keep_following(&setting, &link) => {}
+/// The announcement in a notification, if it is one.
+pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Announcement> {
+    match method {
+        method::TOOLS_LIST_CHANGED => Some(Announcement::ToolsChanged),
+        method::PROMPTS_LIST_CHANGED => Some(Announcement::PromptsChanged),
+        method::RESOURCES_LIST_CHANGED => Some(Announcement::ResourcesChanged),
+        method::RESOURCES_UPDATED => {
+            #[derive(Deserialize)]
+            struct Updated {
+                uri: String,
             }
-        });
-    }
-}
-
-async fn keep_following(setting: &Setting, link: &Link) {
-    let mut failures = 0;
-    loop {
-        let since = Instant::now();
-        let followed = match &link.wire {
-            Wire::Stdio(_) => follow_stdio(setting, link).await,
-            Wire::Http(wire) => Box::pin(wire.follow(&link.peer)).await,
-        };
-        if followed == Followed::NotOffered {
-            return;
+            let Updated { uri } = serde_json::from_str(params?.get()).ok()?;
+            Some(Announcement::ResourceUpdated { uri, params: Arc::from(params?.to_owned()) })
         }
-        let stable = since.elapsed() >= Duration::from_millis(STABLE_MS_MIN);
-        failures = if stable { 2 } else { u32::max(failures, 1).saturating_add(1) };
-        tokio::time::sleep(Duration::from_millis(pause_ms(failures, &setting.spec.limits))).await;
-        setting.announce_change();
+        method::TASKS_NOTIFICATION | method::TASKS_STATUS => {
+            #[derive(Deserialize)]
+            struct Task {
+                #[serde(rename = "taskId")]
+                task_id: String,
+            }
+            let Task { task_id } = serde_json::from_str(params?.get()).ok()?;
+            Some(Announcement::TaskChanged { task_id, params: Arc::from(params?.to_owned()) })
+        }
+        _ => None,
     }
 }
 
-/// The subscription is a request whose answer is its end; the notifications come to the reader.
-async fn follow_stdio(setting: &Setting, link: &Link) -> Followed {
-    let id = setting.next_id();
-    let version = Some(link.peer.version);
-    let request = Outgoing { id, method: method::SUBSCRIPTIONS_LISTEN, name: None, version, body: message::listen(id) };
-    let terms = Terms {
-        deadline: None,
-        cancel: CancellationToken::new(),
-        when_cancelled: WhenCancelled::Abandon,
-        progress: None,
-        tell_server: false,
-    };
-    match link.exchange(request, terms).await {
-        Ended::Failed(PerformFailure::Rejected { .. }) | Ended::NeverLeft { .. } => Followed::NotOffered,
-        Ended::Answered(_) | Ended::Failed(_) | Ended::Disowned(_) => Followed::Broke,
+/// Whether a method is one of those that are read here, so that a malformed one is not taken for something else.
+pub(crate) fn is_known(method: &str) -> bool {
+    matches!(
+        method,
+        method::RESOURCES_UPDATED
+            | method::TASKS_NOTIFICATION
+            | method::TASKS_STATUS
+            | method::PROGRESS
+            | method::CANCELLED
+            | method::LOG_MESSAGE
+            | method::SUBSCRIPTIONS_ACKNOWLEDGED
+    )
+}
+
+impl Default for News {
+    fn default() -> Self {
+        Self { changes: watch::Sender::new(0), announcements: broadcast::Sender::new(ANNOUNCEMENTS_MAX) }
+    }
+}
+
+impl News {
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        if matches!(announcement, Announcement::ToolsChanged) {
+            self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
+        }
+        let _ = self.announcements.send(announcement);
+    }
+
+    /// Whatever is listed may have changed.
+    pub(crate) fn announce_lists(&self) {
+        for announcement in [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged] {
+            self.announce(announcement);
+        }
+    }
+
+    /// These resources may have changed.
+    pub(crate) fn announce_resources<'a>(&self, uris: impl IntoIterator<Item = &'a String>) {
+        for uri in uris {
+            if let Ok(params) = to_raw_value(&serde_json::json!({ "uri": uri })) {
+                self.announce(Announcement::ResourceUpdated { uri: uri.clone(), params: Arc::from(params) });
+            }
+        }
+    }
+
+    pub(crate) fn announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.announcements.subscribe()
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_read() {
+        let table = [
+            ("notifications/tools/list_changed", None, "ToolsChanged"),
+            ("notifications/prompts/list_changed", Some("{}"), "PromptsChanged"),
+            ("notifications/resources/list_changed", Some("7"), "ResourcesChanged"),
+            ("notifications/resources/updated", Some(r#"{"uri":"a://b"}"#), r#"ResourceUpdated { uri: "a://b""#),
+            ("notifications/tasks", Some(r#"{"taskId":"t"}"#), r#"TaskChanged { task_id: "t""#),
+            ("notifications/tasks/status", Some(r#"{"taskId":"t"}"#), r#"TaskChanged { task_id: "t""#),
+            ("notifications/resources/updated", None, "nothing"),
+            ("notifications/tasks", Some(r#"{"taskId":7}"#), "nothing"),
+            ("notifications/elsewhere", None, "nothing"),
+        ];
+        for (method, params, expected) in table {
+            let params = params.map(|params| RawValue::from_string(params.to_owned()).unwrap());
+            let announcement = read(method, params.as_deref());
+            let shown = announcement.map_or_else(|| "nothing".to_owned(), |announcement| format!("{announcement:?}"));
+            assert!(shown.starts_with(expected), "{method}: {shown}");
+        }
+    }
+
+    #[test]
+    fn only_changes_of_the_tools_are_counted() {
+        let news = News::default();
+        let (changes, mut announcements) = (news.changes(), news.announcements());
+        news.announce_lists();
+        news.announce_resources(&["a://b".to_owned()]);
+        assert_eq!(*changes.borrow(), 1);
+        let mut said = 0;
+        while announcements.try_recv().is_ok() {
+            said += 1;
+        }
+        assert_eq!(said, 4);
     }
 }

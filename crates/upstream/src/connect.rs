@@ -1,48 +1,42 @@
 //! Connecting: start the server or reach it, find out which era it speaks, agree. One attempt, bounded by a deadline; when
 //! to attempt again is the lifecycle's business.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use servanda_gates::Notebook;
-use servanda_mcp::{Era, ProtocolVersion, fields::method};
-use tokio::{
-    sync::{broadcast, watch},
-    time::Instant,
-};
-use tokio_util::task::TaskTracker;
+use servanda_mcp::{ClientCapabilities, Era, ProtocolVersion, fields::method};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Announcement, PerformFailure, Transport, UpstreamSpec,
+    Counterpart, PerformFailure, Transport,
     handshake::{self, Peer, Verdict},
-    http::{Endpoint, HttpWire},
+    http::{Endpoint, EventWire, HttpWire},
     link::{Ended, Link, Outgoing, Terms, Wire},
     message,
     process::Program,
-    redaction::Redaction,
+    setting::Setting,
     stdio::StdioWire,
 };
 
-/// Announcements a slow listener may be behind with.
-const ANNOUNCEMENTS_MAX: usize = 256;
+/// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
+const FIRST_WORDS_MS_MAX: u64 = 2_000;
 
-/// What all connections of one upstream share.
+/// What is connected to, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Destination<'a> {
+    pub(crate) setting: &'a Arc<Setting>,
+    /// Where an HTTP server is.
+    pub(crate) endpoint: Option<&'a Endpoint>,
+    /// Whose connection it becomes; everybody's if none.
+    pub(crate) counterpart: Option<&'a Counterpart>,
+}
+
+/// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct Setting {
-    pub(crate) spec: UpstreamSpec,
-    pub(crate) redaction: Redaction,
-    /// Every task of this upstream, so that the shutdown can wait for them.
-    pub(crate) tasks: TaskTracker,
-    changes: watch::Sender<u64>,
-    announcements: broadcast::Sender<Announcement>,
-    #[expect(dead_code, reason = "the era will be noted down")]
-    notebook: Arc<dyn Notebook>,
-    last_id: AtomicI64,
+pub(crate) struct NotConnected {
+    pub(crate) why: String,
+    /// The server was there and refused the handshake: it may speak another era than is thought.
+    pub(crate) refused: bool,
 }
 
 /// Which handshake is tried.
@@ -50,6 +44,8 @@ pub(crate) struct Setting {
 enum Approach {
     /// Ask whether it is modern, fall back to legacy.
     Probe,
+    /// The same, with all the time there is: it was modern before.
+    Modern,
     /// Legacy at once.
     Legacy,
 }
@@ -60,89 +56,95 @@ enum Failed {
     /// The server went away while it was asked whether it is modern: some exit on what they do not know.
     WhileProbing(String),
     /// The legacy handshake failed.
-    WhileInitializing(String),
+    WhileInitializing {
+        why: String,
+        /// Whether the server said no.
+        refused: bool,
+    },
     /// There is nobody to shake hands with.
     Unreachable(String),
 }
 
-impl Setting {
-    pub(crate) fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
-        Self {
-            redaction: Redaction::of(&spec.transport),
-            spec,
-            tasks: TaskTracker::new(),
-            changes: watch::Sender::new(0),
-            announcements: broadcast::Sender::new(ANNOUNCEMENTS_MAX),
-            notebook,
-            last_id: AtomicI64::new(0),
-        }
-    }
-
-    /// A request id, never used before by this upstream: an answer from a former connection finds nobody.
-    pub(crate) fn next_id(&self) -> i64 {
-        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Tells that the tool list may have changed.
-    pub(crate) fn announce_change(&self) {
-        self.changes.send_modify(|changes| *changes = changes.wrapping_add(1));
-        let _ = self.announcements.send(Announcement::ToolsChanged);
-    }
-
-    pub(crate) fn announcements(&self) -> broadcast::Receiver<Announcement> {
-        self.announcements.subscribe()
-    }
-
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
-    }
-}
-
-/// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails.
+/// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
+/// connection for one counterpart is a legacy one, because a modern server needs none.
 pub(crate) async fn connect(
-    setting: &Arc<Setting>,
-    endpoint: Option<&Endpoint>,
+    destination: Destination<'_>,
     known: Option<Era>,
     deadline: Instant,
-) -> Result<Link, String> {
-    if known == Some(Era::Legacy) {
-        match attempt(setting, endpoint, Approach::Legacy, deadline).await {
-            Ok(link) => return Ok(link),
-            Err(Failed::Unreachable(why)) => return Err(why),
-            Err(Failed::WhileProbing(why) | Failed::WhileInitializing(why)) => {
-                tracing::debug!(upstream = %setting.spec.id, why, "the legacy handshake failed, probing");
-            }
-        }
-    }
-    let outcome = match attempt(setting, endpoint, Approach::Probe, deadline).await {
-        Err(Failed::WhileProbing(_)) => attempt(setting, endpoint, Approach::Legacy, deadline).await,
-        other => other,
+) -> Result<Link, NotConnected> {
+    let outcome = if destination.counterpart.is_some() {
+        attempt(destination, Approach::Legacy, deadline).await
+    } else {
+        connect_shared(destination, known, deadline).await
     };
-    outcome.map_err(|failed| match failed {
+    outcome.map_err(|failed| {
+        let (why, refused) = match failed {
+            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, false),
+            Failed::WhileInitializing { why, refused } => (why, refused),
+        };
         // Whoever wrote a reason may have quoted the server.
-        Failed::WhileProbing(why) | Failed::WhileInitializing(why) | Failed::Unreachable(why) => {
-            setting.redaction.remove(&why)
-        }
+        NotConnected { why: destination.setting.redaction.remove(&why), refused }
     })
 }
 
-async fn attempt(
-    setting: &Arc<Setting>,
-    endpoint: Option<&Endpoint>,
-    approach: Approach,
-    deadline: Instant,
-) -> Result<Link, Failed> {
+async fn connect_shared(destination: Destination<'_>, known: Option<Era>, deadline: Instant) -> Result<Link, Failed> {
+    let first = match known {
+        Some(Era::Legacy) => Approach::Legacy,
+        Some(Era::Modern) => Approach::Modern,
+        None => Approach::Probe,
+    };
+    match attempt(destination, first, deadline).await {
+        Ok(link) => Ok(link),
+        Err(Failed::Unreachable(why)) => Err(Failed::Unreachable(why)),
+        Err(Failed::WhileProbing(_)) => attempt(destination, Approach::Legacy, deadline).await,
+        Err(failed) if first != Approach::Legacy => Err(failed),
+        Err(failed) => {
+            tracing::debug!(upstream = %destination.setting.spec.id, ?failed, "the legacy handshake failed, probing");
+            match attempt(destination, Approach::Probe, deadline).await {
+                Err(Failed::WhileProbing(_)) => attempt(destination, Approach::Legacy, deadline).await,
+                other => other,
+            }
+        }
+    }
+}
+
+async fn attempt(destination: Destination<'_>, approach: Approach, deadline: Instant) -> Result<Link, Failed> {
+    let Destination { setting, endpoint, counterpart } = destination;
     let wire = match (&setting.spec.transport, endpoint) {
         (Transport::Stdio { command, args, env, env_pass, cwd }, _) => {
             let program = Program { command, args, env, env_pass, cwd: cwd.as_deref() };
-            Wire::Stdio(StdioWire::start(setting, program).map_err(Failed::Unreachable)?)
+            Wire::Stdio(StdioWire::start(setting, counterpart.cloned(), program).map_err(Failed::Unreachable)?)
         }
         (Transport::Http { .. }, Some(endpoint)) => {
-            Wire::Http(Box::new(HttpWire::new(Arc::clone(setting), endpoint.clone())))
+            Wire::Http(Box::new(HttpWire::new(setting, counterpart.cloned(), endpoint.clone())))
         }
         (Transport::Http { .. }, None) => return Err(Failed::Unreachable("its address is not valid".to_owned())),
     };
-    match agree(setting, &wire, approach, deadline).await {
+    let failed = match shake_hands(destination, wire, approach, deadline).await {
+        Err(Failed::WhileInitializing { why, refused: true }) => why,
+        other => return other,
+    };
+    let Some(endpoint) = endpoint else { return Err(Failed::WhileInitializing { why: failed, refused: true }) };
+    // What refuses Streamable HTTP altogether may be a server of the transport before it.
+    match EventWire::open(setting, counterpart.cloned(), endpoint, deadline).await {
+        Ok(wire) => shake_hands(destination, Wire::Events(wire), Approach::Legacy, deadline).await,
+        Err(no_stream) => {
+            let why = format!("{failed}; as a server of 2024-11-05 it was not met either: {no_stream}");
+            Err(Failed::WhileInitializing { why, refused: true })
+        }
+    }
+}
+
+/// The handshake on a fresh connection, which is closed if it fails.
+async fn shake_hands(
+    destination: Destination<'_>,
+    wire: Wire,
+    approach: Approach,
+    deadline: Instant,
+) -> Result<Link, Failed> {
+    let none = ClientCapabilities::none();
+    let capabilities = destination.counterpart.map_or(&none, |counterpart| &counterpart.capabilities);
+    match agree(destination.setting, &wire, capabilities, approach, deadline).await {
         Ok(peer) => Ok(Link { wire, peer }),
         Err(failed) => {
             wire.close().await;
@@ -151,40 +153,109 @@ async fn attempt(
     }
 }
 
-/// The handshake on a fresh connection.
-async fn agree(setting: &Setting, wire: &Wire, approach: Approach, deadline: Instant) -> Result<Peer, Failed> {
-    if approach == Approach::Probe {
-        match probe(setting, wire, deadline).await {
-            Verdict::Modern(peer) => return Ok(peer),
+async fn agree(
+    setting: &Setting,
+    wire: &Wire,
+    capabilities: &ClientCapabilities,
+    approach: Approach,
+    deadline: Instant,
+) -> Result<Peer, Failed> {
+    if approach != Approach::Legacy {
+        match probe(setting, wire, approach, deadline).await {
+            Verdict::Modern(peer) => {
+                wire.agree(peer.version);
+                return Ok(peer);
+            }
             Verdict::Gone { why } => return Err(Failed::WhileProbing(why)),
             Verdict::Legacy => {}
         }
     }
+    match initialize(setting, wire, capabilities, deadline).await {
+        Err(Failed::WhileInitializing { why, refused: true }) => {
+            // It started so slowly that it was taken for a legacy server, and has said by now that it is none.
+            let late = if let Wire::Stdio(wire) = wire { wire.signs().late().cloned() } else { None };
+            let peer = late.ok_or(Failed::WhileInitializing { why, refused: true })?;
+            wire.agree(peer.version);
+            Ok(peer)
+        }
+        other => other,
+    }
+}
+
+async fn initialize(
+    setting: &Setting,
+    wire: &Wire,
+    capabilities: &ClientCapabilities,
+    deadline: Instant,
+) -> Result<Peer, Failed> {
     let id = setting.next_id();
-    let body = message::initialize(id);
-    let request = Outgoing { id, method: method::INITIALIZE, name: None, version: None, body };
+    let request = Outgoing::new(id, method::INITIALIZE, None, message::initialize(id, capabilities));
+    let failed = |why: String| Failed::WhileInitializing { why, refused: false };
     let result = match outcome(wire.exchange(request, Terms::until(deadline)).await) {
         Ok(result) => result,
-        Err(PerformFailure::Unavailable { why } | PerformFailure::Died { why }) => {
-            return Err(Failed::WhileInitializing(why));
+        Err(PerformFailure::Unavailable { why } | PerformFailure::Died { why }) => return Err(failed(why)),
+        Err(failure) => {
+            let refused = says_no(&failure);
+            return Err(Failed::WhileInitializing { why: format!("the handshake failed: {failure}"), refused });
         }
-        Err(failure) => return Err(Failed::WhileInitializing(format!("the handshake failed: {failure}"))),
     };
-    let peer = handshake::initialized(&result).map_err(Failed::WhileInitializing)?;
-    wire.notify(message::initialized(), peer.version, deadline).await.map_err(Failed::WhileInitializing)?;
+    let peer = handshake::initialized(&result).map_err(failed)?;
+    wire.agree(peer.version);
+    wire.notify(message::initialized(), deadline).await.map_err(failed)?;
     Ok(peer)
 }
 
-async fn probe(setting: &Setting, wire: &Wire, deadline: Instant) -> Verdict {
-    let probe_deadline = Instant::now() + Duration::from_millis(setting.spec.limits.probe_ms_max);
+/// Whether a failed `initialize` is the word of a server that knows no such thing.
+fn says_no(failure: &PerformFailure) -> bool {
+    match failure {
+        PerformFailure::Rejected { .. } => true,
+        PerformFailure::HttpStatus { status, .. } => matches!(status, 400 | 404 | 405),
+        _ => false,
+    }
+}
+
+async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Instant) -> Verdict {
     let id = setting.next_id();
-    let version = Some(ProtocolVersion::NEWEST);
-    let request = Outgoing { id, method: method::DISCOVER, name: None, version, body: message::discover(id) };
-    let answer = outcome(wire.exchange(request, Terms::until(deadline.min(probe_deadline))).await);
+    let request = Outgoing::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
+    let give_up = CancellationToken::new();
+    let terms = Terms { cancel: give_up.clone(), ..Terms::until(deadline) };
+    if let Wire::Stdio(wire) = wire {
+        wire.signs().probing(id);
+    }
+    let asking = wire.exchange(request, terms);
+    tokio::pin!(asking);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut asking => ended,
+        () = enough(setting, wire, deadline), if approach == Approach::Probe => {
+            give_up.cancel();
+            asking.await
+        }
+    };
+    let answer = outcome(ended);
     let answer = answer.as_ref().map(AsRef::as_ref);
     match wire {
         Wire::Stdio(_) => handshake::stdio_verdict(&answer),
-        Wire::Http(_) => handshake::http_verdict(&answer),
+        Wire::Http(_) | Wire::Events(_) => handshake::http_verdict(&answer),
+    }
+}
+
+/// Waits until a server has had enough time to say that it is modern. A child that has not written a line is starting: it
+/// gets half of what is left, and after its first line a moment more.
+async fn enough(setting: &Setting, wire: &Wire, deadline: Instant) {
+    let probed = (Instant::now() + Duration::from_millis(setting.spec.limits.probe_ms_max)).min(deadline);
+    tokio::time::sleep_until(probed).await;
+    if let Wire::Stdio(wire) = wire {
+        let extended = probed + deadline.saturating_duration_since(probed) / 2;
+        if wire.signs().live() {
+            return;
+        }
+        let first_words = async {
+            wire.signs().seen().await;
+            let moment_ms = setting.spec.limits.probe_ms_max.min(FIRST_WORDS_MS_MAX);
+            tokio::time::sleep(Duration::from_millis(moment_ms)).await;
+        };
+        let _ = tokio::time::timeout_at(extended, first_words).await;
     }
 }
 
@@ -194,5 +265,29 @@ pub(crate) fn outcome(ended: Ended) -> Result<bytes::Bytes, PerformFailure> {
         Ended::Answered(result) => Ok(result),
         Ended::Failed(failure) | Ended::Disowned(failure) => Err(failure),
         Ended::NeverLeft { why } => Err(PerformFailure::Unavailable { why }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_handshake_is_told_from_a_failed_one() {
+        let rejected = |code| PerformFailure::Rejected { code, message: String::new(), data: None, era: Era::Legacy };
+        let status = |status| PerformFailure::HttpStatus { status, excerpt: String::new() };
+        let table = [
+            (rejected(-32601), true),
+            (status(400), true),
+            (status(404), true),
+            (status(405), true),
+            (status(401), false),
+            (status(503), false),
+            (PerformFailure::TimedOut { note: None }, false),
+            (PerformFailure::malformed("x"), false),
+        ];
+        for (failure, expected) in table {
+            assert_eq!(says_no(&failure), expected, "{failure}");
+        }
     }
 }

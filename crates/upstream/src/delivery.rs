@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_gates::Fenced;
-use servanda_mcp::{ClientCapabilities, Era, RawObject, RpcError, fields::meta};
+use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -77,7 +77,8 @@ pub struct Delivery {
     pub cancel: CancellationToken,
     /// For whom.
     pub counterpart: Counterpart,
-    /// Where remarks go; nobody is asked anything if there is nowhere.
+    /// Where remarks go; without it, where those of the affinity go that belong to no request. Nobody is asked anything if
+    /// there is nowhere.
     pub remarks: Option<RemarkSink>,
     /// Whether the server is asked for progress.
     pub wants_progress: bool,
@@ -186,14 +187,5 @@ impl Delivery {
             param_headers: Vec::new(),
             task: None,
         }
-    }
-}
-
-/// Hands progress to whoever wants it; what does not fit or is no object is dropped, as progress may be.
-pub(crate) fn pass_on(sink: &RemarkSink, params: &RawValue) {
-    let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
-    let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
-    if let Ok(params) = RawValue::from_string(params) {
-        let _ = sink.try_send(Remark::Progress(params));
     }
 }

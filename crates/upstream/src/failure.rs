@@ -3,6 +3,7 @@
 //! What to do about it (refuse, retry, record as unknown) is decided by the engine from the contract.
 
 use serde_json::value::RawValue;
+use servanda_mcp::{Era, envelope::code};
 
 /// How many characters of foreign text a sentence of ours quotes.
 pub(crate) const QUOTE_CHARS_MAX: usize = 300;
@@ -16,8 +17,8 @@ pub enum PerformFailure {
         /// What is known about it.
         why: String,
     },
-    /// Nothing was sent: too many requests are waiting for answers already.
-    #[error("the upstream already has {in_flight_max} requests in flight")]
+    /// Nothing was sent: too many requests, connections or watches are there already.
+    #[error("the upstream is as busy as it may be: {in_flight_max} at once is the limit")]
     Busy {
         /// The limit.
         in_flight_max: usize,
@@ -49,6 +50,8 @@ pub enum PerformFailure {
         message: String,
         /// The server's data, as it wrote it, with configured secrets removed.
         data: Option<Box<RawValue>>,
+        /// The era that was agreed on with the server; legacy while agreeing.
+        era: Era,
     },
     /// The server answered with an HTTP status that is not an answer to the request.
     #[error("the upstream answered with HTTP status {status}{}", note_suffix(Some(excerpt).filter(|text| !text.is_empty()).map(String::as_str)))]
@@ -111,17 +114,26 @@ pub enum UpstreamError {
 }
 
 impl PerformFailure {
-    /// Whether it is certain that the upstream did not execute the call, because nothing of it was sent.
+    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent, or a modern server
+    /// answered with one of the errors that the protocol reserves for requests it does not begin with.
     pub fn provably_not_executed(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Busy { .. } | Self::Cancelled { sent: false } => true,
+            Self::Rejected { code, era: Era::Modern, .. } => is_modern(*code),
+            other => !other.sent(),
+        }
+    }
+
+    /// Whether a byte of the request may have left.
+    pub(crate) fn sent(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Busy { .. } | Self::Cancelled { sent: false } => false,
             Self::Cancelled { sent: true }
             | Self::TimedOut { .. }
             | Self::Died { .. }
             | Self::Rejected { .. }
             | Self::HttpStatus { .. }
             | Self::TooLarge { .. }
-            | Self::Malformed { .. } => false,
+            | Self::Malformed { .. } => true,
         }
     }
 
@@ -132,6 +144,11 @@ impl PerformFailure {
     pub(crate) fn malformed(why: impl Into<String>) -> Self {
         Self::Malformed { why: why.into() }
     }
+}
+
+/// Whether a code is one that the modern protocol reserves. Legacy servers may use it for anything.
+pub(crate) fn is_modern(code: i64) -> bool {
+    matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
 }
 
 /// Foreign text made fit for one of our sentences: one line, bounded.
@@ -156,8 +173,12 @@ fn note_suffix(note: Option<&str>) -> String {
 mod tests {
     use super::*;
 
+    fn rejected(code: i64, era: Era) -> PerformFailure {
+        PerformFailure::Rejected { code, message: "boom".to_owned(), data: None, era }
+    }
+
     #[test]
-    fn only_what_never_left_is_provably_not_executed() {
+    fn only_what_never_left_or_was_refused_unread_is_provably_not_executed() {
         let table = [
             (PerformFailure::unavailable("refused"), true),
             (PerformFailure::Busy { in_flight_max: 1 }, true),
@@ -165,7 +186,15 @@ mod tests {
             (PerformFailure::Cancelled { sent: true }, false),
             (PerformFailure::TimedOut { note: None }, false),
             (PerformFailure::Died { why: "exit status: 1".to_owned() }, false),
-            (PerformFailure::Rejected { code: -32603, message: "boom".to_owned(), data: None }, false),
+            (rejected(-32603, Era::Legacy), false),
+            (rejected(-32603, Era::Modern), false),
+            (rejected(-32602, Era::Modern), false),
+            (rejected(-32020, Era::Modern), true),
+            (rejected(-32021, Era::Modern), true),
+            (rejected(-32022, Era::Modern), true),
+            (rejected(-32020, Era::Legacy), false),
+            (rejected(-32021, Era::Legacy), false),
+            (rejected(-32022, Era::Legacy), false),
             (PerformFailure::HttpStatus { status: 503, excerpt: String::new() }, false),
             (PerformFailure::TooLarge { bytes_max: 1 }, false),
             (PerformFailure::malformed("no result"), false),

@@ -1,7 +1,9 @@
 //! Which era a server speaks, decided from what it answered. Values in, values out: asking is the transports' business.
 
+use std::sync::Arc;
+
 use serde_json::{Value, value::RawValue};
-use servanda_mcp::{Era, ProtocolVersion, envelope::code, fields::meta};
+use servanda_mcp::{Era, ProtocolVersion, RawObject, capabilities::TASKS_EXTENSION, envelope::code, fields::meta};
 
 use crate::{PerformFailure, failure::quote};
 
@@ -11,9 +13,23 @@ pub(crate) struct Peer {
     pub(crate) version: ProtocolVersion,
     pub(crate) server_name: String,
     pub(crate) server_version: String,
-    /// Whether it says when its tool list changes.
-    pub(crate) announces_changes: bool,
+    /// As it wrote them.
+    pub(crate) capabilities: Arc<str>,
+    pub(crate) announces: Announces,
 }
+
+/// What a server says it announces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Announces {
+    /// Changes of these lists, by their names in a modern subscription.
+    pub(crate) lists: Vec<&'static str>,
+    /// Changes of tasks.
+    pub(crate) tasks: bool,
+}
+
+/// The capabilities with a list, and the name of its changes in a modern subscription.
+const LISTS: [(&str, &str); 3] =
+    [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
 
 /// What the probe showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,36 +50,55 @@ impl Peer {
         self.version.era()
     }
 
-    fn read(version: ProtocolVersion, answer: &Value, server: Option<&Value>) -> Self {
+    fn read(version: ProtocolVersion, answer: &[u8], server: Option<&Value>) -> Self {
         let text = |name: &str| {
             let value = server.and_then(|server| server.get(name)).and_then(Value::as_str);
             quote(value.unwrap_or("unnamed"))
         };
-        let announces_changes = answer.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true));
-        Self { version, server_name: text("name"), server_version: text("version"), announces_changes }
+        let capabilities = serde_json::from_slice::<RawObject<'_>>(answer).ok().and_then(|answer| {
+            answer.get("capabilities").map(RawValue::get).filter(|capabilities| capabilities.starts_with('{'))
+        });
+        let capabilities: Arc<str> = Arc::from(capabilities.unwrap_or("{}"));
+        let announces = Announces::read(&capabilities);
+        Self { version, server_name: text("name"), server_version: text("version"), capabilities, announces }
     }
 }
 
-/// The verdict of a stdio server: modern if it says so, legacy after any error, whatever its code, and after silence.
+impl Announces {
+    fn read(capabilities: &str) -> Self {
+        let capabilities: Value = serde_json::from_str(capabilities).unwrap_or_default();
+        let says = |name: &str| {
+            capabilities.get(name).and_then(|capability| capability.get("listChanged")) == Some(&Value::Bool(true))
+        };
+        let extensions = capabilities.get("extensions");
+        Self {
+            lists: LISTS.into_iter().filter(|(name, _)| says(name)).map(|(_, change)| change).collect(),
+            tasks: extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION)).is_some_and(Value::is_object),
+        }
+    }
+}
+
+/// The verdict of a stdio server: modern if it says so or knows what only modern servers know, legacy after any other
+/// error, whatever its code, and after silence.
 pub(crate) fn stdio_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
     match answer {
         Ok(result) => discovered(result),
+        // Errors that only the modern protocol knows keep it modern if there is a common version.
+        Err(PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. }) => {
+            let common = supported(data.as_deref()).is_some_and(|versions| versions.contains(&ProtocolVersion::NEWEST));
+            if common { modern_without_details() } else { Verdict::Legacy }
+        }
+        Err(PerformFailure::Rejected { code: code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY, .. }) => {
+            modern_without_details()
+        }
         Err(PerformFailure::Died { why } | PerformFailure::Unavailable { why }) => Verdict::Gone { why: why.clone() },
         Err(_) => Verdict::Legacy,
     }
 }
 
-/// The verdict of an HTTP server. Errors that only the modern protocol knows keep it modern if there is a common version.
+/// The verdict of an HTTP server.
 pub(crate) fn http_verdict(answer: &Result<&[u8], &PerformFailure>) -> Verdict {
     match answer {
-        Err(PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. })
-            if supports_modern(data.as_deref()) =>
-        {
-            modern_without_details()
-        }
-        Err(PerformFailure::Rejected { code: code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY, .. }) => {
-            modern_without_details()
-        }
         // A lost connection is not a verdict over HTTP, but some legacy servers just hang up on what they do not know.
         Err(PerformFailure::Died { .. }) => Verdict::Legacy,
         other => stdio_verdict(other),
@@ -76,34 +111,34 @@ pub(crate) fn initialized(result: &[u8]) -> Result<Peer, String> {
         serde_json::from_slice(result).map_err(|error| format!("the answer to `initialize` is not JSON: {error}"))?;
     let version = answer.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     match ProtocolVersion::from_wire(version).filter(|version| version.era() == Era::Legacy) {
-        Some(version) => Ok(Peer::read(version, &answer, answer.get("serverInfo"))),
+        Some(version) => Ok(Peer::read(version, result, answer.get("serverInfo"))),
         None => Err(format!("the server speaks protocol version `{}`, which Servanda does not", quote(version))),
     }
+}
+
+/// The versions that the error of an unsupported version lists, as far as they are known; none where it lists none.
+pub(crate) fn supported(data: Option<&RawValue>) -> Option<Vec<ProtocolVersion>> {
+    let data: Value = serde_json::from_str(data?.get()).ok()?;
+    Some(versions(data.get("supported")?.as_array()?))
 }
 
 fn discovered(result: &[u8]) -> Verdict {
     let answer: Value = serde_json::from_slice(result).unwrap_or_default();
     let modern = ProtocolVersion::NEWEST;
-    if !lists(answer.get("supportedVersions"), modern) {
+    let listed = answer.get("supportedVersions").and_then(Value::as_array);
+    if !listed.is_some_and(|listed| versions(listed).contains(&modern)) {
         return Verdict::Legacy;
     }
     let server = answer.get("_meta").and_then(|members| members.get(meta::SERVER_INFO)).or(answer.get("serverInfo"));
-    Verdict::Modern(Peer::read(modern, &answer, server))
+    Verdict::Modern(Peer::read(modern, result, server))
 }
 
-fn supports_modern(data: Option<&RawValue>) -> bool {
-    let data: Value = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
-    lists(data.get("supported"), ProtocolVersion::NEWEST)
-}
-
-fn lists(versions: Option<&Value>, version: ProtocolVersion) -> bool {
-    versions
-        .and_then(Value::as_array)
-        .is_some_and(|versions| versions.iter().any(|listed| listed.as_str() == Some(version.as_str())))
+fn versions(listed: &[Value]) -> Vec<ProtocolVersion> {
+    listed.iter().filter_map(|version| ProtocolVersion::from_wire(version.as_str()?)).collect()
 }
 
 fn modern_without_details() -> Verdict {
-    Verdict::Modern(Peer::read(ProtocolVersion::NEWEST, &Value::Null, None))
+    Verdict::Modern(Peer::read(ProtocolVersion::NEWEST, b"{}", None))
 }
 
 #[cfg(test)]
@@ -112,7 +147,7 @@ mod tests {
 
     fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
         let data = data.map(|data| RawValue::from_string(data.to_owned()).unwrap());
-        PerformFailure::Rejected { code, message: "no".to_owned(), data }
+        PerformFailure::Rejected { code, message: "no".to_owned(), data, era: Era::Legacy }
     }
 
     #[derive(Debug, PartialEq)]
@@ -153,11 +188,11 @@ mod tests {
             (rejected(-32601, None), Kind::Legacy, Kind::Legacy),
             (rejected(-32602, None), Kind::Legacy, Kind::Legacy),
             (rejected(-32000, None), Kind::Legacy, Kind::Legacy),
-            (rejected(-32022, Some(r#"{"supported":["2026-07-28"]}"#)), Kind::Legacy, Kind::Modern),
+            (rejected(-32022, Some(r#"{"supported":["2026-07-28"]}"#)), Kind::Modern, Kind::Modern),
             (rejected(-32022, Some(r#"{"supported":["2025-11-25"]}"#)), Kind::Legacy, Kind::Legacy),
             (rejected(-32022, None), Kind::Legacy, Kind::Legacy),
-            (rejected(-32020, None), Kind::Legacy, Kind::Modern),
-            (rejected(-32021, None), Kind::Legacy, Kind::Modern),
+            (rejected(-32020, None), Kind::Modern, Kind::Modern),
+            (rejected(-32021, None), Kind::Modern, Kind::Modern),
             (PerformFailure::TimedOut { note: None }, Kind::Legacy, Kind::Legacy),
             (PerformFailure::HttpStatus { status: 404, excerpt: String::new() }, Kind::Legacy, Kind::Legacy),
             (PerformFailure::malformed("x"), Kind::Legacy, Kind::Legacy),
@@ -172,13 +207,18 @@ mod tests {
 
     #[test]
     fn a_modern_server_is_described() {
-        let result = br#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},
+        let result = br#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},
+            "resources":{"listChanged":false},"extensions":{"io.modelcontextprotocol/tasks":{}}},
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"git","version":"1.2"}}}"#;
         let expected = Peer {
             version: ProtocolVersion::V2026_07_28,
             server_name: "git".to_owned(),
             server_version: "1.2".to_owned(),
-            announces_changes: true,
+            capabilities: Arc::from(
+                r#"{"tools":{"listChanged":true},
+            "resources":{"listChanged":false},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+            ),
+            announces: Announces { lists: vec!["toolsListChanged"], tasks: true },
         };
         assert_eq!(stdio_verdict(&Ok(result)), Verdict::Modern(expected));
     }

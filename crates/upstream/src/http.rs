@@ -3,43 +3,44 @@
 //! There is no connection to hold: what lasts is the agreed version and, in the legacy era, the session. Nothing is sent
 //! twice here; a stale pooled connection is replaced only while the request's body has not been taken.
 
+mod address;
 mod answer;
+mod asides;
+mod events;
 mod follow;
+mod resume;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::stream;
 use reqwest::{
     Client, Method, RequestBuilder, Response, Url,
-    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue},
 };
-use servanda_mcp::{
-    Era, Id, ProtocolVersion,
-    fields::{header, method},
+use servanda_mcp::{Era, ProtocolVersion, fields::method};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::Instant,
 };
-use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::sync::CancellationToken;
 
-use self::answer::Reading;
+pub(crate) use self::events::EventWire;
+use self::{address::Address, answer::Reading};
 use crate::{
-    Limits, PerformFailure,
-    connect::Setting,
-    link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled, answer_to_server},
+    Counterpart, Limits, PerformFailure,
+    conversation::{Audience, Conversations},
+    link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled},
     message,
-    name_header::name_header,
     parcel::Parcel,
+    questions::Mouth,
+    setting::Setting,
 };
 
 /// Idle connections are given up before Node.js servers close them (after 5 s): a request that meets the closing could not
 /// be told from one that was executed.
 const POOL_IDLE_MS_MAX: u64 = 4_000;
-/// How many messages nobody waits for (cancellations, answers to the server) may be under way.
-const ASIDES_MAX: usize = 16;
-/// How long one of them, or the end of a session, may take.
-const ASIDE_MS_MAX: u64 = 2_000;
+/// How long the end of a session may take.
+const END_MS_MAX: u64 = 2_000;
 
 /// Where the server is, and the pool of connections to it. Shared by all sessions with it.
 #[derive(Debug, Clone)]
@@ -53,12 +54,14 @@ pub(crate) struct Endpoint {
 #[derive(Debug)]
 pub(crate) struct HttpWire {
     setting: Arc<Setting>,
-    endpoint: Endpoint,
-    session: OnceLock<HeaderValue>,
-    agreed: OnceLock<ProtocolVersion>,
+    address: Arc<Address>,
+    conversations: Arc<Conversations>,
     in_flight: Semaphore,
-    asides: Arc<Semaphore>,
     departure: Departure,
+    /// It is closed on purpose: nobody waits any more.
+    closed: CancellationToken,
+    /// What is said aside goes through here; dropped, it ends the speaking.
+    _outbox: mpsc::Sender<Parcel>,
 }
 
 impl Endpoint {
@@ -91,48 +94,59 @@ impl Endpoint {
     }
 
     fn request(&self, method: Method) -> RequestBuilder {
-        self.client.request(method, self.url.clone()).headers(self.headers.clone())
+        self.request_to(method, self.url.clone())
+    }
+
+    fn request_to(&self, method: Method, url: Url) -> RequestBuilder {
+        self.client.request(method, url).headers(self.headers.clone())
     }
 }
 
 impl HttpWire {
-    pub(crate) fn new(setting: Arc<Setting>, endpoint: Endpoint) -> Self {
-        let in_flight = Semaphore::new(setting.spec.limits.in_flight_max);
+    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
+        let address = Arc::new(Address::new(endpoint));
+        let departure = Departure::default();
+        let outbox = asides::speak(setting, &address, &departure);
+        let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
         Self {
-            setting,
-            endpoint,
-            session: OnceLock::new(),
-            agreed: OnceLock::new(),
-            in_flight,
-            asides: Arc::new(Semaphore::new(ASIDES_MAX)),
-            departure: Departure::default(),
+            setting: Arc::clone(setting),
+            address,
+            conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
+            in_flight: Semaphore::new(setting.spec.limits.in_flight_max),
+            departure,
+            closed: CancellationToken::new(),
+            _outbox: outbox,
         }
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
-    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        let Ok(_permit) = self.in_flight.try_acquire() else {
+    pub(crate) async fn exchange(&self, mut request: Outgoing<'_>, terms: Terms) -> Ended {
+        // A subscription takes nobody's place.
+        let permit = self.in_flight.try_acquire().ok();
+        if permit.is_none() && !matches!(terms.audience, Audience::Listener(_)) {
             let in_flight_max = self.setting.spec.limits.in_flight_max;
             return Ended::Failed(PerformFailure::Busy { in_flight_max });
-        };
+        }
         if terms.cancel.is_cancelled() {
             return Ended::Failed(PerformFailure::Cancelled { sent: false });
         }
-        if terms.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if terms.patience.is_over() {
             return Ended::Failed(not_connected());
         }
-        let Outgoing { id, method, name, version, body } = request;
+        let (id, version) = (request.id, request.version);
+        let body = std::mem::take(&mut request.body);
         let body_bytes = body.len();
         let parcel = Parcel::new(body);
         let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
-        let builder = self.builder(Method::POST, version, Some(method), name);
-        let asking = self.ask(builder, body_bytes, parcel.clone(), Question { id, method, version, terms: &terms });
+        let under_way = self.conversations.join(id, terms.audience.clone(), terms.patience.clone());
+        let asking = self.ask(&request, body_bytes, parcel.clone());
         tokio::pin!(asking);
         let mut cancelled = false;
         loop {
             tokio::select! {
                 biased;
                 ended = &mut asking => return ended,
+                () = self.closed.cancelled() => return closed(&parcel),
                 () = terms.cancel.cancelled(), if !cancelled => {
                     if parcel.withdraw() {
                         return Ended::Failed(PerformFailure::Cancelled { sent: false });
@@ -141,9 +155,10 @@ impl HttpWire {
                     if terms.when_cancelled == WhenCancelled::Abandon {
                         return Ended::Failed(PerformFailure::Cancelled { sent: true });
                     }
+                    under_way.silence();
                     cancelled = true;
                 }
-                () = terms.deadline_passed() => {
+                () = terms.patience.over() => {
                     if parcel.withdraw() {
                         return Ended::Failed(not_connected());
                     }
@@ -155,9 +170,8 @@ impl HttpWire {
     }
 
     /// Sends a notification and waits for its acknowledgement.
-    pub(crate) async fn notify(&self, body: Vec<u8>, version: ProtocolVersion, until: Instant) -> Result<(), String> {
-        let _ = self.agreed.set(version);
-        let sending = self.builder(Method::POST, Some(version), None, None).body(body).send();
+    pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
+        let sending = self.address.builder(Method::POST).body(body).send();
         match tokio::time::timeout_at(until, sending).await {
             Ok(Ok(response)) if response.status().is_success() => Ok(()),
             Ok(Ok(response)) => {
@@ -172,70 +186,49 @@ impl HttpWire {
         &self.departure
     }
 
-    /// Ends the session, where there is one.
+    pub(crate) fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    pub(crate) fn agree(&self, version: ProtocolVersion) {
+        self.address.agree(version);
+    }
+
+    /// Ends the session, where there is one. After a loss there is none, and requests on their way may still be answered.
     pub(crate) async fn close(&self) {
-        let broken = self.departure.is_told();
+        if self.departure.is_told() {
+            return;
+        }
         self.departure.tell(Gone::Broke { why: "it was closed".to_owned() });
-        if self.session.get().is_some() && !broken {
-            let version = self.agreed.get().copied();
-            let sending = self.builder(Method::DELETE, version, None, None).send();
-            let _ = tokio::time::timeout(Duration::from_millis(ASIDE_MS_MAX), sending).await;
+        self.closed.cancel();
+        if self.address.in_session() {
+            let sending = self.address.builder(Method::DELETE).send();
+            let _ = tokio::time::timeout(Duration::from_millis(END_MS_MAX), sending).await;
         }
     }
 
-    /// A request with everything but its body. `method` is the body's, for the modern headers.
-    fn builder(
-        &self,
-        verb: Method,
-        version: Option<ProtocolVersion>,
-        method: Option<&'static str>,
-        name: Option<&str>,
-    ) -> RequestBuilder {
-        let mut headers = HeaderMap::new();
-        if verb == Method::POST {
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        } else {
-            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        }
-        if let Some(version) = version {
-            headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
-        }
-        if version.is_some_and(|version| version.era() == Era::Modern) {
-            if let Some(method) = method {
-                headers.insert(header::METHOD, HeaderValue::from_static(method));
-            }
-            if let Some(name) = name.and_then(name_header) {
-                headers.insert(header::NAME, name);
-            }
-        } else if let Some(session) = self.session.get() {
-            headers.insert(header::SESSION_ID, session.clone());
-        }
-        self.endpoint.request(verb).headers(headers)
-    }
-
-    async fn ask(&self, builder: RequestBuilder, body_bytes: usize, parcel: Parcel, question: Question<'_>) -> Ended {
+    async fn ask(&self, request: &Outgoing<'_>, body_bytes: usize, parcel: Parcel) -> Ended {
         let taken = parcel.clone();
         let body = stream::once(async move { taken.take().ok_or(Withdrawn) });
         // The length is known, so the body is not sent in chunks, which some servers cannot read.
-        let sending = builder.header(CONTENT_LENGTH, body_bytes).body(reqwest::Body::wrap_stream(body)).send();
-        let response = match sending.await {
+        let builder = self.address.for_request(request).header(CONTENT_LENGTH, body_bytes);
+        let response = match builder.body(reqwest::Body::wrap_stream(body)).send().await {
             Ok(response) => response,
             Err(error) => return self.not_sent_or_lost(&error, &parcel),
         };
-        if question.method == method::INITIALIZE {
+        if request.method == method::INITIALIZE {
             self.keep_session(&response);
         }
         let reading = Reading {
-            id: question.id,
-            progress: question.terms.progress.as_ref(),
+            id: request.id,
             setting: &self.setting,
-            agreed: match question.method {
+            address: &self.address,
+            conversations: &self.conversations,
+            departure: &self.departure,
+            agreed: match request.method {
                 method::INITIALIZE | method::DISCOVER => None,
-                _ => question.version.map(ProtocolVersion::era),
+                _ => request.version.map(ProtocolVersion::era),
             },
-            in_session: self.session.get().is_some(),
-            on_request: &|id, method| self.answer_server(id, method),
         };
         let ended = reading.read(response).await;
         if matches!(ended, Ended::Disowned(_)) {
@@ -255,44 +248,22 @@ impl HttpWire {
     }
 
     fn keep_session(&self, response: &Response) {
-        if response.status().is_success()
-            && let Some(session) = response.headers().get(header::SESSION_ID)
-        {
-            let mut session = session.clone();
-            session.set_sensitive(true);
-            let _ = self.session.set(session);
+        if response.status().is_success() {
+            self.address.keep_session(response.headers());
         }
     }
 
     /// In the modern era closing the stream says it.
     fn say_cancelled(&self, id: i64, version: Option<ProtocolVersion>, reason: &str, terms: &Terms) {
         if terms.tell_server && version.is_some_and(|version| version.era() == Era::Legacy) {
-            self.say_aside(message::cancelled(id, reason));
+            self.conversations.mouth().say_if_room(message::cancelled(id, reason));
         }
-    }
-
-    fn answer_server(&self, id: &Id, method: &str) {
-        self.say_aside(answer_to_server(id, method));
-    }
-
-    /// Sends a message whose acknowledgement nobody waits for; too many of them are dropped.
-    fn say_aside(&self, body: Vec<u8>) {
-        let Ok(permit) = Arc::clone(&self.asides).try_acquire_owned() else { return };
-        let sending = self.builder(Method::POST, self.agreed.get().copied(), None, None).body(body).send();
-        self.setting.tasks.spawn(async move {
-            let _ = tokio::time::timeout(Duration::from_millis(ASIDE_MS_MAX), sending).await;
-            drop(permit);
-        });
     }
 }
 
-/// What is asked.
-#[derive(Debug, Clone, Copy)]
-struct Question<'a> {
-    id: i64,
-    method: &'static str,
-    version: Option<ProtocolVersion>,
-    terms: &'a Terms,
+fn closed(parcel: &Parcel) -> Ended {
+    let why = "the connection was closed".to_owned();
+    if parcel.withdraw() { Ended::NeverLeft { why } } else { Ended::Failed(PerformFailure::Died { why }) }
 }
 
 fn not_connected() -> PerformFailure {

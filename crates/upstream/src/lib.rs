@@ -6,27 +6,41 @@
 //! it is provable that nothing did.
 
 mod announcement;
+mod attached;
 mod connect;
+mod connection;
+mod conversation;
 mod delivery;
+mod dispatch;
+mod duplex;
+mod era_notes;
 mod failure;
 mod frame;
 mod handshake;
+mod header_value;
 mod http;
+mod inbound;
 mod last_words;
 mod lifecycle;
 mod link;
+mod listening;
 mod message;
-mod name_header;
 mod oversized;
 mod parcel;
+mod patience;
 mod pending;
+mod pool;
 mod process;
+mod questions;
 mod redaction;
+mod setting;
+mod signs;
 mod spec;
 mod sse;
 mod stdio;
 mod tool_list;
 mod upstream;
+mod watches;
 
 #[cfg(test)]
 mod tests;

@@ -13,10 +13,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Limits, Transport, announcement,
-    connect::{Setting, connect},
+    Counterpart, Limits, Transport,
+    connect::{Destination, NotConnected, connect},
     http::Endpoint,
     link::{Gone, Link},
+    listening,
+    setting::Setting,
 };
 
 /// A connection that held this long was not a quick death.
@@ -93,6 +95,8 @@ pub(crate) enum Step {
 /// The task that owns the connection.
 pub(crate) struct Lifecycle {
     pub(crate) setting: Arc<Setting>,
+    /// Whose connection it is; everybody's if none.
+    pub(crate) counterpart: Option<Counterpart>,
     pub(crate) stage: watch::Sender<Stage>,
     pub(crate) demand: Arc<Notify>,
     pub(crate) stop: CancellationToken,
@@ -122,6 +126,14 @@ pub(crate) fn next_step(stage: &Stage, attempts_failed_before: u64, now: Instant
         Phase::Idle | Phase::Down(_) => Step::Wait { ask: true },
         Phase::Connecting | Phase::Ready(_) => Step::Wait { ask: false },
     }
+}
+
+/// What is known after a connection went.
+struct After {
+    /// The era to begin the next one with.
+    era: Era,
+    /// How many setbacks there were in a row.
+    failures: u32,
 }
 
 impl Stage {
@@ -158,7 +170,7 @@ impl Lifecycle {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                () = self.demand.notified() => {}
+                () = self.demanded() => {}
             }
             let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
             tokio::select! {
@@ -169,6 +181,9 @@ impl Lifecycle {
             // Whoever has asked so far waits for this attempt; a leftover request must not start another one later.
             let _ = self.demand.notified().now_or_never();
             self.enter(Phase::Connecting, false);
+            if first && failures == 0 && self.is_shared() {
+                known = self.setting.era_notes.read().await;
+            }
             let connected = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -176,14 +191,15 @@ impl Lifecycle {
             };
             match connected {
                 Ok(link) => {
-                    known = Some(link.peer.era());
-                    let Some(after) = self.keep(link, first, failures).await else { break };
-                    failures = after;
+                    let Some(after) = self.keep(Arc::new(link), first, failures).await else { break };
+                    known = Some(after.era);
+                    failures = after.failures;
                     first = false;
                 }
-                Err(why) => {
+                Err(NotConnected { why, refused }) => {
                     // Whatever it spoke before, it may be another server when it comes back.
                     known = None;
+                    self.learn(None, refused);
                     failures = failures.saturating_add(1);
                     tracing::warn!(upstream = %self.setting.spec.id, why, failures, "the upstream is not available");
                     self.enter(self.setback(why, failures), true);
@@ -193,37 +209,76 @@ impl Lifecycle {
         self.enter(Phase::Closed, false);
     }
 
-    async fn connect(&self, endpoint: Option<&Result<Endpoint, String>>, known: Option<Era>) -> Result<Link, String> {
-        let endpoint = endpoint.map(|endpoint| endpoint.as_ref().map_err(Clone::clone)).transpose()?;
-        let connect_ms_max = self.setting.spec.limits.connect_ms_max;
-        let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
-        Box::pin(connect(&self.setting, endpoint, known, deadline)).await
+    fn is_shared(&self) -> bool {
+        self.counterpart.is_none()
     }
 
-    /// Keeps a connection until it goes. Returns the failures in a row after it; none if the upstream is shut down.
-    async fn keep(&self, link: Link, first: bool, failures: u32) -> Option<u32> {
-        let link = Arc::new(link);
+    /// Waits until a connection is needed: somebody asks for it, or something is watched that only it can tell.
+    async fn demanded(&self) {
+        tokio::select! {
+            () = self.demand.notified() => {}
+            () = self.setting.watches.something_wanted(), if self.is_shared() => {}
+        }
+    }
+
+    async fn connect(
+        &self,
+        endpoint: Option<&Result<Endpoint, String>>,
+        known: Option<Era>,
+    ) -> Result<Link, NotConnected> {
+        let endpoint = endpoint.map(|endpoint| endpoint.as_ref().map_err(Clone::clone)).transpose();
+        let endpoint = endpoint.map_err(|why| NotConnected { why, refused: false })?;
+        let connect_ms_max = self.setting.spec.limits.connect_ms_max;
+        let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
+        let destination = Destination { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
+        Box::pin(connect(destination, known, deadline)).await
+    }
+
+    /// Which era the server speaks is learnt from the shared connection; the others can only raise a doubt.
+    fn learn(&self, era: Option<Era>, refused: bool) {
+        if self.is_shared() {
+            self.setting.known_era.set(era);
+        } else if refused {
+            self.setting.known_era.doubt();
+        }
+    }
+
+    /// Keeps a connection until it goes. Returns what is known after it; nothing if the upstream is shut down.
+    async fn keep(&self, link: Arc<Link>, first: bool, failures: u32) -> Option<After> {
         let since = Instant::now();
         tracing::info!(
             upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
         );
-        announcement::follow(&self.setting, &link);
+        let mut era = link.peer.era();
+        self.learn(Some(era), false);
+        listening::follow(&self.setting, &link, self.is_shared().then_some(listening::Shared { first }));
         self.enter(Phase::Ready(Arc::clone(&link)), false);
-        if !first {
-            self.setting.announce_change();
+        if self.is_shared() {
+            if !first {
+                self.setting.news.announce_lists();
+            }
+            self.setting.era_notes.write(era).await;
         }
-        let gone = tokio::select! {
-            biased;
-            gone = link.departure().told() => gone,
-            () = self.stop.cancelled() => {
-                self.enter(Phase::Closed, false);
-                link.wire.close().await;
-                return None;
+        let gone = loop {
+            tokio::select! {
+                biased;
+                gone = link.departure().told() => break gone,
+                () = self.stop.cancelled() => {
+                    self.enter(Phase::Closed, false);
+                    link.wire.close().await;
+                    return None;
+                }
+                () = self.setting.known_era.doubted(), if self.is_shared() => link.departure().tell(Gone::Disowned),
+                // The connection stays what it is, and the next one knows better.
+                () = link.known_better(), if self.is_shared() && era == Era::Legacy => {
+                    era = Era::Modern;
+                    self.setting.era_notes.write(era).await;
+                }
             }
         };
         link.wire.close().await;
         let stable = since.elapsed() >= Duration::from_millis(STABLE_MS_MIN);
-        Some(match gone {
+        let failures = match gone {
             Gone::Disowned => {
                 self.enter(Phase::Idle, false);
                 if stable { 0 } else { failures }
@@ -234,7 +289,8 @@ impl Lifecycle {
                 self.enter(self.setback(why, failures), false);
                 failures
             }
-        })
+        };
+        Some(After { era, failures })
     }
 
     async fn pause_passed(&self, pause: Duration) {

@@ -3,17 +3,19 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use servanda_mcp::{
-    Id, ProtocolVersion, RpcError,
-    envelope::{code, failure, response},
-    fields::method,
-};
+use servanda_mcp::{Era, ProtocolVersion, RpcError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{PerformFailure, RemarkSink, handshake::Peer, http::HttpWire, redaction::Redaction, stdio::StdioWire};
+use crate::{
+    PerformFailure,
+    conversation::{Audience, Conversations},
+    handshake::Peer,
+    http::{EventWire, HttpWire},
+    patience::Patience,
+    redaction::Redaction,
+    stdio::StdioWire,
+};
 
 /// An agreed connection.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) enum Wire {
     Stdio(StdioWire),
     /// HTTP requests.
     Http(Box<HttpWire>),
+    /// The HTTP transport of 2024-11-05: one stream of events, and requests beside it.
+    Events(EventWire),
 }
 
 /// A request, ready to leave.
@@ -37,8 +41,10 @@ pub(crate) struct Outgoing<'a> {
     /// Ours, unique over all connections of an upstream.
     pub(crate) id: i64,
     pub(crate) method: &'static str,
-    /// The tool of a call.
+    /// The tool, prompt, URI or task it is about.
     pub(crate) name: Option<&'a str>,
+    /// Headers that repeat annotated arguments, without their prefix.
+    pub(crate) param_headers: &'a [(String, String)],
     /// What the version header says; none before the legacy handshake.
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) body: Vec<u8>,
@@ -47,11 +53,12 @@ pub(crate) struct Outgoing<'a> {
 /// On what terms a request is made.
 #[derive(Debug)]
 pub(crate) struct Terms {
-    /// When waiting ends; never for a subscription.
-    pub(crate) deadline: Option<Instant>,
+    /// How long it is waited for.
+    pub(crate) patience: Patience,
     pub(crate) cancel: CancellationToken,
     pub(crate) when_cancelled: WhenCancelled,
-    pub(crate) progress: Option<RemarkSink>,
+    /// Who hears what is said about it.
+    pub(crate) audience: Audience,
     /// Whether the server is told when nobody waits any more. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
 }
@@ -104,25 +111,27 @@ pub(crate) enum Gone {
 /// How much of a server's error message is kept.
 const MESSAGE_CHARS_MAX: usize = 4096;
 
-impl Terms {
-    /// The terms of a handshake or a tool list.
-    pub(crate) fn until(deadline: Instant) -> Self {
-        Self {
-            deadline: Some(deadline),
-            cancel: CancellationToken::new(),
-            when_cancelled: WhenCancelled::Abandon,
-            progress: None,
-            tell_server: false,
-        }
+impl<'a> Outgoing<'a> {
+    /// A request that needs no headers of its own.
+    pub(crate) fn new(id: i64, method: &'static str, version: Option<ProtocolVersion>, body: Vec<u8>) -> Self {
+        Self { id, method, name: None, param_headers: &[], version, body }
     }
 
-    /// Waits for the deadline, for ever if there is none. Cancel safe.
-    pub(crate) async fn deadline_passed(&self) {
-        match self.deadline {
-            // A timer sleeps for its granularity at least, and in that time a request would leave.
-            Some(deadline) if deadline <= Instant::now() => {}
-            Some(deadline) => tokio::time::sleep_until(deadline).await,
-            None => std::future::pending().await,
+    /// The same about something that has a name.
+    pub(crate) fn about(self, name: Option<&'a str>, param_headers: &'a [(String, String)]) -> Self {
+        Self { name, param_headers, ..self }
+    }
+}
+
+impl Terms {
+    /// The terms of a handshake.
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self {
+            patience: Patience::until(deadline),
+            cancel: CancellationToken::new(),
+            when_cancelled: WhenCancelled::Abandon,
+            audience: Audience::Nobody,
+            tell_server: false,
         }
     }
 }
@@ -156,7 +165,21 @@ impl Link {
         match &self.wire {
             Wire::Stdio(wire) => wire.departure(),
             Wire::Http(wire) => wire.departure(),
+            Wire::Events(wire) => wire.departure(),
         }
+    }
+
+    /// Waits until a server that was taken for a legacy one has said, too late, that it is modern. Cancel safe.
+    pub(crate) async fn known_better(&self) {
+        match &self.wire {
+            Wire::Stdio(wire) => wire.signs().late_told().await,
+            Wire::Http(_) | Wire::Events(_) => std::future::pending().await,
+        }
+    }
+
+    /// Says something that nobody waits for, if there is room for it now.
+    pub(crate) fn say(&self, body: Vec<u8>) {
+        self.wire.conversations().mouth().say_if_room(body);
     }
 }
 
@@ -166,14 +189,24 @@ impl Wire {
         match self {
             Self::Stdio(wire) => wire.exchange(request, terms).await,
             Self::Http(wire) => Box::pin(wire.exchange(request, terms)).await,
+            Self::Events(wire) => wire.exchange(request, terms).await,
         }
     }
 
     /// Sends a notification, or says why it could not be sent.
-    pub(crate) async fn notify(&self, body: Vec<u8>, version: ProtocolVersion, until: Instant) -> Result<(), String> {
+    pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
         match self {
             Self::Stdio(wire) => wire.notify(body, until).await,
-            Self::Http(wire) => Box::pin(wire.notify(body, version, until)).await,
+            Self::Http(wire) => Box::pin(wire.notify(body, until)).await,
+            Self::Events(wire) => wire.notify(body, until).await,
+        }
+    }
+
+    /// From now on this version is spoken.
+    pub(crate) fn agree(&self, version: ProtocolVersion) {
+        self.conversations().agree(version.era());
+        if let Self::Http(wire) = self {
+            wire.agree(version);
         }
     }
 
@@ -182,30 +215,22 @@ impl Wire {
         match self {
             Self::Stdio(wire) => wire.close().await,
             Self::Http(wire) => wire.close().await,
+            Self::Events(wire) => wire.close(),
+        }
+    }
+
+    fn conversations(&self) -> &Conversations {
+        match self {
+            Self::Stdio(wire) => wire.conversations(),
+            Self::Http(wire) => wire.conversations(),
+            Self::Events(wire) => wire.conversations(),
         }
     }
 }
 
-/// The answer to a request that a server makes: nothing is offered to servers but a sign of life.
-pub(crate) fn answer_to_server(id: &Id, method: &str) -> Vec<u8> {
-    if method == method::PING {
-        return response(id, "{}");
-    }
-    failure(Some(id), &RpcError::new(code::METHOD_NOT_FOUND, "Servanda offers nothing to servers"))
-}
-
-/// The token of a progress notification, if it is one of ours.
-pub(crate) fn progress_token(params: &RawValue) -> Option<i64> {
-    #[derive(Deserialize)]
-    struct Token<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        token: &'a RawValue,
-    }
-    serde_json::from_str::<Token<'_>>(params.get()).ok()?.token.get().parse().ok()
-}
-
 /// A server's error as a failure of ours.
-pub(crate) fn rejected(error: RpcError, redaction: &Redaction) -> PerformFailure {
+pub(crate) fn rejected(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
     let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
-    PerformFailure::Rejected { code: error.code, message, data: error.data.map(|data| redaction.remove_in_json(data)) }
+    let data = error.data.map(|data| redaction.remove_in_json(data));
+    PerformFailure::Rejected { code: error.code, message, data, era }
 }

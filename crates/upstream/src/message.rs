@@ -1,107 +1,164 @@
 //! The bytes of everything Servanda says to an upstream, and nothing about when it is said.
 //!
-//! Arguments are spliced in as they are: the bytes that were decided about are the bytes that leave.
+//! Raw members are spliced in as they are: the bytes that were decided about are the bytes that leave. Only line ends between
+//! JSON tokens become spaces, because on standard streams a message is one line.
 
 use std::sync::LazyLock;
 
+use serde_json::value::RawValue;
 use servanda_mcp::{
-    Era, Id, ProtocolVersion,
+    ClientCapabilities, Era, Id, ProtocolVersion,
     envelope::{notification, request, to_json},
     fields::{meta, method},
 };
+
+use crate::Delivery;
 
 /// How Servanda names itself.
 pub(crate) const CLIENT_NAME: &str = "servanda";
 /// Its version.
 pub(crate) const CLIENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The `_meta` members every modern request must have.
+/// Members of `_meta` that are ours to write; a caller's are dropped.
+const OURS: [&str; 6] = [
+    meta::PROGRESS_TOKEN,
+    meta::TRACEPARENT,
+    meta::PROTOCOL_VERSION,
+    meta::CLIENT_CAPABILITIES,
+    meta::CLIENT_INFO,
+    meta::LOG_LEVEL,
+];
+
+/// The `_meta` members every modern request must have, up to the capabilities.
 static MODERN_META: LazyLock<String> = LazyLock::new(|| {
     format!(
-        r#""{}":"{}","{}":{{}},"{}":{}"#,
+        r#""{}":"{}","{}":{},"{}":"#,
         meta::PROTOCOL_VERSION,
         ProtocolVersion::NEWEST,
-        meta::CLIENT_CAPABILITIES,
         meta::CLIENT_INFO,
-        client()
+        client(),
+        meta::CLIENT_CAPABILITIES
     )
 });
 
-/// What a request says about itself besides its parameters.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CallMeta<'a> {
-    /// Under which token progress is wanted.
-    pub(crate) progress_token: Option<i64>,
-    /// W3C trace context.
-    pub(crate) trace_parent: Option<&'a str>,
+/// A request in the making.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    bytes: Vec<u8>,
+    first: bool,
+}
+
+impl RequestBody {
+    /// Begins one. `bytes_expected` are the members to come.
+    pub(crate) fn new(id: i64, method: &str, bytes_expected: usize) -> Self {
+        let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{{"#, to_json(method));
+        let mut bytes = Vec::with_capacity(head.len() + bytes_expected + 512);
+        bytes.extend_from_slice(head.as_bytes());
+        Self { bytes, first: true }
+    }
+
+    /// Adds a member of `params`. `json` must be JSON.
+    pub(crate) fn add(&mut self, name: &str, json: &[u8]) {
+        if !std::mem::take(&mut self.first) {
+            self.bytes.push(b',');
+        }
+        self.bytes.extend_from_slice(to_json(name).as_bytes());
+        self.bytes.push(b':');
+        push_on_one_line(&mut self.bytes, json);
+    }
+
+    /// Adds `_meta`, where there is something to say in it, and ends the request.
+    pub(crate) fn finish(mut self, meta: Option<&str>) -> Vec<u8> {
+        if let Some(meta) = meta {
+            self.add("_meta", meta.as_bytes());
+        }
+        self.bytes.extend_from_slice(b"}}");
+        self.bytes
+    }
+}
+
+/// The `_meta` of a request on these terms; none where there is nothing to say. The request's id is its progress token.
+pub(crate) fn meta_of(id: i64, era: Era, delivery: &Delivery) -> Option<String> {
+    let mut members = Vec::with_capacity(4 + delivery.meta.len());
+    if delivery.remarks.is_some() && delivery.wants_progress {
+        members.push(member(meta::PROGRESS_TOKEN, &id.to_string()));
+    }
+    if let Some(trace_parent) = &delivery.trace_parent {
+        members.push(member(meta::TRACEPARENT, &to_json(trace_parent)));
+    }
+    let callers = delivery.meta.iter().filter(|(name, _)| !OURS.contains(&name.as_str()));
+    members.extend(callers.map(|(name, value)| member(name, value.get())));
+    if era == Era::Modern {
+        if let Some(level) = &delivery.log_level {
+            members.push(member(meta::LOG_LEVEL, &to_json(level)));
+        }
+        members.push(modern_meta(&delivery.counterpart.capabilities));
+    }
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
 pub(crate) fn discover(id: i64) -> Vec<u8> {
-    request(&Id::Number(id), method::DISCOVER, &format!(r#"{{"_meta":{{{}}}}}"#, *MODERN_META))
+    let meta = modern_meta(&ClientCapabilities::none());
+    request(&Id::Number(id), method::DISCOVER, &format!(r#"{{"_meta":{{{meta}}}}}"#))
 }
 
-pub(crate) fn initialize(id: i64) -> Vec<u8> {
+pub(crate) fn initialize(id: i64, capabilities: &ClientCapabilities) -> Vec<u8> {
     let params = format!(
-        r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
+        r#"{{"protocolVersion":"{}","capabilities":{},"clientInfo":{}}}"#,
         ProtocolVersion::NEWEST_LEGACY,
+        capabilities.as_json(),
         client()
     );
-    request(&Id::Number(id), method::INITIALIZE, &params)
+    on_one_line(request(&Id::Number(id), method::INITIALIZE, &params))
 }
 
 pub(crate) fn initialized() -> Vec<u8> {
     notification(method::INITIALIZED, "{}")
 }
 
-/// Asks to be told when the tool list changes.
-pub(crate) fn listen(id: i64) -> Vec<u8> {
-    let params = format!(r#"{{"notifications":{{"toolsListChanged":true}},"_meta":{{{}}}}}"#, *MODERN_META);
-    request(&Id::Number(id), method::SUBSCRIPTIONS_LISTEN, &params)
+/// Asks for the announcements that `filter` names, a JSON object.
+pub(crate) fn listen(id: i64, filter: &str, capabilities: &ClientCapabilities) -> Vec<u8> {
+    let mut body = RequestBody::new(id, method::SUBSCRIPTIONS_LISTEN, filter.len());
+    body.add("notifications", filter.as_bytes());
+    body.finish(Some(&format!("{{{}}}", modern_meta(capabilities))))
 }
 
 pub(crate) fn cancelled(id: i64, reason: &str) -> Vec<u8> {
     notification(method::CANCELLED, &format!(r#"{{"requestId":{id},"reason":{}}}"#, to_json(reason)))
 }
 
-pub(crate) fn tools_list(id: i64, era: Era, cursor: Option<&str>) -> Vec<u8> {
-    let cursor = cursor.map(|cursor| format!(r#""cursor":{}"#, to_json(cursor)));
-    let meta = meta_member(era, CallMeta::default());
-    let params = cursor.into_iter().chain(meta).collect::<Vec<_>>().join(",");
-    request(&Id::Number(id), method::TOOLS_LIST, &format!("{{{params}}}"))
+/// A notification with the caller's raw parameters.
+pub(crate) fn told(method: &str, params: Option<Box<RawValue>>) -> Vec<u8> {
+    let params = params.map_or_else(|| "{}".to_owned(), |params| Box::<str>::from(params).into_string());
+    on_one_line(notification(method, &params))
 }
 
-/// `arguments` must be canonical JSON, which has no line ends.
-pub(crate) fn tools_call(id: i64, era: Era, tool: &str, arguments: &[u8], call: CallMeta<'_>) -> Vec<u8> {
-    debug_assert!(!arguments.contains(&b'\n'), "canonical JSON has no line ends");
-    let head =
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{}","params":{{"name":{}"#, method::TOOLS_CALL, to_json(tool));
-    let meta = meta_member(era, call);
-    let meta_bytes = meta.as_ref().map_or(0, String::len);
-    // Room for the separators and for the line end that stdio adds.
-    let mut bytes = Vec::with_capacity(head.len() + arguments.len() + meta_bytes + 24);
-    bytes.extend_from_slice(head.as_bytes());
-    bytes.extend_from_slice(br#","arguments":"#);
-    bytes.extend_from_slice(if arguments.is_empty() { b"{}" } else { arguments });
-    if let Some(meta) = meta {
-        bytes.push(b',');
-        bytes.extend_from_slice(meta.as_bytes());
+/// The message with its line ends, which can only stand between tokens, made spaces.
+pub(crate) fn on_one_line(mut message: Vec<u8>) -> Vec<u8> {
+    for byte in &mut message {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
     }
-    bytes.extend_from_slice(b"}}");
-    bytes
+    message
 }
 
-fn meta_member(era: Era, call: CallMeta<'_>) -> Option<String> {
-    let mut members = Vec::with_capacity(3);
-    if let Some(token) = call.progress_token {
-        members.push(format!(r#""{}":{token}"#, meta::PROGRESS_TOKEN));
+fn push_on_one_line(bytes: &mut Vec<u8>, json: &[u8]) {
+    let start = bytes.len();
+    bytes.extend_from_slice(json);
+    for byte in bytes.get_mut(start..).unwrap_or_default() {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
     }
-    if let Some(trace_parent) = call.trace_parent {
-        members.push(format!(r#""{}":{}"#, meta::TRACEPARENT, to_json(trace_parent)));
-    }
-    if era == Era::Modern {
-        members.push(MODERN_META.clone());
-    }
-    (!members.is_empty()).then(|| format!(r#""_meta":{{{}}}"#, members.join(",")))
+}
+
+fn modern_meta(capabilities: &ClientCapabilities) -> String {
+    format!("{}{}", *MODERN_META, capabilities.as_json())
+}
+
+fn member(name: &str, json: &str) -> String {
+    format!("{}:{json}", to_json(name))
 }
 
 fn client() -> String {
@@ -110,15 +167,21 @@ fn client() -> String {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
+    use crate::Counterpart;
 
     const MODERN: &str = concat!(
         r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
-        r#""io.modelcontextprotocol/clientCapabilities":{},"#,
         r#""io.modelcontextprotocol/clientInfo":{"name":"servanda","version":""#,
         env!("CARGO_PKG_VERSION"),
-        r#""}"#
+        r#""},"io.modelcontextprotocol/clientCapabilities":"#
     );
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
 
     fn check(bytes: &[u8], expected: &str) {
         assert_eq!(std::str::from_utf8(bytes).unwrap(), expected);
@@ -126,56 +189,70 @@ mod tests {
     }
 
     #[test]
-    fn calls_carry_the_arguments_as_they_are() {
-        let arguments = br#"{"a":12345678901234567890123,"b":1.0}"#;
+    fn members_are_spliced_in_as_they_are_but_on_one_line() {
+        let mut body = RequestBody::new(7, "tools/call", 0);
+        body.add("name", to_json("a \"b\"\n").as_bytes());
+        body.add("arguments", b"{\"a\":12345678901234567890123,\r\n\"b\":1.0}");
         check(
-            &tools_call(7, Era::Legacy, "a \"b\"", arguments, CallMeta::default()),
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a \"b\"","arguments":{"a":12345678901234567890123,"b":1.0}}}"#,
+            &body.finish(Some(r#"{"x":1}"#)),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a \"b\"\n","arguments":{"a":12345678901234567890123,  "b":1.0},"_meta":{"x":1}}}"#,
         );
         check(
-            &tools_call(
-                7,
-                Era::Legacy,
-                "t",
-                b"",
-                CallMeta { progress_token: Some(7), trace_parent: Some("00-a-b-01") },
-            ),
-            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"progressToken":7,"traceparent":"00-a-b-01"}}}"#,
+            &RequestBody::new(1, "tools/list", 0).finish(None),
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#,
         );
-        check(
-            &tools_call(7, Era::Modern, "t", b"{}", CallMeta { progress_token: Some(7), trace_parent: None }),
-            &format!(
-                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"t","arguments":{{}},"_meta":{{"progressToken":7,{MODERN}}}}}}}"#
-            ),
+    }
+
+    #[tokio::test]
+    async fn meta_says_what_the_era_and_the_terms_ask_for() {
+        let quiet = Delivery::until(Instant::now());
+        assert_eq!(meta_of(7, Era::Legacy, &quiet), None);
+        assert_eq!(meta_of(7, Era::Modern, &quiet).unwrap(), format!("{{{MODERN}{{}}}}"));
+
+        let (sink, _remarks) = tokio::sync::mpsc::channel(1);
+        let capabilities = ClientCapabilities::parse(Some(&raw(r#"{"roots":{}}"#)));
+        let talkative = Delivery {
+            remarks: Some(sink),
+            wants_progress: true,
+            log_level: Some("info".to_owned()),
+            trace_parent: Some("00-a-b-01".to_owned()),
+            meta: vec![
+                ("acme/x".to_owned(), raw("{ \"y\":1.0}")),
+                ("progressToken".to_owned(), raw("\"theirs\"")),
+                ("io.modelcontextprotocol/clientCapabilities".to_owned(), raw("{\"sampling\":{}}")),
+            ],
+            counterpart: Counterpart { capabilities, affinity: "a".into() },
+            ..quiet
+        };
+        let common = r#""progressToken":7,"traceparent":"00-a-b-01","acme/x":{ "y":1.0}"#;
+        assert_eq!(meta_of(7, Era::Legacy, &talkative).unwrap(), format!("{{{common}}}"));
+        assert_eq!(
+            meta_of(7, Era::Modern, &talkative).unwrap(),
+            format!(r#"{{{common},"io.modelcontextprotocol/logLevel":"info",{MODERN}{{"roots":{{}}}}}}"#)
         );
     }
 
     #[test]
-    fn lists_and_handshakes() {
-        check(&tools_list(1, Era::Legacy, None), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
-        check(
-            &tools_list(1, Era::Legacy, Some("")),
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":""}}"#,
-        );
-        check(
-            &tools_list(1, Era::Modern, Some("n\"")),
-            &format!(
-                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"cursor":"n\"","_meta":{{{MODERN}}}}}}}"#
-            ),
-        );
+    fn handshakes_and_notifications() {
         check(
             &discover(1),
-            &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{{MODERN}}}}}}}"#),
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{{MODERN}{{}}}}}}}}"#),
         );
         check(
             &cancelled(3, "the deadline passed"),
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3,"reason":"the deadline passed"}}"#,
         );
         check(&initialized(), r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{}}"#);
-        let initialize: serde_json::Value = serde_json::from_slice(&initialize(2)).unwrap();
+        check(
+            &told("notifications/roots/list_changed", Some(raw("{\n}"))),
+            r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":{ }}"#,
+        );
+        let capabilities = ClientCapabilities::parse(Some(&raw(r#"{"elicitation":{}}"#)));
+        let initialize: serde_json::Value = serde_json::from_slice(&initialize(2, &capabilities)).unwrap();
         assert_eq!(initialize["params"]["protocolVersion"], "2025-11-25");
-        assert_eq!(initialize["params"]["capabilities"], serde_json::json!({}));
-        let listen: serde_json::Value = serde_json::from_slice(&listen(4)).unwrap();
+        assert_eq!(initialize["params"]["capabilities"], serde_json::json!({"elicitation": {}}));
+        let listen: serde_json::Value =
+            serde_json::from_slice(&listen(4, r#"{"toolsListChanged":true}"#, &ClientCapabilities::none())).unwrap();
         assert_eq!(listen["params"]["notifications"]["toolsListChanged"], true);
     }
 }

@@ -7,10 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::{PerformFailure, RemarkSink, delivery::pass_on};
+use crate::PerformFailure;
 
 /// What a waiting request is told.
 pub(crate) type Told = Result<Bytes, PerformFailure>;
@@ -32,7 +31,16 @@ enum State {
 #[derive(Debug)]
 struct Waiting {
     tell: oneshot::Sender<Told>,
-    progress: Option<RemarkSink>,
+    kind: Kind,
+}
+
+/// Whether a request counts towards the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It does.
+    Ordinary,
+    /// A subscription does not: there are two at most, and they last as long as the connection.
+    Standing,
 }
 
 /// Why a request cannot wait here.
@@ -62,13 +70,13 @@ impl PendingRequests {
     }
 
     /// Takes a place before the request is sent.
-    pub(crate) fn admit(&self, id: i64, progress: Option<RemarkSink>) -> Result<Place<'_>, NotAdmitted> {
+    pub(crate) fn admit(&self, id: i64, kind: Kind) -> Result<Place<'_>, NotAdmitted> {
         let (tell, told) = oneshot::channel();
         match &mut *self.lock() {
             State::Closed(why) => Err(NotAdmitted::Closed { why: why.clone() }),
-            State::Open(waiting) if waiting.len() >= self.in_flight_max => Err(NotAdmitted::Full),
+            State::Open(waiting) if kind == Kind::Ordinary && self.is_full(waiting) => Err(NotAdmitted::Full),
             State::Open(waiting) => {
-                waiting.insert(id, Waiting { tell, progress });
+                waiting.insert(id, Waiting { tell, kind });
                 Ok(Place { pending: self, id, told })
             }
         }
@@ -81,17 +89,6 @@ impl PendingRequests {
             State::Closed(_) => None,
         };
         waiting.is_some_and(|waiting| waiting.tell.send(told).is_ok())
-    }
-
-    /// Passes progress on; a full channel drops it.
-    pub(crate) fn progress(&self, token: i64, params: &RawValue) {
-        let sink = match &*self.lock() {
-            State::Open(waiting) => waiting.get(&token).and_then(|waiting| waiting.progress.clone()),
-            State::Closed(_) => None,
-        };
-        if let Some(sink) = sink {
-            pass_on(&sink, params);
-        }
     }
 
     /// Tells everybody that the connection is gone, and everybody who comes later. The first reason stays.
@@ -110,6 +107,12 @@ impl PendingRequests {
         }
     }
 
+    fn is_full(&self, waiting: &HashMap<i64, Waiting>) -> bool {
+        // Counted only where it can matter: the table is hardly ever that full.
+        waiting.len() >= self.in_flight_max
+            && waiting.values().filter(|waiting| waiting.kind == Kind::Ordinary).count() >= self.in_flight_max
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,12 +129,11 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Remark;
 
     #[test]
     fn an_answer_finds_its_request_once() {
         let pending = PendingRequests::new(8);
-        let mut place = pending.admit(1, None).unwrap();
+        let mut place = pending.admit(1, Kind::Ordinary).unwrap();
         assert!(!pending.tell(2, Ok(Bytes::new())), "another id");
         assert!(pending.tell(1, Ok(Bytes::from_static(b"{}"))));
         assert!(!pending.tell(1, Ok(Bytes::new())), "a second answer");
@@ -141,34 +143,23 @@ mod tests {
     #[test]
     fn places_are_bounded_and_given_back() {
         let pending = PendingRequests::new(1);
-        let place = pending.admit(1, None).unwrap();
-        assert!(matches!(pending.admit(2, None), Err(NotAdmitted::Full)));
+        let place = pending.admit(1, Kind::Ordinary).unwrap();
+        assert!(matches!(pending.admit(2, Kind::Ordinary), Err(NotAdmitted::Full)));
+        assert!(pending.admit(3, Kind::Standing).is_ok(), "a subscription takes nobody's place");
         drop(place);
-        assert!(pending.admit(2, None).is_ok());
+        assert!(pending.admit(2, Kind::Ordinary).is_ok());
         assert!(!pending.tell(1, Ok(Bytes::new())), "a late answer finds nobody");
     }
 
     #[test]
     fn everybody_learns_that_the_connection_is_gone() {
         let pending = PendingRequests::new(8);
-        let mut place = pending.admit(1, None).unwrap();
+        let mut place = pending.admit(1, Kind::Ordinary).unwrap();
         pending.close("exit status: 1");
         pending.close("another reason");
         assert!(matches!(place.told.try_recv().unwrap(), Err(PerformFailure::Died { why }) if why == "exit status: 1"));
-        assert!(matches!(pending.admit(2, None), Err(NotAdmitted::Closed { why }) if why == "exit status: 1"));
-    }
-
-    #[tokio::test]
-    async fn progress_is_dropped_rather_than_waited_for() {
-        let pending = PendingRequests::new(8);
-        let (sink, mut progress) = tokio::sync::mpsc::channel(1);
-        let _place = pending.admit(1, Some(sink)).unwrap();
-        let params = RawValue::from_string(r#"{"progressToken":1,"progress":1}"#.to_owned()).unwrap();
-        pending.progress(1, &params);
-        pending.progress(1, &params);
-        pending.progress(2, &params);
-        let Ok(Remark::Progress(params)) = progress.try_recv() else { panic!("no progress") };
-        assert_eq!(params.get(), r#"{"progress":1}"#, "our token is nobody else's business");
-        assert!(progress.try_recv().is_err());
+        assert!(
+            matches!(pending.admit(2, Kind::Ordinary), Err(NotAdmitted::Closed { why }) if why == "exit status: 1")
+        );
     }
 }

@@ -66,6 +66,14 @@ pub struct Limits {
     pub pages_max: usize,
     /// How many tools its list may have.
     pub tools_max: usize,
+    /// How many connections to a legacy server may be open for counterparts that can be asked something.
+    pub connections_max: usize,
+    /// How long such a connection is kept without a request.
+    pub connection_idle_ms_max: u64,
+    /// How long a client may take to answer one question of the server's.
+    pub input_ms_max: u64,
+    /// How many of its resources, and how many of its tasks, may be watched.
+    pub watches_max: usize,
 }
 
 impl Default for Limits {
@@ -79,6 +87,10 @@ impl Default for Limits {
             in_flight_max: 256,
             pages_max: 1_000,
             tools_max: 10_000,
+            connections_max: 32,
+            connection_idle_ms_max: 5 * 60 * 1_000,
+            input_ms_max: 10 * 60 * 1_000,
+            watches_max: 1_024,
         }
     }
 }

@@ -1,6 +1,21 @@
-//! Reads server-sent events from chunks, bounded. Only `data` matters to MCP: names, ids and retry hints are skipped.
+//! Reads server-sent events from chunks, bounded: their names and data, and what a broken stream needs to go on where it
+//! ended. What an event means is not known here.
 
 use crate::frame::grow;
+
+/// The longest event id that is kept. A stream with longer ones cannot be resumed.
+const ID_BYTES_MAX: usize = 1024;
+/// The longest event name that is told from others.
+const NAME_BYTES_MAX: usize = 64;
+
+/// One event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its name; empty for an ordinary message.
+    pub(crate) name: String,
+    /// Its lines of data, joined.
+    pub(crate) data: Vec<u8>,
+}
 
 /// An event was longer than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +28,14 @@ pub(crate) struct EventTooLarge;
 pub(crate) struct EventReader {
     bytes_max: usize,
     line: Vec<u8>,
-    data: Vec<u8>,
+    event: Event,
     has_data: bool,
     after_carriage_return: bool,
     at_start: bool,
+    /// The id that the next completed event makes the last one.
+    next_id: Option<String>,
+    last_id: Option<String>,
+    retry_ms: Option<u64>,
 }
 
 impl EventReader {
@@ -24,20 +43,35 @@ impl EventReader {
         Self {
             bytes_max,
             line: Vec::new(),
-            data: Vec::new(),
+            event: Event::default(),
             has_data: false,
             after_carriage_return: false,
             at_start: true,
+            next_id: None,
+            last_id: None,
+            retry_ms: None,
         }
     }
 
-    /// Takes a chunk and hands the data of every event that it completes to `each`, in order, until `each` says stop by
+    /// The id of the last complete event that had one: where a broken stream can go on.
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server wants to be left alone before its stream is resumed.
+    pub(crate) fn retry_ms(&self) -> Option<u64> {
+        self.retry_ms
+    }
+
+    /// Begins with a new stream that continues the last one: what was incomplete is forgotten, the place is not.
+    pub(crate) fn resume(&mut self) {
+        let (last_id, retry_ms) = (self.last_id.take(), self.retry_ms);
+        *self = Self { next_id: last_id.clone(), last_id, retry_ms, ..Self::new(self.bytes_max) };
+    }
+
+    /// Takes a chunk and hands every event with data that it completes to `each`, in order, until `each` says stop by
     /// returning false; the rest of the chunk is then dropped.
-    pub(crate) fn read(
-        &mut self,
-        mut chunk: &[u8],
-        mut each: impl FnMut(Vec<u8>) -> bool,
-    ) -> Result<(), EventTooLarge> {
+    pub(crate) fn read(&mut self, mut chunk: &[u8], mut each: impl FnMut(Event) -> bool) -> Result<(), EventTooLarge> {
         if self.after_carriage_return && !chunk.is_empty() {
             self.after_carriage_return = false;
             chunk = chunk.strip_prefix(b"\n").unwrap_or(chunk);
@@ -60,7 +94,7 @@ impl EventReader {
     }
 
     /// Takes the rest of a line; an empty line completes the event.
-    fn end_line(&mut self, part: &[u8]) -> Result<Option<Vec<u8>>, EventTooLarge> {
+    fn end_line(&mut self, part: &[u8]) -> Result<Option<Event>, EventTooLarge> {
         append(&mut self.line, part, self.bytes_max)?;
         let line = std::mem::take(&mut self.line);
         let mut text = line.as_slice();
@@ -68,21 +102,50 @@ impl EventReader {
             text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         }
         if text.is_empty() {
-            return Ok(std::mem::take(&mut self.has_data).then(|| std::mem::take(&mut self.data)));
+            return Ok(self.complete());
         }
-        let value = match text.strip_prefix(b"data") {
-            Some([]) => &[][..],
-            Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
-            // A comment, or another field.
-            _ => return Ok(None),
+        let (field, value) = match text.iter().position(|byte| *byte == b':') {
+            Some(end) => {
+                let (field, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
+                let value = rest.get(1..).unwrap_or_default();
+                (field, value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (text, &[][..]),
         };
-        if self.has_data {
-            append(&mut self.data, b"\n", self.bytes_max)?;
+        match field {
+            b"data" => self.add_data(value)?,
+            b"event" => self.event.name = bounded_text(value, NAME_BYTES_MAX).unwrap_or_default(),
+            // The standard says to ignore an id with a NUL in it.
+            b"id" if !value.contains(&0) => {
+                self.next_id = bounded_text(value, ID_BYTES_MAX).filter(|id| !id.is_empty());
+            }
+            b"retry" => {
+                self.retry_ms = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok()).or(self.retry_ms);
+            }
+            // A comment, or a field that nobody knows.
+            _ => {}
         }
-        self.has_data = true;
-        append(&mut self.data, value, self.bytes_max)?;
         Ok(None)
     }
+
+    /// An event without data is no event, but its id counts.
+    fn complete(&mut self) -> Option<Event> {
+        self.last_id.clone_from(&self.next_id);
+        let event = std::mem::take(&mut self.event);
+        std::mem::take(&mut self.has_data).then_some(event)
+    }
+
+    fn add_data(&mut self, value: &[u8]) -> Result<(), EventTooLarge> {
+        if self.has_data {
+            append(&mut self.event.data, b"\n", self.bytes_max)?;
+        }
+        self.has_data = true;
+        append(&mut self.event.data, value, self.bytes_max)
+    }
+}
+
+fn bounded_text(value: &[u8], bytes_max: usize) -> Option<String> {
+    (value.len() <= bytes_max).then(|| String::from_utf8(value.to_vec()).ok()).flatten()
 }
 
 fn append(bytes: &mut Vec<u8>, part: &[u8], bytes_max: usize) -> Result<(), EventTooLarge> {
@@ -104,10 +167,10 @@ mod tests {
         let mut events = Vec::new();
         for chunk in text.chunks(chunk_bytes) {
             reader.read(chunk, |event| {
-                events.push(String::from_utf8(event).unwrap());
+                events.push(String::from_utf8(event.data).unwrap());
                 true
             })?;
-            assert!(reader.line.capacity() <= bytes_max && reader.data.capacity() <= bytes_max);
+            assert!(reader.line.capacity() <= bytes_max && reader.event.data.capacity() <= bytes_max);
         }
         Ok(events)
     }
@@ -151,5 +214,50 @@ mod tests {
             false
         });
         assert_eq!((outcome, seen), (Ok(()), 1));
+    }
+
+    #[test]
+    fn the_place_and_the_pause_are_kept() {
+        // stream, last id, pause
+        let table: [(&str, Option<&str>, Option<u64>); 9] = [
+            ("data: a\n\n", None, None),
+            ("id: 1\ndata: a\n\n", Some("1"), None),
+            ("id: 1\ndata:\n\n", Some("1"), None),
+            ("id: 1\nretry: 500\n\n", Some("1"), Some(500)),
+            ("id: 1\ndata: a\n\ndata: b\n\n", Some("1"), None),
+            ("id: 1\ndata: a\n\nid: 2\ndata: b\n", Some("1"), None),
+            ("id: 1\ndata: a\n\nid\ndata: b\n\n", None, None),
+            ("id: 1\n\nid: \0\n\n", Some("1"), None),
+            ("retry: 500\nretry: soon\n\n", None, Some(500)),
+        ];
+        for (text, last_id, retry_ms) in table {
+            let mut reader = EventReader::new(64);
+            reader.read(text.as_bytes(), |_| true).unwrap();
+            assert_eq!((reader.last_id(), reader.retry_ms()), (last_id, retry_ms), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_resumed_stream_begins_anew_but_knows_its_place() {
+        let mut reader = EventReader::new(64);
+        reader.read(b"id: 1\nretry: 5\ndata: a\n\nid: 2\ndata: half", |_| true).unwrap();
+        reader.resume();
+        let mut events = Vec::new();
+        reader
+            .read(b"event: message\ndata: b\n\n", |event| {
+                events.push(event);
+                true
+            })
+            .unwrap();
+        assert_eq!(events, [Event { name: "message".to_owned(), data: b"b".to_vec() }]);
+        assert_eq!((reader.last_id(), reader.retry_ms()), (Some("1"), Some(5)));
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_is_no_place() {
+        let mut reader = EventReader::new(10_000);
+        let long = format!("id: {}\ndata: a\n\n", "x".repeat(ID_BYTES_MAX + 1));
+        reader.read(long.as_bytes(), |_| true).unwrap();
+        assert_eq!(reader.last_id(), None);
     }
 }

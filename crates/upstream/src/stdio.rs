@@ -1,9 +1,5 @@
-//! A connection over a child's standard streams: one writer, one reader, and the table of requests between them.
-//!
-//! The reader never waits for anybody: what cannot be passed on at once is dropped. The writer may be stuck for as long as
-//! the child does not read; requests behind it keep their deadlines, because they can be withdrawn.
-
-mod inbound;
+//! A connection over a child's standard streams, and the tasks around the child: one reads, one writes, one drains its
+//! standard error, and one sees to its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,17 +12,19 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::inbound::{Inbound, Oddities};
 use crate::{
-    PerformFailure,
-    connect::Setting,
+    Counterpart,
+    conversation::Conversations,
+    duplex::Duplex,
     frame::{Line, LineReader},
+    inbound::Inbound,
     last_words::{LINE_BYTES_MAX, LastWords},
-    link::{Departure, Ended, Gone, Outgoing, Terms, WhenCancelled},
-    message,
+    link::{Departure, Ended, Gone, Outgoing, Terms},
     parcel::Parcel,
-    pending::{NotAdmitted, PendingRequests},
+    pending::PendingRequests,
     process::{Process, Program},
+    setting::Setting,
+    signs::Signs,
 };
 
 /// How long the last output of an ended child is waited for. Longer only if somebody else holds its pipes.
@@ -35,11 +33,8 @@ const DRAIN_MS_MAX: u64 = 1_000;
 /// A child that speaks MCP.
 #[derive(Debug)]
 pub(crate) struct StdioWire {
-    in_flight_max: usize,
-    pending: Arc<PendingRequests>,
-    outbox: mpsc::Sender<Parcel>,
-    oddities: Arc<Oddities>,
-    departure: Departure,
+    duplex: Duplex,
+    signs: Arc<Signs>,
     /// The child has ended and is reaped.
     finished: CancellationToken,
     stop: CancellationToken,
@@ -62,29 +57,24 @@ struct Supervision {
 
 impl StdioWire {
     /// Starts the child and the tasks around it.
-    pub(crate) fn start(setting: &Arc<Setting>, program: Program<'_>) -> Result<Self, String> {
+    pub(crate) fn start(
+        setting: &Arc<Setting>,
+        counterpart: Option<Counterpart>,
+        program: Program<'_>,
+    ) -> Result<Self, String> {
         let (process, pipes) = Process::start(program)?;
-        let in_flight_max = setting.spec.limits.in_flight_max;
-        let pending = Arc::new(PendingRequests::new(in_flight_max));
-        let (outbox, parcels) = mpsc::channel(in_flight_max.max(1));
-        let oddities = Arc::new(Oddities::default());
+        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
+        let signs = Arc::clone(&inbound.signs);
         let last_words = Arc::new(LastWords::default());
-        let departure = Departure::default();
         let stop = CancellationToken::new();
         let finished = CancellationToken::new();
 
-        let inbound = Inbound {
-            setting: Arc::clone(setting),
-            pending: Arc::clone(&pending),
-            outbox: outbox.downgrade(),
-            oddities: Arc::clone(&oddities),
-        };
-        let errors = drain_errors(pipes.errors, Arc::clone(&last_words), Arc::clone(setting));
+        let errors = drain_errors(pipes.errors, Arc::clone(&last_words), Arc::clone(&signs), Arc::clone(setting));
         let supervision = Supervision {
             process,
-            pending: Arc::clone(&pending),
+            pending: Arc::clone(&duplex.pending),
             last_words,
-            departure: departure.clone(),
+            departure: duplex.departure().clone(),
             stop: stop.clone(),
             read_done: spawn_until(&finished, setting, read(pipes.output, inbound)),
             write_done: spawn_until(&finished, setting, write(pipes.input, parcels, stop.clone())),
@@ -97,104 +87,35 @@ impl StdioWire {
             drop(guard);
         });
         let stop_when_dropped = stop.clone().drop_guard();
-        Ok(Self {
-            in_flight_max,
-            pending,
-            outbox,
-            oddities,
-            departure,
-            finished,
-            stop,
-            _stop_when_dropped: stop_when_dropped,
-        })
+        Ok(Self { duplex, signs, finished, stop, _stop_when_dropped: stop_when_dropped })
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
-        let Outgoing { id, mut body, .. } = request;
-        body.push(b'\n');
-        let mut place = match self.pending.admit(id, terms.progress.clone()) {
-            Ok(place) => place,
-            Err(NotAdmitted::Full) => {
-                return Ended::Failed(PerformFailure::Busy { in_flight_max: self.in_flight_max });
-            }
-            Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
-        };
-        let parcel = Parcel::new(body);
-        let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
-        if let Err(ended) = self.post(parcel.clone(), &terms).await {
-            return ended;
-        }
-        let mut cancelled = false;
-        loop {
-            tokio::select! {
-                biased;
-                told = &mut place.told => return ended(told.ok(), &parcel),
-                () = terms.cancel.cancelled(), if !cancelled => {
-                    if parcel.withdraw() {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: false });
-                    }
-                    self.say_cancelled(id, "the caller cancelled", &terms);
-                    if terms.when_cancelled == WhenCancelled::Abandon {
-                        return Ended::Failed(PerformFailure::Cancelled { sent: true });
-                    }
-                    cancelled = true;
-                }
-                () = terms.deadline_passed() => {
-                    if parcel.withdraw() {
-                        return Ended::Failed(not_taken());
-                    }
-                    self.say_cancelled(id, "the deadline passed", &terms);
-                    return Ended::Failed(PerformFailure::TimedOut { note: self.oddities.note() });
-                }
-            }
-        }
+        self.duplex.exchange(request, terms).await
     }
 
     /// Sends a notification, or says that it could not be sent in time.
-    pub(crate) async fn notify(&self, mut body: Vec<u8>, deadline: Instant) -> Result<(), String> {
-        body.push(b'\n');
-        match self.post(Parcel::new(body), &Terms::until(deadline)).await {
-            Ok(()) => Ok(()),
-            Err(Ended::NeverLeft { why }) => Err(why),
-            Err(_) => Err("the server does not read its input".to_owned()),
-        }
+    pub(crate) async fn notify(&self, body: Vec<u8>, deadline: Instant) -> Result<(), String> {
+        self.duplex.notify(body, deadline).await
     }
 
     pub(crate) fn departure(&self) -> &Departure {
-        &self.departure
+        self.duplex.departure()
+    }
+
+    pub(crate) fn conversations(&self) -> &Conversations {
+        self.duplex.conversations()
+    }
+
+    pub(crate) fn signs(&self) -> &Signs {
+        &self.signs
     }
 
     /// Closes the child's input, waits for its end, enforces it. Cancel safe: the end goes on without the waiter.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.finished.cancelled().await;
-    }
-
-    /// Queues a message. The queue is full when the child does not read.
-    async fn post(&self, parcel: Parcel, terms: &Terms) -> Result<(), Ended> {
-        tokio::select! {
-            biased;
-            () = terms.cancel.cancelled() => Err(Ended::Failed(PerformFailure::Cancelled { sent: false })),
-            () = terms.deadline_passed() => Err(Ended::Failed(not_taken())),
-            permit = self.outbox.reserve() => match permit {
-                Ok(permit) => {
-                    permit.send(parcel);
-                    Ok(())
-                }
-                // The writer has ended, and the child is about to.
-                Err(_) => Err(Ended::NeverLeft { why: "the server closed its input".to_owned() }),
-            },
-        }
-    }
-
-    fn say_cancelled(&self, id: i64, reason: &str, terms: &Terms) {
-        if terms.tell_server {
-            let mut body = message::cancelled(id, reason);
-            body.push(b'\n');
-            // A child that does not read cannot be told anything.
-            let _ = self.outbox.try_send(Parcel::new(body));
-        }
     }
 }
 
@@ -214,20 +135,6 @@ fn spawn_until(
         drop(guard);
     });
     done
-}
-
-/// What a waiter was told, seen together with whether its request left.
-fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> Ended {
-    match told {
-        Some(Ok(result)) => Ended::Answered(result),
-        Some(Err(PerformFailure::Died { why })) if parcel.withdraw() => Ended::NeverLeft { why },
-        Some(Err(failure)) => Ended::Failed(failure),
-        None => Ended::Failed(PerformFailure::Died { why: "the connection was closed".to_owned() }),
-    }
-}
-
-fn not_taken() -> PerformFailure {
-    PerformFailure::unavailable("the server did not take the request before the deadline, so nothing was sent")
 }
 
 async fn read(output: ChildStdout, inbound: Inbound) {
@@ -280,9 +187,10 @@ async fn write_all(input: &mut ChildStdin, rest: &mut Bytes) -> std::io::Result<
     input.flush().await
 }
 
-async fn drain_errors(errors: ChildStderr, last_words: Arc<LastWords>, setting: Arc<Setting>) {
+async fn drain_errors(errors: ChildStderr, last_words: Arc<LastWords>, signs: Arc<Signs>, setting: Arc<Setting>) {
     let mut lines = LineReader::new(errors, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
+        signs.of_life();
         let line = match line {
             Line::Whole(line) => line,
             Line::Oversized { prefix, .. } => prefix.into(),

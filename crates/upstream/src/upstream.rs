@@ -1,5 +1,5 @@
-//! The handle of one upstream: asks for a connection when there is none, makes the request on it, and says what became of
-//! it. The lifecycle owns the connection; the transports own the bytes.
+//! The handle of one upstream: what can be wanted of a server, in one place. The connections own the bytes and their lives;
+//! the dispatch makes requests on them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,9 +7,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_contract::tool::EffectClass;
 use servanda_gates::{Fenced, Notebook};
-use servanda_mcp::fields::method;
+use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
-    sync::{Notify, broadcast, watch},
+    sync::{broadcast, watch},
     time::Instant,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -17,33 +17,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     Announcement, Answer, Counterpart, Delivery, Offer, PerformFailure, Performed, Question, RemarkSink, ToolList,
     UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
-    connect::{Setting, outcome},
-    lifecycle::{Lifecycle, Phase, Stage, Step, next_step},
-    link::{Ended, Link, Outgoing, Terms, WhenCancelled},
-    message::{self, CallMeta},
+    connection::Connection,
+    dispatch::{Called, Connections, Draft},
+    link::Link,
+    listening, message,
+    pool::Pool,
+    setting::Setting,
     tool_list::Gathering,
+    watches::Subject,
 };
 
-/// How many connections a request may try. A request that may change something is taken by one of them at most.
-const CONNECTIONS_MAX: usize = 2;
-
-/// One configured MCP server. Clones share the connection; when the last clone is gone, the server is ended.
+/// One configured MCP server. Clones share the connections; when the last clone is gone, the server is ended.
 #[derive(Clone)]
 pub struct Upstream(Arc<Handle>);
 
 struct Handle {
-    setting: Arc<Setting>,
-    stage: watch::Receiver<Stage>,
-    demand: Arc<Notify>,
+    connections: Connections,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
-}
-
-/// What became of a call, without the evidence that it was allowed.
-#[derive(Debug)]
-pub(crate) struct Called {
-    pub(crate) sent: bool,
-    pub(crate) outcome: Result<Answer, PerformFailure>,
 }
 
 impl Upstream {
@@ -51,32 +42,31 @@ impl Upstream {
     /// server and worth knowing after a restart goes into the notebook.
     pub fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
         let setting = Arc::new(Setting::new(spec, notebook));
-        let (stage, stages) = watch::channel(Stage { phase: Phase::Idle, attempts_failed: 0 });
-        let demand = Arc::new(Notify::new());
         let stop = CancellationToken::new();
-        let lifecycle =
-            Lifecycle { setting: Arc::clone(&setting), stage, demand: Arc::clone(&demand), stop: stop.clone() };
-        setting.tasks.spawn(lifecycle.run());
-        Self(Arc::new(Handle { setting, stage: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }))
+        let base = Connection::new(&setting, None, stop.child_token());
+        let pool = Pool::new(Arc::clone(&setting), stop.clone());
+        let connections = Connections { setting, base, pool };
+        Self(Arc::new(Handle { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
     /// Its name in the configuration.
     pub fn id(&self) -> &UpstreamId {
-        &self.0.setting.spec.id
+        &self.setting().spec.id
     }
 
-    /// Everything the server says it offers to that counterpart, all pages. Connects if needed. Each page may take `connect_ms_max`.
+    /// Everything the server says it offers to that counterpart, all pages. Connects if needed. Each page may take
+    /// `connect_ms_max`.
     ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn tools(&self, _counterpart: &Counterpart) -> Result<ToolList, UpstreamError> {
-        let limits = &self.0.setting.spec.limits;
-        let cancel = CancellationToken::new();
+    pub async fn tools(&self, counterpart: &Counterpart) -> Result<ToolList, UpstreamError> {
+        let limits = &self.setting().spec.limits;
         let mut gathering = Gathering::new(limits.clone());
-        let mut cursor = None;
+        let mut cursor: Option<String> = None;
         loop {
             let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
-            let page = self.page(cursor.as_deref(), deadline, &cancel).await?;
-            cursor = gathering.add_page(&page)?;
+            let delivery = Delivery { counterpart: counterpart.clone(), ..Delivery::until(deadline) };
+            let page = self.deliver(&Draft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await.outcome?;
+            cursor = gathering.add_page(&page.result)?;
             if cursor.is_none() {
                 return Ok(gathering.finish());
             }
@@ -90,7 +80,7 @@ impl Upstream {
     pub async fn perform(&self, fenced: Fenced, delivery: Delivery) -> Performed {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
-            Box::pin(self.call_tool(fenced.upstream_tool(), fenced.arguments(), fenced.effect_class(), delivery)).await
+            self.call_tool(fenced.upstream_tool(), fenced.arguments(), fenced.effect_class(), delivery).await
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
             Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }) }
@@ -103,65 +93,98 @@ impl Upstream {
     ///
     /// Cancel safe in the sense that only the answer is lost.
     pub async fn ask(&self, question: Question, delivery: Delivery) -> Result<Answer, PerformFailure> {
-        let _ = (question, delivery);
-        Err(PerformFailure::unavailable("not built yet"))
+        self.deliver(&Draft::question(&question), delivery).await.outcome
     }
 
     /// What a server says outside any request. A receiver that lags loses the oldest.
     pub fn announcements(&self) -> broadcast::Receiver<Announcement> {
-        self.0.setting.announcements()
+        self.setting().news.announcements()
     }
 
     /// What the server says about itself, once it is connected; connects if needed.
     pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
-        let _ = deadline;
-        Err(PerformFailure::unavailable("not built yet"))
+        let link = self.base_link(deadline).await?;
+        Ok(Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) })
     }
 
     /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
+    ///
+    /// Cancel safe: a wish that is not waited for is none.
     pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
-        let _ = (uri, deadline);
-        Err(PerformFailure::unavailable("not built yet"))
+        self.watch_subject(Subject::Resource(uri.to_owned()), deadline).await
     }
 
     /// Does not want to hear of it any more.
     pub fn unwatch(&self, uri: &str) {
-        let _ = uri;
+        let subject = Subject::Resource(uri.to_owned());
+        if self.setting().watches.unwish(&subject) {
+            self.unsubscribe(subject);
+        }
+    }
+
+    /// Wants to hear when a task of a modern server changes. The wish holds until [`Upstream::unwatch_task`].
+    ///
+    /// Legacy servers say so unasked, on the connection that began the task.
+    ///
+    /// Cancel safe: a wish that is not waited for is none.
+    pub async fn watch_task(&self, task_id: &str, deadline: Instant) -> Result<(), PerformFailure> {
+        let link = self.base_link(deadline).await?;
+        match link.peer.era() {
+            Era::Legacy => Ok(()),
+            Era::Modern if !link.peer.announces.tasks => Err(not_announced("tasks")),
+            Era::Modern => self.watch_subject(Subject::Task(task_id.to_owned()), deadline).await,
+        }
+    }
+
+    /// Does not want to hear of it any more.
+    pub fn unwatch_task(&self, task_id: &str) {
+        self.setting().watches.unwish(&Subject::Task(task_id.to_owned()));
     }
 
     /// Where remarks go that no request of this affinity can be said to have caused: questions and log lines that a legacy
     /// server sends between requests. Without it such questions are declined.
     pub fn attach(&self, affinity: &str, remarks: RemarkSink) {
-        let _ = (affinity, remarks);
+        if !self.setting().attached.attach(affinity, remarks) {
+            tracing::warn!(upstream = %self.id(), "too many clients listen to remarks outside requests");
+        }
     }
 
     /// Tells a legacy server something on the connection of that counterpart, if there is one.
     pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
-        let _ = (counterpart, method, params);
+        let connections = &self.0.connections;
+        let link = if counterpart.capabilities.answers_anything() {
+            connections.pool.get(counterpart).and_then(|connection| connection.ready())
+        } else {
+            connections.base.ready()
+        };
+        if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
+            link.say(message::told(method, params));
+        }
     }
 
     /// Ends what was kept for an affinity: its connections and where its remarks go.
     pub fn release(&self, affinity: &str) {
-        let _ = affinity;
+        self.setting().attached.detach(affinity);
+        self.0.connections.pool.release(affinity);
     }
 
     /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.setting.changes()
+        self.setting().news.changes()
     }
 
     /// How it is.
     pub fn status(&self) -> UpstreamStatus {
-        self.0.stage.borrow().status(Instant::now())
+        self.0.connections.base.status()
     }
 
-    /// Ends the connection and the server behind it, and waits for that. Calls made from now on are not available.
+    /// Ends the connections and the server behind them, and waits for that. Calls made from now on are not available.
     ///
     /// Cancel safe: the end goes on without the waiter.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
-        self.0.setting.tasks.close();
-        self.0.setting.tasks.wait().await;
+        self.setting().tasks.close();
+        self.setting().tasks.wait().await;
     }
 
     /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.
@@ -172,116 +195,79 @@ impl Upstream {
         effect: EffectClass,
         delivery: Delivery,
     ) -> Called {
-        let Delivery { deadline, remarks, wants_progress, cancel, trace_parent, .. } = delivery;
-        let progress = remarks.filter(|_| wants_progress);
-        let mut sent = false;
-        let mut not_taken = None;
-        for _ in 0..CONNECTIONS_MAX {
-            let link = match self.link(deadline, &cancel).await {
-                Ok(link) => link,
-                Err(failure) => return Called { sent, outcome: Err(failure) },
-            };
-            let id = self.0.setting.next_id();
-            let meta =
-                CallMeta { progress_token: progress.as_ref().map(|_| id), trace_parent: trace_parent.as_deref() };
-            let body = message::tools_call(id, link.peer.era(), tool, arguments, meta);
-            let version = Some(link.peer.version);
-            let request = Outgoing { id, method: method::TOOLS_CALL, name: Some(tool), version, body };
-            let terms = Terms {
-                deadline: Some(deadline),
-                cancel: cancel.clone(),
-                when_cancelled: if effect.mutates() { WhenCancelled::ReadOn } else { WhenCancelled::Abandon },
-                progress: progress.clone(),
-                tell_server: true,
-            };
-            let ended = link.exchange(request, terms).await;
-            let again = match &ended {
-                Ended::NeverLeft { .. } => true,
-                // A server can execute a call and then disown the session; nobody could tell.
-                Ended::Disowned(_) => !effect.mutates(),
-                Ended::Answered(_) | Ended::Failed(_) => false,
-            };
-            if again {
-                sent |= matches!(ended, Ended::Disowned(_));
-                await_departure(&link, deadline, &cancel).await;
-                not_taken = Some(ended);
-                continue;
-            }
-            let outcome = outcome(ended);
-            sent |= outcome.as_ref().err().is_none_or(|failure| !failure.provably_not_executed());
-            return Called { sent, outcome: outcome.map(|result| Answer { result, era: link.peer.era() }) };
-        }
-        let failure = not_taken.and_then(|ended| outcome(ended).err());
-        let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));
-        Called { sent, outcome }
+        self.deliver(&Draft::call(tool, arguments, effect), delivery).await
     }
 
-    async fn page(
-        &self,
-        cursor: Option<&str>,
-        deadline: Instant,
-        cancel: &CancellationToken,
-    ) -> Result<Bytes, PerformFailure> {
-        let mut ended = Ended::NeverLeft { why: "no connection took the request".to_owned() };
-        for _ in 0..CONNECTIONS_MAX {
-            let link = self.link(deadline, cancel).await?;
-            let id = self.0.setting.next_id();
-            let body = message::tools_list(id, link.peer.era(), cursor);
-            let version = Some(link.peer.version);
-            let request = Outgoing { id, method: method::TOOLS_LIST, name: None, version, body };
-            ended = link.exchange(request, Terms { tell_server: true, ..Terms::until(deadline) }).await;
-            if !matches!(ended, Ended::NeverLeft { .. } | Ended::Disowned(_)) {
-                break;
-            }
-            await_departure(&link, deadline, cancel).await;
-        }
-        outcome(ended)
+    async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
+        Box::pin(self.0.connections.deliver(draft, delivery)).await
     }
 
-    /// A connection that is ready, made if need be. Waits for one attempt at most. Cancel safe.
-    async fn link(&self, deadline: Instant, cancel: &CancellationToken) -> Result<Arc<Link>, PerformFailure> {
-        if let Phase::Ready(link) = &self.0.stage.borrow().phase
-            && !link.departure().is_told()
-        {
-            return Ok(Arc::clone(link));
-        }
-        let mut stages = self.0.stage.clone();
-        let attempts_failed_before = stages.borrow_and_update().attempts_failed;
-        loop {
-            let step = next_step(&stages.borrow_and_update(), attempts_failed_before, Instant::now(), deadline);
-            match step {
-                Step::Use(link) => return Ok(link),
-                Step::GiveUp(why) => return Err(PerformFailure::Unavailable { why }),
-                Step::Wait { ask: true } => self.0.demand.notify_one(),
-                Step::Wait { ask: false } => {}
+    async fn base_link(&self, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {
+        self.0.connections.base.link(deadline, &CancellationToken::new()).await
+    }
+
+    async fn watch_subject(&self, subject: Subject, deadline: Instant) -> Result<(), PerformFailure> {
+        let setting = self.setting();
+        let turn = tokio::time::timeout_at(deadline, setting.watches.turn.lock()).await;
+        let _turn = turn.map_err(|_| PerformFailure::unavailable("others wait to watch something, too"))?;
+        let wish = setting.watches.wish(subject.clone())?;
+        let link = self.base_link(deadline).await?;
+        match link.peer.era() {
+            Era::Legacy => {
+                let uri = subject.key();
+                Box::pin(listening::subscribe(setting, &link, method::RESOURCES_SUBSCRIBE, uri, deadline)).await?;
             }
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => return Err(PerformFailure::Cancelled { sent: false }),
-                changed = stages.changed() => {
-                    if changed.is_err() {
-                        return Err(PerformFailure::unavailable("it is shut down"));
-                    }
-                }
-                () = tokio::time::sleep_until(deadline) => {
-                    return Err(PerformFailure::unavailable("it was not connected before the deadline"));
+            Era::Modern => {
+                let granted = setting.watches.concluded(wish.revision, deadline).await?;
+                if !granted.includes(&subject) {
+                    return Err(not_announced("this"));
                 }
             }
         }
+        wish.keep();
+        Ok(())
+    }
+
+    /// Legacy servers are told; the subscription of a modern one changes by itself.
+    fn unsubscribe(&self, subject: Subject) {
+        let Some(link) = self.0.connections.base.ready().filter(|link| link.peer.era() == Era::Legacy) else { return };
+        let setting = Arc::clone(self.setting());
+        self.setting().tasks.spawn(async move {
+            // In turn, so that whoever wants it again after this is not unsubscribed by it.
+            let _turn = setting.watches.turn.lock().await;
+            if setting.watches.wants(&subject) {
+                return;
+            }
+            let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
+            let uri = subject.key();
+            let _ = Box::pin(listening::subscribe(&setting, &link, method::RESOURCES_UNSUBSCRIBE, uri, deadline)).await;
+        });
+    }
+
+    fn setting(&self) -> &Arc<Setting> {
+        &self.0.connections.setting
     }
 }
 
-/// A connection that did not take a request is about to go; the next one comes after it.
-async fn await_departure(link: &Link, deadline: Instant, cancel: &CancellationToken) {
-    tokio::select! {
-        _ = link.departure().told() => {}
-        () = cancel.cancelled() => {}
-        () = tokio::time::sleep_until(deadline) => {}
+fn not_announced(what: &str) -> PerformFailure {
+    PerformFailure::Rejected {
+        code: code::METHOD_NOT_FOUND,
+        message: format!("the server does not announce changes of {what}"),
+        data: None,
+        era: Era::Modern,
     }
 }
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Upstream").field("id", self.id()).field("status", &self.status()).finish()
+    }
+}
+
+#[cfg(test)]
+impl Upstream {
+    /// How many connections of one counterpart there are, and how many tasks in all.
+    pub(crate) fn census(&self) -> (usize, usize) {
+        (self.0.connections.pool.len(), self.setting().tasks.len())
     }
 }

@@ -1,21 +1,25 @@
 //! Reads the answer out of an HTTP response, bounded: a JSON body, or the one event of a stream that has our id. Reading
-//! stops there.
+//! stops there. A legacy stream that ends before is gone on with where the server makes that possible.
 
 mod refusal;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use reqwest::{Response, header::CONTENT_TYPE};
-use servanda_mcp::{Era, Id, Message, fields::method};
+use servanda_mcp::{Era, Id, Message};
 
 use self::refusal::{Agreement, disowns, refused};
+use super::{
+    address::Address,
+    describe,
+    resume::{self, Resumed},
+};
 use crate::{
-    PerformFailure, RemarkSink,
-    connect::Setting,
-    delivery::pass_on,
+    PerformFailure,
+    conversation::Conversations,
     frame::grow,
-    http::describe,
-    link::{Ended, progress_token, rejected},
+    link::{Departure, Ended, Gone, rejected},
+    setting::Setting,
     sse::EventReader,
 };
 
@@ -25,14 +29,23 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 /// What is read for.
 pub(super) struct Reading<'a> {
     pub(super) id: i64,
-    pub(super) progress: Option<&'a RemarkSink>,
     pub(super) setting: &'a Setting,
+    pub(super) address: &'a Address,
+    pub(super) conversations: &'a Conversations,
+    pub(super) departure: &'a Departure,
     /// The era that was agreed on; none while agreeing.
     pub(super) agreed: Option<Era>,
-    /// Whether there is a legacy session.
-    pub(super) in_session: bool,
-    /// What is done about the server's own requests.
-    pub(super) on_request: &'a (dyn Fn(&Id, &str) + Sync),
+}
+
+/// How reading one stretch of a stream ended.
+enum Stretch {
+    /// With the answer.
+    Answered(Result<Bytes, PerformFailure>),
+    /// Before it.
+    Ended {
+        /// How.
+        why: String,
+    },
 }
 
 impl Reading<'_> {
@@ -41,8 +54,9 @@ impl Reading<'_> {
         let status = response.status();
         if !status.is_success() {
             let body = read_beginning(response).await;
-            let failure = refused(status, &body, self.id, &self.setting.redaction);
-            let agreement = self.agreed.map(|era| Agreement { era, in_session: self.in_session });
+            let failure = refused(status, &body, self.id, self.era(), &self.setting.redaction);
+            let in_session = self.address.in_session();
+            let agreement = self.agreed.map(|era| Agreement { era, in_session });
             let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
             return if disowned { Ended::Disowned(failure) } else { Ended::Failed(failure) };
         }
@@ -54,6 +68,10 @@ impl Reading<'_> {
             }
         };
         outcome.map_or_else(Ended::Failed, Ended::Answered)
+    }
+
+    fn era(&self) -> Era {
+        self.agreed.unwrap_or(Era::Legacy)
     }
 
     async fn read_json(&self, response: Response) -> Result<Bytes, PerformFailure> {
@@ -89,22 +107,74 @@ impl Reading<'_> {
     }
 
     async fn read_events(&self, response: Response) -> Result<Bytes, PerformFailure> {
+        let mut events = EventReader::new(self.setting.spec.limits.message_bytes_max);
+        let mut stretch = response;
+        let mut fruitless = 0;
+        loop {
+            let before = events.last_id().map(ToOwned::to_owned);
+            match self.read_stretch(stretch, &mut events).await {
+                Stretch::Answered(outcome) => return outcome,
+                Stretch::Ended { why } => {
+                    fruitless = if events.last_id() == before.as_deref() { fruitless + 1 } else { 0 };
+                    stretch = self.resume(&mut events, &mut fruitless, why).await?;
+                }
+            }
+        }
+    }
+
+    async fn read_stretch(&self, response: Response, events: &mut EventReader) -> Stretch {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
-        let mut events = EventReader::new(bytes_max);
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| self.lost(&error))?;
+            let chunk = match chunk {
+                Ok(chunk) => chunk,
+                Err(error) => return Stretch::Ended { why: self.setting.redaction.quote(&describe(&error)) },
+            };
             let mut found = None;
             let read = events.read(&chunk, |event| {
-                found = self.recognise(&Bytes::from(event));
+                // Servers begin with an event that has an id and nothing in it, so that there is a place to resume at.
+                if !event.data.is_empty() {
+                    found = self.recognise(&Bytes::from(event.data));
+                }
                 found.is_none()
             });
             if let Some(outcome) = found {
-                return outcome;
+                return Stretch::Answered(outcome);
             }
-            read.map_err(|_| PerformFailure::TooLarge { bytes_max })?;
+            if read.is_err() {
+                return Stretch::Answered(Err(PerformFailure::TooLarge { bytes_max }));
+            }
         }
-        Err(PerformFailure::Died { why: "the stream ended before the answer".to_owned() })
+        Stretch::Ended { why: "the stream ended before the answer".to_owned() }
+    }
+
+    /// The rest of the stream, as long as the request is waited for; or the failure where there will be none.
+    async fn resume(
+        &self,
+        events: &mut EventReader,
+        fruitless: &mut u32,
+        why: String,
+    ) -> Result<Response, PerformFailure> {
+        if self.agreed != Some(Era::Legacy) || events.last_id().is_none() {
+            return Err(PerformFailure::Died { why });
+        }
+        loop {
+            tokio::time::sleep(resume::pause(events, *fruitless)).await;
+            match resume::open(self.address, events).await {
+                Resumed::Stream(response) => {
+                    events.resume();
+                    return Ok(response);
+                }
+                Resumed::NotNow => *fruitless += 1,
+                Resumed::Disowned => {
+                    self.departure.tell(Gone::Disowned);
+                    return Err(PerformFailure::Died { why: format!("{why}, and the session is gone") });
+                }
+                Resumed::Refused { why: refusal } => {
+                    return Err(PerformFailure::Died { why: format!("{why}, and to resume it failed: {refusal}") });
+                }
+            }
+        }
     }
 
     /// The outcome, if the message is the answer. Everything else is passed on or skipped.
@@ -113,24 +183,14 @@ impl Reading<'_> {
         match Message::parse(bytes) {
             Ok(Message::Response { id, result }) if ours(&id) => Some(Ok(bytes.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id, error }) if id.as_ref().is_none_or(ours) => {
-                Some(Err(rejected(error, &self.setting.redaction)))
+                Some(Err(rejected(error, self.era(), &self.setting.redaction)))
             }
-            Ok(Message::Notification { method, params: Some(params) }) if method == method::PROGRESS => {
-                if let Some(sink) = self.progress
-                    && progress_token(params) == Some(self.id)
-                {
-                    pass_on(sink, params);
-                }
+            Ok(Message::Notification { method, params }) => {
+                self.conversations.on_notification(&method, params, Some(self.id));
                 None
             }
-            Ok(Message::Notification { method, .. }) => {
-                if method == method::TOOLS_LIST_CHANGED {
-                    self.setting.announce_change();
-                }
-                None
-            }
-            Ok(Message::Request { id, method, .. }) => {
-                (self.on_request)(&id, &method);
+            Ok(Message::Request { id, method, params }) => {
+                self.conversations.on_request(&id, &method, params, Some(self.id));
                 None
             }
             Ok(Message::Response { .. } | Message::Failure { .. }) => None,

@@ -1,73 +1,75 @@
-//! Follows the server's stream of announcements: the GET stream of a legacy session, a listen request in the modern era.
+//! Follows the standing stream of a legacy session, on which the server says what belongs to no request.
 
-use std::time::Duration;
-
-use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::{Method, Response};
-use servanda_mcp::{Era, Id, Message, fields::method};
+use reqwest::Response;
+use servanda_mcp::Message;
 
 use super::{
     HttpWire,
-    answer::{ContentType, content_type},
+    resume::{self, Resumed},
 };
-use crate::{announcement::Followed, handshake::Peer, message, sse::EventReader};
+use crate::{link::Gone, sse::EventReader};
 
 impl HttpWire {
-    /// Opens the stream and follows it to its end. Cancel safe: dropping it closes the stream.
-    pub(crate) async fn follow(&self, peer: &Peer) -> Followed {
-        let id = self.setting.next_id();
-        let version = Some(peer.version);
-        let request = match peer.era() {
-            Era::Legacy => self.builder(Method::GET, version, None, None),
-            Era::Modern => {
-                self.builder(Method::POST, version, Some(method::SUBSCRIPTIONS_LISTEN), None).body(message::listen(id))
+    /// Follows the stream until there is none any more, over interruptions. Where one may have cost something, `missed` is
+    /// called when the stream is there again. Cancel safe: dropping it closes the stream.
+    pub(crate) async fn follow(&self, missed: impl Fn()) {
+        let mut events = self.new_events();
+        let (mut offered, mut fruitless) = (false, 0);
+        loop {
+            match resume::open(&self.address, &events).await {
+                Resumed::Stream(response) => {
+                    if offered && events.last_id().is_none() {
+                        missed();
+                    }
+                    offered = true;
+                    events.resume();
+                    let before = events.last_id().map(ToOwned::to_owned);
+                    let said_something = self.follow_events(response, &mut events).await;
+                    let came_on = said_something || events.last_id() != before.as_deref();
+                    fruitless = if came_on { 0 } else { fruitless + 1 };
+                }
+                // Servers without such a stream should say 405, and some say 404 instead.
+                Resumed::Disowned | Resumed::Refused { .. } if !offered => return,
+                Resumed::Disowned => return self.departure.tell(Gone::Disowned),
+                Resumed::Refused { .. } => {
+                    // It may be the place that the server does not know.
+                    events = self.new_events();
+                    fruitless += 1;
+                }
+                Resumed::NotNow => fruitless += 1,
             }
-        };
-        let opening_max = Duration::from_millis(self.setting.spec.limits.connect_ms_max);
-        match tokio::time::timeout(opening_max, request.send()).await {
-            Ok(Ok(response)) => self.follow_events(response, id).await,
-            Ok(Err(_)) | Err(_) => Followed::Broke,
+            tokio::time::sleep(resume::pause(&events, fruitless)).await;
         }
     }
 
-    async fn follow_events(&self, response: Response, id: i64) -> Followed {
-        let status = response.status();
-        if !status.is_success() || content_type(&response) != ContentType::EventStream {
-            // A server in trouble may offer it later; any other answer is a no.
-            return if status.is_server_error() { Followed::Broke } else { Followed::NotOffered };
-        }
-        let mut events = EventReader::new(self.setting.spec.limits.message_bytes_max);
+    fn new_events(&self) -> EventReader {
+        EventReader::new(self.setting.spec.limits.message_bytes_max)
+    }
+
+    /// Reads to the end. Whether there was a message.
+    async fn follow_events(&self, response: Response, events: &mut EventReader) -> bool {
+        let mut said_something = false;
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
-            let mut ended = None;
             let read = events.read(&chunk, |event| {
-                ended = self.on_announcement(&Bytes::from(event), id);
-                ended.is_none()
+                said_something |= !event.data.is_empty();
+                self.on_event(&event.data);
+                true
             });
-            match (ended, read) {
-                (Some(ended), _) => return ended,
-                (None, Err(_)) => return Followed::Broke,
-                (None, Ok(())) => {}
+            if read.is_err() {
+                break;
             }
         }
-        Followed::Broke
+        said_something
     }
 
-    fn on_announcement(&self, event: &[u8], listen_id: i64) -> Option<Followed> {
-        let ours = |id: &Id| *id == Id::Number(listen_id);
-        match Message::parse(event) {
-            Ok(Message::Notification { method, .. }) if method == method::TOOLS_LIST_CHANGED => {
-                self.setting.announce_change();
-                None
-            }
-            Ok(Message::Request { id, method, .. }) => {
-                self.answer_server(&id, &method);
-                None
-            }
-            Ok(Message::Response { id, .. }) if ours(&id) => Some(Followed::Broke),
-            Ok(Message::Failure { id, .. }) if id.as_ref().is_none_or(ours) => Some(Followed::NotOffered),
-            _ => None,
+    fn on_event(&self, data: &[u8]) {
+        match Message::parse(data) {
+            Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
+            Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
+            // Answers come on the streams of their requests.
+            Ok(Message::Response { .. } | Message::Failure { .. }) | Err(_) => {}
         }
     }
 }

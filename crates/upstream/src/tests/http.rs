@@ -1,34 +1,10 @@
 //! Calls over real sockets: both eras, JSON and events, and servers that misbehave.
 
 use servanda_mcp::Era;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{UpstreamStatus, process::Pipes};
-
-/// A server process that ends with the test.
-struct Server {
-    url: String,
-    _process: Process,
-    _input: tokio::process::ChildStdin,
-}
-
-async fn serve(traits: &str) -> Server {
-    let args = python("http_server.py", &[traits]);
-    let env = BTreeMap::new();
-    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], cwd: None };
-    let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
-    let mut port = String::new();
-    tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
-    Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
-}
-
-fn client(url: &str) -> Upstream {
-    let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer tok_secret_1".to_owned())]);
-    let transport = Transport::Http { url: url.to_owned(), headers };
-    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() }, notebook())
-}
+use crate::UpstreamStatus;
 
 async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> Called {
     upstream.call_tool(tool, &Bytes::from_static(b"{}"), class, delivery(PATIENCE)).await
@@ -36,10 +12,6 @@ async fn call_as(upstream: &Upstream, tool: &str, class: EffectClass) -> Called 
 
 async fn change(upstream: &Upstream, tool: &str) -> Called {
     call_as(upstream, tool, EffectClass::N).await
-}
-
-async fn seen(upstream: &Upstream) -> Vec<String> {
-    serde_json::from_str(&text(call(upstream, "seen").await)).unwrap()
 }
 
 #[tokio::test]

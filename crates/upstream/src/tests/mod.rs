@@ -1,22 +1,37 @@
 //! Whole connections against servers that misbehave: real child processes and real sockets, through the function under
 //! [`Upstream::perform`](crate::Upstream::perform). No test waits for a duration or asserts on one.
 
+mod counterparts;
+mod eras;
 mod http;
+mod old_http;
+mod questions;
+mod remarks;
+mod requests;
+mod resumption;
 mod stdio;
 mod stdio_lifecycle;
+mod watches;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde_json::{Value, json, value::RawValue};
 use servanda_contract::tool::EffectClass;
 use servanda_gates::{FleetingNotebook, Notebook};
-use tokio::time::Instant;
+use servanda_mcp::ClientCapabilities;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    sync::mpsc,
+    time::Instant,
+};
 
 use crate::{
-    Counterpart, Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec,
+    Ask, Counterpart, Delivery, Limits, PerformFailure, Remark, RemarkSink, Transport, Upstream, UpstreamId,
+    UpstreamSpec,
+    dispatch::Called,
     failure::UpstreamError,
-    process::{Process, Program},
-    upstream::Called,
+    process::{Pipes, Process, Program},
 };
 
 /// Long enough for a loaded machine; nothing is expected to take it.
@@ -90,4 +105,94 @@ async fn echoes(upstream: &Upstream) {
 
 async fn list_failure(upstream: &Upstream) -> UpstreamError {
     upstream.tools(&Counterpart::nobody()).await.expect_err("a failure")
+}
+
+/// A server process that ends with the test.
+struct Server {
+    url: String,
+    _process: Process,
+    _input: tokio::process::ChildStdin,
+}
+
+async fn serve(traits: &str) -> Server {
+    let args = python("http_server.py", &[traits]);
+    let env = BTreeMap::new();
+    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], cwd: None };
+    let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
+    let mut port = String::new();
+    tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
+    Server { url: format!("http://127.0.0.1:{}/mcp", port.trim()), _process: process, _input: input }
+}
+
+fn client(url: &str) -> Upstream {
+    let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer tok_secret_1".to_owned())]);
+    let transport = Transport::Http { url: url.to_owned(), headers };
+    Upstream::new(UpstreamSpec { id: UpstreamId::from("fixture"), transport, limits: limits() }, notebook())
+}
+
+async fn seen(upstream: &Upstream) -> Vec<String> {
+    serde_json::from_str(&text(call(upstream, "seen").await)).unwrap()
+}
+
+/// Whether a process runs; a zombie does not.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+async fn until_gone(pid: &str) {
+    tokio::time::timeout(PATIENCE, async {
+        while runs(pid) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .expect("the process is gone");
+}
+
+/// Waits until something is so that comes by itself.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not in time: {what}");
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).unwrap()
+}
+
+fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
+    Counterpart { capabilities: ClientCapabilities::parse(Some(&raw(capabilities))), affinity: affinity.into() }
+}
+
+/// The terms of a request that is made for a counterpart.
+fn delivery_for(counterpart: &Counterpart) -> Delivery {
+    Delivery { counterpart: counterpart.clone(), ..delivery(PATIENCE) }
+}
+
+/// The same, heard by whoever has the other end.
+fn heard_delivery(counterpart: &Counterpart) -> (Delivery, mpsc::Receiver<Remark>) {
+    let (sink, remarks) = mpsc::channel(8);
+    (Delivery { remarks: Some(sink), ..delivery_for(counterpart) }, remarks)
+}
+
+async fn call_json(upstream: &Upstream, tool: &str, arguments: &Value, delivery: Delivery) -> Called {
+    let arguments = Bytes::from(arguments.to_string());
+    upstream.call_tool(tool, &arguments, EffectClass::R, delivery).await
+}
+
+/// The text of an answer, read as JSON.
+fn json_text(called: Called) -> Value {
+    serde_json::from_str(&text(called)).unwrap()
+}
+
+/// The next remark, which must be a question.
+async fn next_ask(remarks: &mut mpsc::Receiver<Remark>) -> Ask {
+    match tokio::time::timeout(PATIENCE, remarks.recv()).await.expect("a remark in time") {
+        Some(Remark::Ask(ask)) => ask,
+        other => panic!("no question: {other:?}"),
+    }
 }

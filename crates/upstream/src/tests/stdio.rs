@@ -35,7 +35,7 @@ async fn whatever_a_server_writes_the_next_call_works() {
 #[tokio::test]
 async fn an_error_is_an_answer() {
     let upstream = stdio("legacy");
-    let PerformFailure::Rejected { code, message, data } = failure(call(&upstream, "error").await) else {
+    let PerformFailure::Rejected { code, message, data, .. } = failure(call(&upstream, "error").await) else {
         panic!("not rejected")
     };
     assert_eq!((code, message.as_str(), data.unwrap().get()), (-32099, "no\nsuch row", r#"{"row": 7}"#));

@@ -12,22 +12,6 @@ fn version_of(upstream: &Upstream) -> (Era, &'static str) {
     }
 }
 
-/// Whether a process runs; a zombie does not.
-fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
-}
-
-async fn until_gone(pid: &str) {
-    tokio::time::timeout(PATIENCE, async {
-        while runs(pid) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .expect("the process is gone");
-}
-
 #[tokio::test]
 async fn both_eras_are_recognised_whatever_the_server_answers() {
     let table = [

@@ -2,14 +2,9 @@
 //! the next request has to agree anew. Values in, values out.
 
 use reqwest::StatusCode;
-use servanda_mcp::{Era, Id, Message, envelope::code};
+use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
-use crate::{
-    PerformFailure,
-    handshake::{Verdict, http_verdict},
-    link::rejected,
-    redaction::Redaction,
-};
+use crate::{PerformFailure, failure::is_modern, handshake::supported, link::rejected, redaction::Redaction};
 
 /// The code of servers that have none for what happened.
 const SERVER_ERROR: i64 = -32000;
@@ -23,10 +18,10 @@ pub(super) struct Agreement {
 }
 
 /// The JSON-RPC error in the response, or its status.
-pub(super) fn refused(status: StatusCode, body: &[u8], id: i64, redaction: &Redaction) -> PerformFailure {
+pub(super) fn refused(status: StatusCode, body: &[u8], id: i64, era: Era, redaction: &Redaction) -> PerformFailure {
     match Message::parse(body) {
-        Ok(Message::Failure { id: answered, error }) if concerns(status, answered.as_ref(), id) => {
-            rejected(error, redaction)
+        Ok(Message::Failure { id: answered, error }) if concerns(status, answered.as_ref(), error.code, id) => {
+            rejected(error, era, redaction)
         }
         _ => {
             let excerpt = redaction.quote(&String::from_utf8_lossy(body));
@@ -35,11 +30,12 @@ pub(super) fn refused(status: StatusCode, body: &[u8], id: i64, redaction: &Reda
     }
 }
 
-/// An error without an id is about the request, except in a 404, which any machine on the way may have written.
-fn concerns(status: StatusCode, answered: Option<&Id>, id: i64) -> bool {
+/// An error without an id is about the request, except in a 404, which any machine on the way may have written; the codes
+/// of the modern protocol only a server writes.
+fn concerns(status: StatusCode, answered: Option<&Id>, code: i64, id: i64) -> bool {
     match answered {
         Some(answered) => *answered == Id::Number(id),
-        None => status != StatusCode::NOT_FOUND,
+        None => status != StatusCode::NOT_FOUND || is_modern(code),
     }
 }
 
@@ -70,15 +66,18 @@ fn disowns_legacy(in_session: bool, status: StatusCode, failure: &PerformFailure
 fn disowns_modern(status: StatusCode, failure: &PerformFailure) -> bool {
     // 422 is what servers built on rmcp answer to anything but `initialize` outside a session.
     let refuses = matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::UNPROCESSABLE_ENTITY);
-    let about_the_request = matches!(
-        failure,
-        PerformFailure::Rejected { code: code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR, .. }
-    );
-    refuses && !about_the_request && !matches!(http_verdict(&Err(failure)), Verdict::Modern(_))
-}
-
-fn is_modern(code: i64) -> bool {
-    matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
+    let about_the_request = match failure {
+        PerformFailure::Rejected { code: code::UNSUPPORTED_PROTOCOL_VERSION, data, .. } => {
+            // Only a server that says which versions it speaks can be told to have given ours up.
+            supported(data.as_deref()).is_none_or(|versions| versions.contains(&ProtocolVersion::NEWEST))
+        }
+        PerformFailure::Rejected {
+            code: code::INVALID_PARAMS | code::METHOD_NOT_FOUND | code::INTERNAL_ERROR, ..
+        } => true,
+        PerformFailure::Rejected { code, .. } => is_modern(*code),
+        _ => false,
+    };
+    refuses && !about_the_request
 }
 
 fn tells_no_session(text: &str) -> bool {
@@ -91,7 +90,12 @@ mod tests {
     use super::*;
 
     fn rejected(code: i64, message: &str) -> PerformFailure {
-        PerformFailure::Rejected { code, message: message.to_owned(), data: None }
+        PerformFailure::Rejected { code, message: message.to_owned(), data: None, era: Era::Legacy }
+    }
+
+    fn unsupported(data: &str) -> PerformFailure {
+        let data = serde_json::value::RawValue::from_string(data.to_owned()).ok();
+        PerformFailure::Rejected { code: -32022, message: "unsupported".to_owned(), data, era: Era::Modern }
     }
 
     fn status(status: u16, excerpt: &str) -> PerformFailure {
@@ -123,6 +127,11 @@ mod tests {
             (modern, 404, rejected(-32601, "no such method"), false),
             (modern, 400, rejected(-32602, "no such row"), false),
             (modern, 400, rejected(-32020, "header mismatch"), false),
+            (modern, 400, rejected(-32021, "missing capability"), false),
+            (modern, 404, rejected(-32021, "missing capability"), false),
+            (modern, 400, rejected(-32022, "unsupported"), false),
+            (modern, 400, unsupported(r#"{"supported":["2026-07-28"]}"#), false),
+            (modern, 400, unsupported(r#"{"supported":["2025-11-25"]}"#), true),
             (modern, 503, status(503, ""), false),
             (modern, 401, status(401, ""), false),
         ];
@@ -141,12 +150,13 @@ mod tests {
             (400, r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32022,"message":"no"}}"#, "HTTP status 400"),
             (404, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"no"}}"#, "error -32001"),
             (404, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}"#, "HTTP status 404"),
+            (404, r#"{"jsonrpc":"2.0","error":{"code":-32021,"message":"no","data":{"a":1}}}"#, "error -32021"),
             (502, "<html>Bad Gateway</html>", "HTTP status 502: <html>Bad Gateway</html>"),
             (401, "", "HTTP status 401"),
         ];
         for (status, body, expected) in table {
             let status = StatusCode::from_u16(status).unwrap();
-            let shown = refused(status, body.as_bytes(), 7, &redaction).to_string();
+            let shown = refused(status, body.as_bytes(), 7, Era::Modern, &redaction).to_string();
             assert!(shown.contains(expected), "{shown}");
         }
     }

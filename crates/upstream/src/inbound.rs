@@ -1,5 +1,6 @@
-//! What a child writes, line by line: answers find their requests, changes are announced, the server's own requests are
-//! answered, and everything else is counted and skipped. Nothing a server writes ends the connection.
+//! What a server writes on a connection that all requests share, message by message: answers find their requests, what is
+//! said besides goes to the conversations, and everything else is counted and skipped. Nothing a server writes ends the
+//! connection.
 
 use std::sync::{
     Arc,
@@ -9,30 +10,31 @@ use std::sync::{
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use servanda_mcp::{EnvelopeError, Id, Message, fields::method};
-use tokio::sync::mpsc;
+use servanda_mcp::{EnvelopeError, Id, Message};
 
 use crate::{
     PerformFailure,
-    connect::Setting,
-    link::{answer_to_server, progress_token, rejected},
+    conversation::Conversations,
+    link::rejected,
     oversized::answered_id,
-    parcel::Parcel,
     pending::{PendingRequests, Told},
+    setting::Setting,
+    signs::Signs,
 };
 
-/// Takes in what a child writes.
-pub(super) struct Inbound {
-    pub(super) setting: Arc<Setting>,
-    pub(super) pending: Arc<PendingRequests>,
-    /// Weak: the reader must not keep the writer alive.
-    pub(super) outbox: mpsc::WeakSender<Parcel>,
-    pub(super) oddities: Arc<Oddities>,
+/// Takes in what a server writes.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    pub(crate) setting: Arc<Setting>,
+    pending: Arc<PendingRequests>,
+    conversations: Arc<Conversations>,
+    oddities: Arc<Oddities>,
+    pub(crate) signs: Arc<Signs>,
 }
 
 /// What a server wrote that nobody could be told about. A request that times out says so.
 #[derive(Debug, Default)]
-pub(super) struct Oddities {
+pub(crate) struct Oddities {
     not_messages: AtomicU64,
     oversized: AtomicU64,
     unknown_ids: AtomicU64,
@@ -40,7 +42,7 @@ pub(super) struct Oddities {
 
 impl Oddities {
     /// In words; none if there was nothing.
-    pub(super) fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let counts = [
             (&self.oversized, "answers longer than allowed whose request could not be told"),
             (&self.not_messages, "lines that are not MCP messages"),
@@ -58,27 +60,38 @@ impl Oddities {
 }
 
 impl Inbound {
-    pub(super) fn on_line(&self, line: &Bytes) {
+    pub(crate) fn new(
+        setting: Arc<Setting>,
+        pending: Arc<PendingRequests>,
+        conversations: Arc<Conversations>,
+        oddities: Arc<Oddities>,
+    ) -> Self {
+        Self { setting, pending, conversations, oddities, signs: Arc::default() }
+    }
+
+    /// Takes in one message.
+    pub(crate) fn on_line(&self, line: &Bytes) {
+        self.signs.of_life();
         if line.trim_ascii().is_empty() {
             return;
         }
         match Message::parse(line) {
             Ok(Message::Response { id, result }) => self.tell(&id, Ok(line.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id: Some(id), error }) => {
-                self.tell(&id, Err(rejected(error, &self.setting.redaction)));
+                self.tell(&id, Err(rejected(error, self.conversations.era(), &self.setting.redaction)));
             }
             Ok(Message::Failure { id: None, error }) => {
                 self.oddities.not_messages.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(upstream = %self.setting.spec.id, code = error.code, "the server reported an error without an id");
             }
-            Ok(Message::Notification { method, params }) => self.on_notification(&method, params),
-            Ok(Message::Request { id, method, .. }) => self.on_request(&id, &method),
+            Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
+            Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             Err(error) => self.on_not_a_message(line, &error),
         }
     }
 
     /// A line that was too long to keep: if it answered a request, that request fails now rather than at its deadline.
-    pub(super) fn on_oversized(&self, prefix: &[u8], tail: &[u8]) {
+    pub(crate) fn on_oversized(&self, prefix: &[u8], tail: &[u8]) {
         let bytes_max = self.setting.spec.limits.message_bytes_max;
         let id = answered_id(prefix, tail);
         tracing::debug!(upstream = %self.setting.spec.id, bytes_max, ?id, "the server wrote a line longer than allowed");
@@ -91,31 +104,14 @@ impl Inbound {
     }
 
     fn tell(&self, id: &Id, told: Told) {
+        let late = told.as_ref().ok().cloned();
         let known = matches!(id, Id::Number(number) if self.pending.tell(*number, told));
         if !known {
+            if let (Id::Number(number), Some(result)) = (id, late) {
+                self.signs.of_lateness(*number, &result);
+            }
             self.oddities.unknown_ids.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(upstream = %self.setting.spec.id, %id, "an answer that nobody waits for was ignored");
-        }
-    }
-
-    fn on_notification(&self, method: &str, params: Option<&RawValue>) {
-        match (method, params) {
-            (method::PROGRESS, Some(params)) => {
-                if let Some(token) = progress_token(params) {
-                    self.pending.progress(token, params);
-                }
-            }
-            (method::TOOLS_LIST_CHANGED, _) => self.setting.announce_change(),
-            _ => {}
-        }
-    }
-
-    fn on_request(&self, id: &Id, method: &str) {
-        tracing::debug!(upstream = %self.setting.spec.id, method, "the server made a request");
-        let mut answer = answer_to_server(id, method);
-        answer.push(b'\n');
-        if let Some(outbox) = self.outbox.upgrade() {
-            let _ = outbox.try_send(Parcel::new(answer));
         }
     }
 
@@ -157,8 +153,6 @@ fn claimed_id(line: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use servanda_mcp::envelope;
-
     use super::*;
 
     #[test]
@@ -187,14 +181,5 @@ mod tests {
             "on this connection it has written 1 answers longer than allowed whose request could not be told, \
              2 lines that are not MCP messages"
         );
-    }
-
-    #[test]
-    fn servers_are_told_that_nothing_is_offered() {
-        let ping = answer_to_server(&Id::Text("p".to_owned()), "ping");
-        assert_eq!(ping, br#"{"jsonrpc":"2.0","id":"p","result":{}}"#);
-        let other = answer_to_server(&Id::Number(1), "sampling/createMessage");
-        let Message::Failure { error, .. } = Message::parse(&other).unwrap() else { panic!("a failure") };
-        assert_eq!(error.code, envelope::code::METHOD_NOT_FOUND);
     }
 }

@@ -1,5 +1,5 @@
-//! The `Mcp-Name` header: a tool's name as a header value. Names that a header cannot carry are wrapped as
-//! `=?base64?…?=`, as the specification says.
+//! Values of the headers that repeat parts of the body: `Mcp-Name` and `Mcp-Param-…`. What a header cannot carry is wrapped
+//! as `=?base64?…?=`, as the specification says.
 
 use reqwest::header::HeaderValue;
 
@@ -7,18 +7,18 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// The header value of a name.
-pub(crate) fn name_header(name: &str) -> Option<HeaderValue> {
-    let text = if is_plain(name) { name.to_owned() } else { format!("{OPEN}{}{CLOSE}", base64(name.as_bytes())) };
-    HeaderValue::from_str(&text).ok()
+/// The header value of a text.
+pub(crate) fn header_value(text: &str) -> Option<HeaderValue> {
+    let carried = if is_plain(text) { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", base64(text.as_bytes())) };
+    HeaderValue::from_str(&carried).ok()
 }
 
-/// Whether a name arrives unchanged: visible ASCII and inner spaces, and not itself in the form of a wrapped one.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty()
-        && name.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        && name.trim() == name
-        && !(name.starts_with(OPEN) && name.ends_with(CLOSE))
+/// Whether a text arrives unchanged: visible ASCII and inner spaces, and not itself in the form of a wrapped one.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        && text.trim() == text
+        && !(text.starts_with(OPEN) && text.ends_with(CLOSE))
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_as_header_values() {
+    fn texts_as_header_values() {
         let table = [
             ("get_weather", "get_weather"),
             ("a b", "a b"),
@@ -47,10 +47,13 @@ mod tests {
             (" a", "=?base64?IGE=?="),
             ("wetter_für", "=?base64?d2V0dGVyX2bDvHI=?="),
             ("a\nb", "=?base64?YQpi?="),
+            ("a\tb", "=?base64?YQli?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
             ("=?base64?YQ==?=", "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
         ];
-        for (name, expected) in table {
-            assert_eq!(name_header(name).unwrap().to_str().unwrap(), expected, "{name:?}");
+        for (text, expected) in table {
+            assert_eq!(header_value(text).unwrap().to_str().unwrap(), expected, "{text:?}");
         }
     }
 }

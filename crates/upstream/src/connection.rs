@@ -1,0 +1,101 @@
+//! One connection and its life, as those see it who need it: made when first needed, made again when lost, ended when
+//! dropped.
+
+use std::sync::Arc;
+
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    Counterpart, PerformFailure, UpstreamStatus,
+    lifecycle::{Lifecycle, Phase, Stage, Step, next_step},
+    link::Link,
+    setting::Setting,
+};
+
+/// A connection's handle.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stage: watch::Receiver<Stage>,
+    demand: Arc<Notify>,
+    stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
+}
+
+impl Connection {
+    /// Nothing is started before it is needed. `stop` ends it; none of its kin. Must be called within a tokio runtime.
+    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, stop: CancellationToken) -> Self {
+        let (stage, stages) = watch::channel(Stage { phase: Phase::Idle, attempts_failed: 0 });
+        let demand = Arc::new(Notify::new());
+        let lifecycle = Lifecycle {
+            setting: Arc::clone(setting),
+            counterpart,
+            stage,
+            demand: Arc::clone(&demand),
+            stop: stop.clone(),
+        };
+        setting.tasks.spawn(lifecycle.run());
+        Self { stage: stages, demand, _stop_when_dropped: stop.clone().drop_guard(), stop }
+    }
+
+    /// Ends it. Whoever waits for that waits for the tasks of the upstream, or for [`Connection::ended`].
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until it has ended with everything behind it. Cancel safe.
+    pub(crate) async fn ended(&self) {
+        let mut stages = self.stage.clone();
+        // The lifecycle drops the sender when it is done.
+        while stages.changed().await.is_ok() {}
+    }
+
+    pub(crate) fn status(&self) -> UpstreamStatus {
+        self.stage.borrow().status(Instant::now())
+    }
+
+    /// The connection as it is, if it is ready.
+    pub(crate) fn ready(&self) -> Option<Arc<Link>> {
+        match &self.stage.borrow().phase {
+            Phase::Ready(link) if !link.departure().is_told() => Some(Arc::clone(link)),
+            _ => None,
+        }
+    }
+
+    /// A connection that is ready, made if need be. Waits for one attempt at most. Cancel safe.
+    pub(crate) async fn link(
+        &self,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Arc<Link>, PerformFailure> {
+        if let Some(link) = self.ready() {
+            return Ok(link);
+        }
+        let mut stages = self.stage.clone();
+        let attempts_failed_before = stages.borrow_and_update().attempts_failed;
+        loop {
+            let step = next_step(&stages.borrow_and_update(), attempts_failed_before, Instant::now(), deadline);
+            match step {
+                Step::Use(link) => return Ok(link),
+                Step::GiveUp(why) => return Err(PerformFailure::Unavailable { why }),
+                Step::Wait { ask: true } => self.demand.notify_one(),
+                Step::Wait { ask: false } => {}
+            }
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(PerformFailure::Cancelled { sent: false }),
+                changed = stages.changed() => {
+                    if changed.is_err() {
+                        return Err(PerformFailure::unavailable("it is shut down"));
+                    }
+                }
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(PerformFailure::unavailable("it was not connected before the deadline"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What a server says besides its answers, on one connection, and to whom it goes: to the request it belongs to, to the
+//! client of the connection, to everybody, or to nobody.
+//!
+//! Over HTTP a request has a stream of its own. Everywhere else a server does not say which request it means, so only where
+//! there is one candidate is it taken for that one's.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use servanda_mcp::{
+    Era, Id, RawObject,
+    envelope::code,
+    fields::{meta, method},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Counterpart, Remark, RemarkSink, announcement,
+    patience::Patience,
+    questions::{Asked, Mouth, Questions},
+    setting::Setting,
+};
+
+/// Who hears what is said about a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Audience {
+    /// Nobody.
+    Nobody,
+    /// Whoever made it.
+    Caller(Caller),
+    /// The subscription that the request is.
+    Listener(mpsc::Sender<Heard>),
+}
+
+/// A caller who hears what is said about its request.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) sink: RemarkSink,
+    pub(crate) wants_progress: bool,
+    /// Whether a modern server was asked for its log.
+    pub(crate) wants_log: bool,
+}
+
+/// What a subscription hears about itself.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// What the server granted: the raw `notifications`.
+    Acknowledged(Box<RawValue>),
+    /// The server ended it.
+    Ended,
+}
+
+/// The requests under way on one connection.
+#[derive(Debug)]
+pub(crate) struct Conversations {
+    setting: Arc<Setting>,
+    /// For whom the connection was made; nobody for the one that is shared.
+    counterpart: Option<Counterpart>,
+    era: OnceLock<Era>,
+    under_way: Mutex<HashMap<i64, Conversation>>,
+    questions: Arc<Questions>,
+}
+
+#[derive(Debug, Clone)]
+struct Conversation {
+    audience: Audience,
+    patience: Patience,
+    /// Nobody is asked on its behalf any more.
+    over: CancellationToken,
+}
+
+/// A request's part. Dropping it ends its conversation.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a> {
+    conversations: &'a Conversations,
+    id: i64,
+    over: CancellationToken,
+}
+
+/// Who is meant by something that a server said.
+enum Recipient {
+    /// A client.
+    Client {
+        sink: RemarkSink,
+        /// Whose time stands still while the client is asked.
+        clocks: Vec<Patience>,
+        /// When the request that the question belongs to is over, where that is known.
+        over: CancellationToken,
+    },
+    /// Nobody; why.
+    Nobody(&'static str),
+}
+
+impl Conversations {
+    pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, mouth: Mouth) -> Self {
+        Self {
+            setting: Arc::clone(setting),
+            counterpart,
+            era: OnceLock::new(),
+            under_way: Mutex::new(HashMap::new()),
+            questions: Arc::new(Questions::new(Arc::clone(setting), mouth)),
+        }
+    }
+
+    /// The era that was agreed on; legacy while agreeing, because only legacy servers speak up then.
+    pub(crate) fn era(&self) -> Era {
+        self.era.get().copied().unwrap_or(Era::Legacy)
+    }
+
+    pub(crate) fn agree(&self, era: Era) {
+        let _ = self.era.set(era);
+    }
+
+    pub(crate) fn mouth(&self) -> &Mouth {
+        self.questions.mouth()
+    }
+
+    /// Takes part from now on. Whoever calls has bounded the requests.
+    pub(crate) fn join(&self, id: i64, audience: Audience, patience: Patience) -> UnderWay<'_> {
+        let over = CancellationToken::new();
+        self.lock().insert(id, Conversation { audience, patience, over: over.clone() });
+        UnderWay { conversations: self, id, over }
+    }
+
+    /// Takes a notification in. `of` is the request whose stream it came on.
+    pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
+        match (method, params) {
+            (method::PROGRESS, Some(params)) => self.on_progress(params, of),
+            (method::CANCELLED, Some(params)) => self.on_cancelled(params),
+            (method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(params)) => self.on_acknowledged(params, of),
+            (method::LOG_MESSAGE, Some(params)) => {
+                let modern = self.era() == Era::Modern;
+                self.pass_on(of, |caller| !modern || caller.wants_log, Remark::LogMessage(params.to_owned()));
+            }
+            (method, params) => match announcement::read(method, params) {
+                Some(announcement) => self.setting.announce(announcement),
+                None if announcement::is_known(method) => {}
+                None => {
+                    let remark =
+                        Remark::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
+                    self.pass_on(of, |_| true, remark);
+                }
+            },
+        }
+    }
+
+    /// Takes a request of the server's in. `of` is the request on whose stream it came.
+    pub(crate) fn on_request(&self, id: &Id, method: &str, params: Option<&RawValue>, of: Option<i64>) {
+        tracing::debug!(upstream = %self.setting.spec.id, method, "the server made a request");
+        // A modern server has no requests of its own, and a client must not answer any.
+        if self.era() == Era::Modern {
+            return;
+        }
+        if method == method::PING {
+            return self.mouth().respond(id, "{}");
+        }
+        let answers = self.counterpart.as_ref().is_some_and(|client| client.capabilities.answers(method, params));
+        if !answers {
+            let why = format!("the client did not declare that it answers this `{method}`");
+            return self.mouth().refuse(id, code::METHOD_NOT_FOUND, &why);
+        }
+        match self.recipient(of, |_| true) {
+            Recipient::Nobody(why) => self.mouth().refuse(id, code::INTERNAL_ERROR, why),
+            Recipient::Client { sink, clocks, over } => {
+                let clocks = clocks.iter().map(Patience::stand_still).collect();
+                let asked = Asked { id: id.clone(), method, params, clocks, over };
+                self.questions.ask(&sink, asked);
+            }
+        }
+    }
+
+    fn on_progress(&self, params: &RawValue, of: Option<i64>) {
+        let Some(token) = progress_token(params).filter(|token| of.is_none_or(|id| id == *token)) else { return };
+        let sink = match self.lock().get(&token).map(|conversation| &conversation.audience) {
+            Some(Audience::Caller(caller)) if caller.wants_progress => caller.sink.clone(),
+            _ => return,
+        };
+        let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
+        let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
+        if let Ok(params) = RawValue::from_string(params) {
+            let _ = sink.try_send(Remark::Progress(params));
+        }
+    }
+
+    /// A server takes back a question, or ends a subscription.
+    fn on_cancelled(&self, params: &RawValue) {
+        #[derive(Deserialize)]
+        struct Cancelled {
+            #[serde(rename = "requestId")]
+            id: Id,
+        }
+        let Ok(Cancelled { id }) = serde_json::from_str(params.get()) else { return };
+        if let Id::Number(number) = id
+            && let Some(listener) = self.listener(number)
+        {
+            let _ = listener.try_send(Heard::Ended);
+        } else {
+            self.questions.withdraw(&id);
+        }
+    }
+
+    fn on_acknowledged(&self, params: &RawValue, of: Option<i64>) {
+        let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
+        let tag = params.get("_meta").and_then(|meta| serde_json::from_str::<RawObject<'_>>(meta.get()).ok());
+        let tag = tag.and_then(|meta| meta.get(meta::SUBSCRIPTION_ID)?.get().parse().ok());
+        let listener = tag.or(of).and_then(|id| self.listener(id));
+        if let (Some(listener), Some(granted)) = (listener, params.get("notifications")) {
+            let _ = listener.try_send(Heard::Acknowledged(granted.to_owned()));
+        }
+    }
+
+    fn listener(&self, id: i64) -> Option<mpsc::Sender<Heard>> {
+        match self.lock().get(&id).map(|conversation| &conversation.audience) {
+            Some(Audience::Listener(listener)) => Some(listener.clone()),
+            _ => None,
+        }
+    }
+
+    /// Hands a remark to whom it is meant for; what does not fit is dropped.
+    fn pass_on(&self, of: Option<i64>, wants: impl Fn(&Caller) -> bool, remark: Remark) {
+        if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
+            let _ = sink.try_send(remark);
+        }
+    }
+
+    fn recipient(&self, of: Option<i64>, wants: impl Fn(&Caller) -> bool) -> Recipient {
+        let under_way = self.lock();
+        if let Some(conversation) = of.and_then(|id| under_way.get(&id)) {
+            return match &conversation.audience {
+                Audience::Caller(caller) => conversation.recipient(caller),
+                Audience::Nobody | Audience::Listener(_) => self.attached(vec![conversation.patience.clone()]),
+            };
+        }
+        let mut callers = under_way.values().filter_map(|conversation| match &conversation.audience {
+            Audience::Caller(caller) if wants(caller) => Some((conversation, caller)),
+            _ => None,
+        });
+        match (callers.next(), callers.next()) {
+            (Some((conversation, caller)), None) => conversation.recipient(caller),
+            // Whichever request it is about, one of these waits for the client now.
+            _ => self.attached(under_way.values().map(|conversation| conversation.patience.clone()).collect()),
+        }
+    }
+
+    /// The client of the connection, where it can be spoken to outside a request.
+    fn attached(&self, clocks: Vec<Patience>) -> Recipient {
+        let sink = self.counterpart.as_ref().and_then(|client| self.setting.attached.of(&client.affinity));
+        sink.map_or(
+            Recipient::Nobody(
+                "it is not clear which request this belongs to, and the client takes nothing outside one",
+            ),
+            |sink| Recipient::Client { sink, clocks, over: CancellationToken::new() },
+        )
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Conversation>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Conversation {
+    fn recipient(&self, caller: &Caller) -> Recipient {
+        if self.over.is_cancelled() {
+            return Recipient::Nobody("the request that this belongs to was cancelled");
+        }
+        Recipient::Client { sink: caller.sink.clone(), clocks: vec![self.patience.clone()], over: self.over.clone() }
+    }
+}
+
+impl UnderWay<'_> {
+    /// Nobody is asked on its behalf any more, and what is being asked is declined.
+    pub(crate) fn silence(&self) {
+        self.over.cancel();
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.over.cancel();
+        self.conversations.lock().remove(&self.id);
+    }
+}
+
+/// The token of a progress notification, if it is one of ours.
+fn progress_token(params: &RawValue) -> Option<i64> {
+    #[derive(Deserialize)]
+    struct Token<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: &'a RawValue,
+    }
+    serde_json::from_str::<Token<'_>>(params.get()).ok()?.token.get().parse().ok()
+}

@@ -1,0 +1,194 @@
+//! Makes one request: finds the connection it belongs on, writes it in that connection's era, and takes a second connection
+//! if the first one did not take it.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use servanda_contract::tool::EffectClass;
+use servanda_mcp::{Era, envelope::to_json, fields::method};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Answer, Counterpart, Delivery, PerformFailure, Question,
+    connect::outcome,
+    connection::Connection,
+    conversation::{Audience, Caller},
+    link::{Ended, Link, Outgoing, Terms, WhenCancelled},
+    message::{RequestBody, meta_of},
+    patience::Patience,
+    pool::{Lease, Pool},
+    setting::Setting,
+};
+
+/// How many connections a request may try. A request that may change something is taken by one of them at most.
+const CONNECTIONS_MAX: usize = 2;
+
+/// What became of a request, without the evidence that it was allowed.
+#[derive(Debug)]
+pub(crate) struct Called {
+    pub(crate) sent: bool,
+    pub(crate) outcome: Result<Answer, PerformFailure>,
+}
+
+/// A request before it is known on which connection it leaves.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    method: &'static str,
+    /// What it is about, for the modern header.
+    name: Option<&'a str>,
+    /// The members of `params` without `_meta`.
+    members: Vec<(&'a str, Cow<'a, [u8]>)>,
+    /// Whether it may change something: then it is sent once, and read to its end when cancelled.
+    mutates: bool,
+}
+
+/// All connections of one upstream.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pub(crate) setting: Arc<Setting>,
+    /// The one that is shared.
+    pub(crate) base: Connection,
+    /// Those that belong to one counterpart each.
+    pub(crate) pool: Arc<Pool>,
+}
+
+/// A connection for one request.
+struct Leased {
+    link: Arc<Link>,
+    _lease: Option<Lease>,
+}
+
+impl<'a> Draft<'a> {
+    /// A tool call. The arguments must be JSON.
+    pub(crate) fn call(tool: &'a str, arguments: &'a Bytes, effect: EffectClass) -> Self {
+        let arguments: &[u8] = if arguments.is_empty() { b"{}" } else { arguments };
+        let members = vec![("name", Cow::Owned(to_json(tool).into_bytes())), ("arguments", Cow::Borrowed(arguments))];
+        Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates() }
+    }
+
+    /// Any other request.
+    pub(crate) fn question(question: &'a Question) -> Self {
+        let members = question.params.iter();
+        let members = members.map(|(name, value)| (name.as_str(), Cow::Borrowed(value.get().as_bytes()))).collect();
+        let mutates = matches!(question.method, method::TASKS_UPDATE | method::TASKS_CANCEL);
+        Self { method: question.method, name: question.name.as_deref(), members, mutates }
+    }
+
+    /// A page of a list.
+    pub(crate) fn page(method: &'static str, cursor: Option<&str>) -> Self {
+        let cursor = cursor.map(|cursor| ("cursor", Cow::Owned(to_json(cursor).into_bytes())));
+        Self { method, name: None, members: cursor.into_iter().collect(), mutates: false }
+    }
+
+    fn body(&self, id: i64, era: Era, delivery: &Delivery) -> Vec<u8> {
+        let bytes_expected = self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
+        let mut body = RequestBody::new(id, self.method, bytes_expected);
+        for (name, value) in &self.members {
+            body.add(name, value);
+        }
+        let mut add = |name: &str, value: Option<&RawValue>| {
+            if let Some(value) = value {
+                body.add(name, value.get().as_bytes());
+            }
+        };
+        match era {
+            Era::Legacy if self.method == method::TOOLS_CALL => add("task", delivery.task.as_deref()),
+            Era::Legacy => {}
+            Era::Modern => {
+                add("inputResponses", delivery.continuation.input_responses.as_deref());
+                if let Some(state) = &delivery.continuation.request_state {
+                    body.add("requestState", to_json(state).as_bytes());
+                }
+            }
+        }
+        body.finish(meta_of(id, era, delivery).as_deref())
+    }
+}
+
+impl Connections {
+    /// Makes a request on these terms and says what became of it.
+    pub(crate) async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
+        let patience = Patience::until(delivery.deadline);
+        let mut sent = false;
+        let mut not_taken = None;
+        for _ in 0..CONNECTIONS_MAX {
+            let leased = match self.lease(&delivery.counterpart, delivery.deadline, &delivery.cancel).await {
+                Ok(leased) => leased,
+                Err(failure) => return Called { sent, outcome: Err(failure) },
+            };
+            let link = &leased.link;
+            let id = self.setting.next_id();
+            let era = link.peer.era();
+            let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
+            let request = Outgoing::new(id, draft.method, Some(link.peer.version), draft.body(id, era, &delivery))
+                .about(draft.name, params);
+            let ended = link.exchange(request, terms(draft, &delivery, patience.clone())).await;
+            let again = match &ended {
+                Ended::NeverLeft { .. } => true,
+                // A server can execute a call and then disown the session; nobody could tell.
+                Ended::Disowned(_) => !draft.mutates,
+                Ended::Answered(_) | Ended::Failed(_) => false,
+            };
+            if again {
+                sent |= matches!(ended, Ended::Disowned(_));
+                await_departure(link, delivery.deadline, &delivery.cancel).await;
+                not_taken = Some(ended);
+                continue;
+            }
+            let outcome = outcome(ended);
+            sent |= outcome.as_ref().err().is_none_or(PerformFailure::sent);
+            return Called { sent, outcome: outcome.map(|result| Answer { result, era }) };
+        }
+        let failure = not_taken.and_then(|ended| outcome(ended).err());
+        let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));
+        Called { sent, outcome }
+    }
+
+    /// The connection that requests of this counterpart are made on. Cancel safe.
+    async fn lease(
+        &self,
+        counterpart: &Counterpart,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Leased, PerformFailure> {
+        let can_be_asked = counterpart.capabilities.answers_anything();
+        if !can_be_asked || self.setting.known_era.get() != Some(Era::Legacy) {
+            let link = self.base.link(deadline, cancel).await?;
+            if !can_be_asked || link.peer.era() == Era::Modern {
+                return Ok(Leased { link, _lease: None });
+            }
+        }
+        let lease = self.pool.lease(counterpart)?;
+        let link = lease.connection.link(deadline, cancel).await?;
+        Ok(Leased { link, _lease: Some(lease) })
+    }
+}
+
+fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
+    let caller = delivery.remarks.clone().map(|sink| {
+        let wants_log = delivery.log_level.is_some();
+        Caller { sink, wants_progress: delivery.wants_progress, wants_log }
+    });
+    Terms {
+        patience,
+        cancel: delivery.cancel.clone(),
+        when_cancelled: if draft.mutates && draft.method == method::TOOLS_CALL {
+            WhenCancelled::ReadOn
+        } else {
+            WhenCancelled::Abandon
+        },
+        audience: caller.map_or(Audience::Nobody, Audience::Caller),
+        tell_server: true,
+    }
+}
+
+/// A connection that did not take a request is about to go; the next one comes after it.
+async fn await_departure(link: &Link, deadline: Instant, cancel: &CancellationToken) {
+    tokio::select! {
+        _ = link.departure().told() => {}
+        () = cancel.cancelled() => {}
+        () = tokio::time::sleep_until(deadline) => {}
+    }
+}

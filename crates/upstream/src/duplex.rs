@@ -1,0 +1,161 @@
+//! A connection on which both sides speak whenever they like: one writer, one reader, and the table of requests between
+//! them. What carries the bytes, a child's pipes or a stream of events, is not known here.
+//!
+//! The reader never waits for anybody: what cannot be passed on at once is dropped. The writer may be stuck for as long as
+//! the server does not read; requests behind it keep their deadlines, because they can be withdrawn.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{
+    Counterpart, PerformFailure,
+    conversation::{Audience, Conversations},
+    inbound::{Inbound, Oddities},
+    link::{Departure, Ended, Outgoing, Terms, WhenCancelled},
+    message,
+    parcel::Parcel,
+    pending::{Kind, NotAdmitted, PendingRequests},
+    questions::Mouth,
+    setting::Setting,
+};
+
+/// The caller's side of such a connection.
+#[derive(Debug)]
+pub(crate) struct Duplex {
+    in_flight_max: usize,
+    pub(crate) pending: Arc<PendingRequests>,
+    conversations: Arc<Conversations>,
+    outbox: mpsc::Sender<Parcel>,
+    oddities: Arc<Oddities>,
+    departure: Departure,
+}
+
+impl Duplex {
+    /// The caller's side, and what the reader and the writer need.
+    pub(crate) fn new(
+        setting: &Arc<Setting>,
+        counterpart: Option<Counterpart>,
+    ) -> (Self, Inbound, mpsc::Receiver<Parcel>) {
+        let in_flight_max = setting.spec.limits.in_flight_max;
+        let (outbox, parcels) = mpsc::channel(in_flight_max.max(1));
+        let departure = Departure::default();
+        let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
+        let duplex = Self {
+            in_flight_max,
+            pending: Arc::new(PendingRequests::new(in_flight_max)),
+            conversations: Arc::new(Conversations::new(setting, counterpart, mouth)),
+            outbox,
+            oddities: Arc::new(Oddities::default()),
+            departure,
+        };
+        let inbound = Inbound::new(
+            Arc::clone(setting),
+            Arc::clone(&duplex.pending),
+            Arc::clone(&duplex.conversations),
+            Arc::clone(&duplex.oddities),
+        );
+        (duplex, inbound, parcels)
+    }
+
+    pub(crate) fn departure(&self) -> &Departure {
+        &self.departure
+    }
+
+    pub(crate) fn conversations(&self) -> &Conversations {
+        &self.conversations
+    }
+
+    /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
+    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
+        let Outgoing { id, mut body, .. } = request;
+        body.push(b'\n');
+        let kind = if matches!(terms.audience, Audience::Listener(_)) { Kind::Standing } else { Kind::Ordinary };
+        let mut place = match self.pending.admit(id, kind) {
+            Ok(place) => place,
+            Err(NotAdmitted::Full) => {
+                return Ended::Failed(PerformFailure::Busy { in_flight_max: self.in_flight_max });
+            }
+            Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
+        };
+        let under_way = self.conversations.join(id, terms.audience.clone(), terms.patience.clone());
+        let parcel = Parcel::new(body);
+        let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
+        if let Err(ended) = self.post(parcel.clone(), &terms).await {
+            return ended;
+        }
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                told = &mut place.told => return ended(told.ok(), &parcel),
+                () = terms.cancel.cancelled(), if !cancelled => {
+                    if parcel.withdraw() {
+                        return Ended::Failed(PerformFailure::Cancelled { sent: false });
+                    }
+                    self.say_cancelled(id, "the caller cancelled", &terms);
+                    if terms.when_cancelled == WhenCancelled::Abandon {
+                        return Ended::Failed(PerformFailure::Cancelled { sent: true });
+                    }
+                    under_way.silence();
+                    cancelled = true;
+                }
+                () = terms.patience.over() => {
+                    if parcel.withdraw() {
+                        return Ended::Failed(not_taken());
+                    }
+                    self.say_cancelled(id, "the deadline passed", &terms);
+                    return Ended::Failed(PerformFailure::TimedOut { note: self.oddities.note() });
+                }
+            }
+        }
+    }
+
+    /// Sends a notification, or says that it could not be sent in time.
+    pub(crate) async fn notify(&self, mut body: Vec<u8>, deadline: Instant) -> Result<(), String> {
+        body.push(b'\n');
+        match self.post(Parcel::new(body), &Terms::until(deadline)).await {
+            Ok(()) => Ok(()),
+            Err(Ended::NeverLeft { why }) => Err(why),
+            Err(_) => Err("the server does not read its input".to_owned()),
+        }
+    }
+
+    /// Queues a message. The queue is full when the server does not read.
+    async fn post(&self, parcel: Parcel, terms: &Terms) -> Result<(), Ended> {
+        tokio::select! {
+            biased;
+            () = terms.cancel.cancelled() => Err(Ended::Failed(PerformFailure::Cancelled { sent: false })),
+            () = terms.patience.over() => Err(Ended::Failed(not_taken())),
+            permit = self.outbox.reserve() => match permit {
+                Ok(permit) => {
+                    permit.send(parcel);
+                    Ok(())
+                }
+                // The writer has ended, and the connection is about to.
+                Err(_) => Err(Ended::NeverLeft { why: "the server closed its input".to_owned() }),
+            },
+        }
+    }
+
+    fn say_cancelled(&self, id: i64, reason: &str, terms: &Terms) {
+        if terms.tell_server {
+            self.conversations.mouth().say_if_room(message::cancelled(id, reason));
+        }
+    }
+}
+
+/// What a waiter was told, seen together with whether its request left.
+fn ended(told: Option<Result<Bytes, PerformFailure>>, parcel: &Parcel) -> Ended {
+    match told {
+        Some(Ok(result)) => Ended::Answered(result),
+        Some(Err(PerformFailure::Died { why })) if parcel.withdraw() => Ended::NeverLeft { why },
+        Some(Err(failure)) => Ended::Failed(failure),
+        None => Ended::Failed(PerformFailure::Died { why: "the connection was closed".to_owned() }),
+    }
+}
+
+fn not_taken() -> PerformFailure {
+    PerformFailure::unavailable("the server did not take the request before the deadline, so nothing was sent")
+}

@@ -1,0 +1,51 @@
+//! Says what nobody waits for: cancellations, answers to the server's questions, a client's notifications. Each is a POST of
+//! its own; a few go at a time, the others wait in line.
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::Method;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::address::Address;
+use crate::{link::Departure, parcel::Parcel, setting::Setting};
+
+/// How many may be under way, and how many may wait.
+const ASIDES_MAX: usize = 16;
+/// How long one may take.
+const ASIDE_MS_MAX: u64 = 30_000;
+
+/// Starts the speaking. It ends when the connection goes or when nobody holds the sender any more.
+pub(super) fn speak(setting: &Arc<Setting>, address: &Arc<Address>, departure: &Departure) -> mpsc::Sender<Parcel> {
+    let (outbox, parcels) = mpsc::channel(ASIDES_MAX);
+    let speaking = say_all(parcels, Arc::clone(setting), Arc::clone(address), departure.clone());
+    let departure = departure.clone();
+    setting.tasks.spawn(async move {
+        tokio::select! {
+            _ = departure.told() => {}
+            () = speaking => {}
+        }
+    });
+    outbox
+}
+
+async fn say_all(
+    mut parcels: mpsc::Receiver<Parcel>,
+    setting: Arc<Setting>,
+    address: Arc<Address>,
+    departure: Departure,
+) {
+    let permits = Arc::new(Semaphore::new(ASIDES_MAX));
+    while let Some(parcel) = parcels.recv().await {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let Some(body) = parcel.take() else { continue };
+        let sending = address.builder(Method::POST).body(body).send();
+        let departure = departure.clone();
+        setting.tasks.spawn(async move {
+            tokio::select! {
+                _ = departure.told() => {}
+                _ = tokio::time::timeout(Duration::from_millis(ASIDE_MS_MAX), sending) => {}
+            }
+            drop(permit);
+        });
+    }
+}

@@ -1,0 +1,220 @@
+//! The HTTP transport of 2024-11-05: the server speaks on one long stream of events, whose first event says where messages
+//! are posted to. Some servers know nothing else.
+//!
+//! Such a connection is made only after the server has refused Streamable HTTP. It cannot be resumed: a stream that ends is
+//! a connection that is lost.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use reqwest::{Method, Response, Url, header::ACCEPT};
+use tokio::{sync::mpsc, time::Instant};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    Endpoint,
+    answer::{ContentType, content_type},
+    describe,
+};
+use crate::{
+    Counterpart,
+    conversation::Conversations,
+    duplex::Duplex,
+    inbound::Inbound,
+    link::{Departure, Ended, Gone, Outgoing, Terms},
+    parcel::Parcel,
+    pending::PendingRequests,
+    setting::Setting,
+    sse::EventReader,
+};
+
+/// The name of the event that says where messages are posted to.
+const ENDPOINT: &str = "endpoint";
+/// How long that event may take: such servers write it at once.
+const ENDPOINT_MS_MAX: u64 = 10_000;
+/// How long posting one message may take.
+const POST_MS_MAX: u64 = 30_000;
+
+/// A server on such a connection.
+#[derive(Debug)]
+pub(crate) struct EventWire {
+    duplex: Duplex,
+    stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
+}
+
+/// The stream, read up to its first event.
+struct Opened {
+    events: EventReader,
+    chunks: futures_util::stream::BoxStream<'static, reqwest::Result<Bytes>>,
+    /// Messages that came with the first event.
+    messages: Vec<Vec<u8>>,
+    target: Url,
+}
+
+impl EventWire {
+    /// Opens the stream and waits for its first event, or says why this is no such server.
+    pub(crate) async fn open(
+        setting: &Arc<Setting>,
+        counterpart: Option<Counterpart>,
+        endpoint: &Endpoint,
+        deadline: Instant,
+    ) -> Result<Self, String> {
+        let bytes_max = setting.spec.limits.message_bytes_max;
+        let deadline = deadline.min(Instant::now() + Duration::from_millis(ENDPOINT_MS_MAX));
+        let opened = tokio::time::timeout_at(deadline, open(endpoint, bytes_max))
+            .await
+            .map_err(|_| "its stream brought no `endpoint` event in time".to_owned())??;
+        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
+        let stop = CancellationToken::new();
+        let target = opened.target.clone();
+        let reading = read(opened, inbound);
+        let writing = write(endpoint.clone(), target, parcels);
+        let (pending, departure) = (Arc::clone(&duplex.pending), duplex.departure().clone());
+        let stopped = stop.clone();
+        setting.tasks.spawn(async move {
+            let why = tokio::select! {
+                biased;
+                () = stopped.cancelled() => "it was closed".to_owned(),
+                () = reading => "its stream of events ended".to_owned(),
+                why = writing => why,
+            };
+            end(&pending, &departure, why);
+        });
+        let stop_when_dropped = stop.clone().drop_guard();
+        Ok(Self { duplex, stop, _stop_when_dropped: stop_when_dropped })
+    }
+
+    /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
+    pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
+        self.duplex.exchange(request, terms).await
+    }
+
+    /// Sends a notification, or says that it could not be sent in time.
+    pub(crate) async fn notify(&self, body: Vec<u8>, deadline: Instant) -> Result<(), String> {
+        self.duplex.notify(body, deadline).await
+    }
+
+    pub(crate) fn departure(&self) -> &Departure {
+        self.duplex.departure()
+    }
+
+    pub(crate) fn conversations(&self) -> &Conversations {
+        self.duplex.conversations()
+    }
+
+    /// Closes the stream, which ends the session.
+    pub(crate) fn close(&self) {
+        self.stop.cancel();
+    }
+}
+
+fn end(pending: &PendingRequests, departure: &Departure, why: String) {
+    pending.close(&why);
+    departure.tell(Gone::Broke { why });
+}
+
+async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
+    let response = endpoint.request(Method::GET).header(ACCEPT, "text/event-stream").send().await;
+    let response = response.map_err(|error| describe(&error))?;
+    if !response.status().is_success() || content_type(&response) != ContentType::EventStream {
+        return Err(format!("it offers no stream of events either (HTTP status {})", response.status().as_u16()));
+    }
+    first_event(response, endpoint, bytes_max).await
+}
+
+async fn first_event(response: Response, endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
+    let mut events = EventReader::new(bytes_max);
+    let mut chunks = response.bytes_stream().boxed();
+    let mut seen = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| describe(&error))?;
+        let read = events.read(&chunk, |event| {
+            seen.push(event);
+            true
+        });
+        read.map_err(|_| "its first event is too long".to_owned())?;
+        if seen.is_empty() {
+            continue;
+        }
+        let first = seen.remove(0);
+        if first.name != ENDPOINT {
+            return Err("its stream of events does not begin with an `endpoint`".to_owned());
+        }
+        let target = target(&endpoint.url, &String::from_utf8_lossy(&first.data))?;
+        let messages = seen.into_iter().map(|event| event.data).collect();
+        return Ok(Opened { events, chunks, messages, target });
+    }
+    Err("its stream of events ended before it began".to_owned())
+}
+
+/// Where messages go. Our headers are for one origin only.
+fn target(base: &Url, reference: &str) -> Result<Url, String> {
+    let target = base.join(reference.trim()).map_err(|_| "its `endpoint` is not a URL".to_owned())?;
+    if target.origin() == base.origin() {
+        Ok(target)
+    } else {
+        Err("its `endpoint` is on another origin, which would get our headers".to_owned())
+    }
+}
+
+async fn read(opened: Opened, inbound: Inbound) {
+    let Opened { mut events, mut chunks, messages, .. } = opened;
+    for message in messages {
+        inbound.on_line(&Bytes::from(message));
+    }
+    while let Some(Ok(chunk)) = chunks.next().await {
+        let read = events.read(&chunk, |event| {
+            inbound.on_line(&Bytes::from(event.data));
+            true
+        });
+        if read.is_err() {
+            return;
+        }
+    }
+}
+
+/// Posts one message after the other. Returns when one was not taken: who waits for its answer would wait in vain.
+async fn write(endpoint: Endpoint, target: Url, mut parcels: mpsc::Receiver<Parcel>) -> String {
+    while let Some(parcel) = parcels.recv().await {
+        let Some(body) = parcel.take() else { continue };
+        let request = endpoint.request_to(Method::POST, target.clone()).header(ACCEPT, "application/json");
+        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.clone());
+        match tokio::time::timeout(Duration::from_millis(POST_MS_MAX), request.send()).await {
+            Ok(Ok(response)) if response.status().is_success() => {}
+            Ok(Ok(response)) => {
+                return format!("it answered a message with HTTP status {}", response.status().as_u16());
+            }
+            Ok(Err(error)) => {
+                if error.is_connect() {
+                    parcel.put_back(body);
+                }
+                return describe(&error);
+            }
+            Err(_) => return "it did not take a message in time".to_owned(),
+        }
+    }
+    "it was closed".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_stay_on_the_origin() {
+        let base = Url::parse("https://a.test/sse?x=1").unwrap();
+        let table = [
+            ("/messages?id=7", Some("https://a.test/messages?id=7")),
+            ("https://a.test/messages", Some("https://a.test/messages")),
+            ("https://b.test/messages", None),
+            ("http://a.test/messages", None),
+            ("https://a.test:8443/messages", None),
+            ("https://", None),
+        ];
+        for (reference, expected) in table {
+            assert_eq!(target(&base, reference).ok().as_ref().map(Url::as_str), expected, "{reference}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Goes on with a legacy stream that broke or was closed on purpose: a GET that says which event was the last. The request
+//! itself is never sent again.
+
+use std::time::Duration;
+
+use reqwest::{
+    Method, Response, StatusCode,
+    header::{HeaderValue, InvalidHeaderValue},
+};
+use servanda_mcp::fields::header;
+
+use super::{
+    address::Address,
+    answer::{ContentType, content_type},
+    describe,
+};
+use crate::sse::EventReader;
+
+/// The pause before a stream is resumed if the server does not say how long it should be.
+const RETRY_MS: u64 = 1_000;
+/// The shortest and the longest pause, whatever the server says.
+const RETRY_MS_MIN: u64 = 20;
+const RETRY_MS_MAX: u64 = 60_000;
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) enum Resumed {
+    /// The stream goes on.
+    Stream(Response),
+    /// The server does not know the session any more.
+    Disowned,
+    /// The server does not resume streams.
+    Refused {
+        /// What it said.
+        why: String,
+    },
+    /// It may be there again later.
+    NotNow,
+}
+
+/// How long to pause before a stream is opened again, after so many attempts that brought nothing.
+pub(super) fn pause(events: &EventReader, fruitless: u32) -> Duration {
+    let wanted = events.retry_ms().unwrap_or(RETRY_MS).clamp(RETRY_MS_MIN, RETRY_MS_MAX);
+    Duration::from_millis(wanted.saturating_mul(1 << fruitless.min(16)).min(RETRY_MS_MAX))
+}
+
+/// Opens a stream, or goes on with one where it ended. Cancel safe.
+pub(super) async fn open(address: &Address, events: &EventReader) -> Resumed {
+    let mut request = address.builder(Method::GET);
+    match events.last_id().map(place).transpose() {
+        Ok(Some(place)) => request = request.header(header::LAST_EVENT_ID, place),
+        Ok(None) => {}
+        Err(_) => return Resumed::Refused { why: "its event ids do not fit into a header".to_owned() },
+    }
+    match request.send().await {
+        Ok(response) => sort(response, address.in_session()),
+        Err(error) => {
+            tracing::debug!(why = describe(&error), "a stream could not be opened");
+            Resumed::NotNow
+        }
+    }
+}
+
+fn place(id: &str) -> Result<HeaderValue, InvalidHeaderValue> {
+    HeaderValue::from_bytes(id.as_bytes())
+}
+
+fn sort(response: Response, in_session: bool) -> Resumed {
+    let status = response.status();
+    if status.is_success() && content_type(&response) == ContentType::EventStream {
+        return Resumed::Stream(response);
+    }
+    match status {
+        StatusCode::NOT_FOUND if in_session => Resumed::Disowned,
+        // A server that has not noticed yet that the stream broke says that there is one already.
+        StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => Resumed::NotNow,
+        status if status.is_server_error() => Resumed::NotNow,
+        status => Resumed::Refused { why: format!("it was answered with HTTP status {}", status.as_u16()) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_the_servers_within_bounds_and_grow_without_fruit() {
+        let after = |retry: &str, fruitless| {
+            let mut events = EventReader::new(100);
+            events.read(format!("{retry}\n\n").as_bytes(), |_| true).unwrap();
+            pause(&events, fruitless).as_millis()
+        };
+        let table = [
+            ("data: x", 0, 1_000),
+            ("retry: 500", 0, 500),
+            ("retry: 500", 1, 1_000),
+            ("retry: 0", 0, 20),
+            ("retry: 0", 3, 160),
+            ("retry: 99999999", 0, 60_000),
+            ("retry: 500", 40, 60_000),
+        ];
+        for (retry, fruitless, expected) in table {
+            assert_eq!(after(retry, fruitless), expected, "{retry} after {fruitless}");
+        }
+    }
+}

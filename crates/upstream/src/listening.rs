@@ -1,0 +1,239 @@
+//! Listens to what a server says outside requests, for as long as a connection lasts, and keeps what is watched watched.
+//!
+//! Legacy stdio needs nothing: such notifications just come. Legacy HTTP has a stream to open. Modern servers are asked by a
+//! subscription that names everything wanted; when the wishes change, a new one takes over before the old one is ended. What
+//! may have been missed in between is announced.
+
+mod subscription;
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use servanda_mcp::{Era, fields::method};
+use tokio::{sync::watch, time::Instant};
+
+use self::subscription::{Opening, Subscription};
+use crate::{
+    PerformFailure,
+    connect::outcome,
+    handshake::Announces,
+    lifecycle::pause_ms,
+    link::{Link, Outgoing, Terms, Wire},
+    message::RequestBody,
+    setting::Setting,
+    watches::{Granted, Verdict, Wanted},
+};
+
+/// A subscription that held this long did not break at once.
+const STABLE_MS_MIN: u64 = 10_000;
+
+/// What is particular about the connection that is shared: it is the one that hears for everybody.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared {
+    /// Nothing can have been missed before the first connection.
+    pub(crate) first: bool,
+}
+
+/// Starts listening, where there is something to listen to.
+pub(crate) fn follow(setting: &Arc<Setting>, link: &Arc<Link>, shared: Option<Shared>) {
+    if let (Era::Legacy, Wire::Http(_)) = (link.peer.era(), &link.wire) {
+        spawn(setting, link, |setting, link| async move { follow_stream(&setting, &link, shared.is_some()).await });
+    }
+    let Some(Shared { first }) = shared else { return };
+    // What a former connection granted says nothing about this one.
+    setting.watches.conclude(None);
+    match link.peer.era() {
+        Era::Modern => {
+            spawn(setting, link, move |setting, link| async move { keep_listening(&setting, &link, !first).await });
+        }
+        // Before the first connection, whoever watches something waits for it and asks the server itself.
+        Era::Legacy if first => {}
+        Era::Legacy => spawn(setting, link, |setting, link| async move { watch_again(&setting, &link).await }),
+    }
+}
+
+/// Asks a legacy server to say, or not to say any more, when a resource changes.
+pub(crate) async fn subscribe(
+    setting: &Setting,
+    link: &Link,
+    method: &'static str,
+    uri: &str,
+    deadline: Instant,
+) -> Result<(), PerformFailure> {
+    let id = setting.next_id();
+    let mut body = RequestBody::new(id, method, uri.len());
+    body.add("uri", json!(uri).to_string().as_bytes());
+    let request = Outgoing::new(id, method, Some(link.peer.version), body.finish(None));
+    let terms = Terms { tell_server: true, ..Terms::until(deadline) };
+    outcome(link.exchange(request, terms).await).map(|_| ())
+}
+
+/// Spawns work that ends with the connection.
+fn spawn<F: Future<Output = ()> + Send + 'static>(
+    setting: &Arc<Setting>,
+    link: &Arc<Link>,
+    work: impl FnOnce(Arc<Setting>, Arc<Link>) -> F,
+) {
+    let departure = link.departure().clone();
+    let work = work(Arc::clone(setting), Arc::clone(link));
+    setting.tasks.spawn(async move {
+        tokio::select! {
+            biased;
+            _ = departure.told() => {}
+            () = work => {}
+        }
+    });
+}
+
+async fn follow_stream(setting: &Setting, link: &Link, shared: bool) {
+    if let Wire::Http(wire) = &link.wire {
+        let missed = || {
+            if shared {
+                announce_everything(setting);
+            }
+        };
+        Box::pin(wire.follow(missed)).await;
+    }
+}
+
+/// Legacy servers forget what was watched with the connection.
+async fn watch_again(setting: &Setting, link: &Link) {
+    let wanted = setting.watches.wanted().borrow().resources.clone();
+    for uri in wanted {
+        let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
+        match Box::pin(subscribe(setting, link, method::RESOURCES_SUBSCRIBE, &uri, deadline)).await {
+            Ok(()) => setting.news.announce_resources(&[uri]),
+            Err(failure) => {
+                tracing::warn!(upstream = %setting.spec.id, %failure, "a resource could not be watched again");
+            }
+        }
+    }
+}
+
+/// Keeps a modern subscription to what is wanted and offered.
+async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bool) {
+    let mut wishes = setting.watches.wanted();
+    let mut current: Option<Subscription> = None;
+    let mut failures = 0;
+    loop {
+        let wanted = wishes.borrow_and_update().clone();
+        let Some(filter) = filter(&link.peer.announces, &wanted) else {
+            current = None;
+            conclude(setting, &wanted, Ok(Granted::default()));
+            if !wait(&mut wishes, None).await.came {
+                return;
+            }
+            continue;
+        };
+        if current.as_ref().is_none_or(|current| current.filter != filter) {
+            match Subscription::open(setting, link, filter, !wanted.tasks.is_empty()).await {
+                Opening::Acknowledged(subscription) => {
+                    conclude(setting, &wanted, Ok(subscription.granted.clone()));
+                    // Only now the old one ends.
+                    current = Some(subscription);
+                    if std::mem::take(&mut missed) {
+                        announce_everything(setting);
+                    }
+                }
+                Opening::Refused(failure) => conclude(setting, &wanted, Err(failure)),
+                Opening::Broke if current.is_none() => {
+                    missed = true;
+                    failures = pause(setting, failures, Duration::ZERO).await;
+                    continue;
+                }
+                // The old one still holds.
+                Opening::Broke => {
+                    let why = "the subscription was lost before it was acknowledged".to_owned();
+                    conclude(setting, &wanted, Err(PerformFailure::Died { why }));
+                }
+            }
+        } else if let Some(current) = &current {
+            conclude(setting, &wanted, Ok(current.granted.clone()));
+        }
+        let event = wait(&mut wishes, current.as_mut()).await;
+        if let Some(lasted) = event.ended_after {
+            current = None;
+            missed = true;
+            failures = pause(setting, failures, lasted).await;
+        } else if !event.came {
+            return;
+        }
+    }
+}
+
+/// What was waited for.
+#[derive(Debug, Default)]
+struct Waited {
+    /// Other wishes came.
+    came: bool,
+    /// The subscription ended after this time.
+    ended_after: Option<Duration>,
+}
+
+/// Waits for other wishes, or for the end of the subscription.
+async fn wait(wishes: &mut watch::Receiver<Wanted>, current: Option<&mut Subscription>) -> Waited {
+    match current {
+        None => Waited { came: wishes.changed().await.is_ok(), ..Waited::default() },
+        Some(current) => tokio::select! {
+            changed = wishes.changed() => Waited { came: changed.is_ok(), ..Waited::default() },
+            lasted = current.ended() => Waited { ended_after: Some(lasted), ..Waited::default() },
+        },
+    }
+}
+
+/// Pauses before a broken subscription is made again. Returns the failures in a row.
+async fn pause(setting: &Setting, failures: u32, lasted: Duration) -> u32 {
+    let stable = lasted >= Duration::from_millis(STABLE_MS_MIN);
+    let failures = if stable { 2 } else { u32::max(failures, 1).saturating_add(1) };
+    tokio::time::sleep(Duration::from_millis(pause_ms(failures, &setting.spec.limits))).await;
+    failures
+}
+
+fn conclude(setting: &Setting, wanted: &Wanted, outcome: Result<Granted, PerformFailure>) {
+    setting.watches.conclude(Some(Verdict { revision: wanted.revision, outcome }));
+}
+
+fn announce_everything(setting: &Setting) {
+    setting.news.announce_lists();
+    setting.news.announce_resources(&setting.watches.wanted().borrow().resources);
+}
+
+/// The filter of a subscription to all that is offered and wanted; none if that is nothing.
+fn filter(announces: &Announces, wanted: &Wanted) -> Option<String> {
+    let mut filter = serde_json::Map::new();
+    for name in &announces.lists {
+        filter.insert((*name).to_owned(), json!(true));
+    }
+    for (name, subjects) in [("resourceSubscriptions", &wanted.resources), ("taskIds", &wanted.tasks)] {
+        if !subjects.is_empty() {
+            filter.insert(name.to_owned(), json!(subjects));
+        }
+    }
+    (!filter.is_empty()).then(|| serde_json::Value::Object(filter).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_names_what_is_offered_and_wanted() {
+        let set = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<BTreeSet<_>>();
+        let nothing = Wanted::default();
+        assert_eq!(filter(&Announces::default(), &nothing), None);
+        let tools = Announces { lists: vec!["toolsListChanged"], ..Announces::default() };
+        assert_eq!(filter(&tools, &nothing).unwrap(), r#"{"toolsListChanged":true}"#);
+        let wanted = Wanted { revision: 7, resources: set(&["b://x", "a://\"y"]), tasks: set(&["t"]) };
+        let lists = vec!["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+        let all = Announces { lists, tasks: true };
+        assert_eq!(
+            filter(&all, &wanted).unwrap(),
+            concat!(
+                r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"#,
+                r#""resourceSubscriptions":["a://\"y","b://x"],"taskIds":["t"]}"#
+            )
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! The questions a legacy server asks of a client: each is handed on, waited for by a task of its own, and answered under
+//! the server's own id. Nothing here blocks whoever reads from the server.
+//!
+//! Who is asked is decided by the conversations; what is answered, by the client.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::value::RawValue;
+use servanda_mcp::{
+    Id, RpcError,
+    envelope::{code, failure, response},
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Ask, Remark, RemarkSink, Reply, link::Departure, message::on_one_line, parcel::Parcel, patience::Standstill,
+    setting::Setting,
+};
+
+/// How many questions may be open on one connection.
+const QUESTIONS_OPEN_MAX: usize = 64;
+
+/// The open questions of one connection.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    setting: Arc<Setting>,
+    mouth: Mouth,
+    /// By the server's ids, each with what ends it.
+    open: Mutex<HashMap<Id, CancellationToken>>,
+}
+
+/// How a server is spoken to without being asked anything. It does not keep the connection alive.
+#[derive(Debug, Clone)]
+pub(crate) struct Mouth {
+    pub(crate) outbox: mpsc::WeakSender<Parcel>,
+    pub(crate) departure: Departure,
+}
+
+/// A question, on its way to a client.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) id: Id,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a RawValue>,
+    /// What is held for as long as the question is open.
+    pub(crate) clocks: Vec<Standstill>,
+    /// Cancelled when the request it belongs to is over.
+    pub(crate) over: CancellationToken,
+}
+
+impl Questions {
+    pub(crate) fn new(setting: Arc<Setting>, mouth: Mouth) -> Self {
+        Self { setting, mouth, open: Mutex::new(HashMap::new()) }
+    }
+
+    pub(crate) fn mouth(&self) -> &Mouth {
+        &self.mouth
+    }
+
+    /// Asks a client, or declines where that cannot be done.
+    pub(crate) fn ask(self: &Arc<Self>, sink: &RemarkSink, asked: Asked<'_>) {
+        let Asked { id, method, params, clocks, over } = asked;
+        let withdrawn = CancellationToken::new();
+        {
+            let mut open = self.lock();
+            if open.contains_key(&id) {
+                tracing::debug!(upstream = %self.setting.spec.id, %id, "the server asked twice under one id");
+                return;
+            }
+            if open.len() >= QUESTIONS_OPEN_MAX {
+                drop(open);
+                return self.mouth.refuse(&id, code::INTERNAL_ERROR, "too many questions are open");
+            }
+            open.insert(id.clone(), withdrawn.clone());
+        }
+        let (reply, replied) = oneshot::channel();
+        let ask = Ask { method: method.to_owned(), params: params.map(ToOwned::to_owned), reply };
+        if sink.try_send(Remark::Ask(ask)).is_err() {
+            self.lock().remove(&id);
+            return self.mouth.refuse(&id, code::INTERNAL_ERROR, "the client does not take questions now");
+        }
+        let questions = Arc::clone(self);
+        self.setting.tasks.spawn(async move {
+            let answer = questions.answer(replied, &withdrawn, &over).await;
+            questions.lock().remove(&id);
+            if let Some(answer) = answer {
+                let body = answer.map_or_else(|error| failure(Some(&id), &error), |result| response(&id, result.get()));
+                questions.mouth.say(body).await;
+            }
+            // Only now: the request's time goes on when the server can.
+            drop(clocks);
+        });
+    }
+
+    /// The server does not want the answer any more.
+    pub(crate) fn withdraw(&self, id: &Id) {
+        if let Some(withdrawn) = self.lock().get(id) {
+            withdrawn.cancel();
+        }
+    }
+
+    /// The client's answer, or why there is none; nothing where nobody waits for one.
+    async fn answer(
+        &self,
+        replied: oneshot::Receiver<Reply>,
+        withdrawn: &CancellationToken,
+        over: &CancellationToken,
+    ) -> Option<Reply> {
+        let declined = |why: &str| Some(Err(RpcError::new(code::INTERNAL_ERROR, why)));
+        tokio::select! {
+            biased;
+            () = withdrawn.cancelled() => None,
+            _ = self.mouth.departure.told() => None,
+            reply = replied => reply.map_or_else(|_| declined("the client was not asked or did not answer"), Some),
+            () = over.cancelled() => declined("the request that this belongs to is over"),
+            () = tokio::time::sleep(Duration::from_millis(self.setting.spec.limits.input_ms_max)) => {
+                declined("the client did not answer in time")
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mouth {
+    /// Answers at once; what does not fit is dropped, because a server that does not read cannot be told anything.
+    pub(crate) fn respond(&self, id: &Id, result: &str) {
+        self.say_if_room(response(id, result));
+    }
+
+    /// Declines at once.
+    pub(crate) fn refuse(&self, id: &Id, code: i64, why: &str) {
+        self.say_if_room(failure(Some(id), &RpcError::new(code, why)));
+    }
+
+    /// Says something if there is room for it now.
+    pub(crate) fn say_if_room(&self, body: Vec<u8>) {
+        if let Some(outbox) = self.outbox.upgrade() {
+            let _ = outbox.try_send(line(body));
+        }
+    }
+
+    /// Says something as soon as there is room, unless the connection goes first.
+    async fn say(&self, body: Vec<u8>) {
+        let Some(outbox) = self.outbox.upgrade() else { return };
+        tokio::select! {
+            biased;
+            _ = self.departure.told() => {}
+            sent = outbox.send(line(body)) => drop(sent),
+        }
+    }
+}
+
+/// A message as a line; to HTTP the line end is mere space.
+fn line(body: Vec<u8>) -> Parcel {
+    let mut body = on_one_line(body);
+    body.push(b'\n');
+    Parcel::new(body)
+}

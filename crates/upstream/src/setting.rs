@@ -1,0 +1,84 @@
+//! What all connections of one upstream share.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicI64, Ordering},
+};
+
+use servanda_gates::Notebook;
+use servanda_mcp::Era;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    Announcement, UpstreamSpec, announcement::News, attached::Attached, era_notes::EraNotes, redaction::Redaction,
+    watches::Watches,
+};
+
+/// What all connections of one upstream share.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) spec: UpstreamSpec,
+    pub(crate) redaction: Redaction,
+    /// Every task of this upstream, so that the shutdown can wait for them.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) news: News,
+    pub(crate) attached: Attached,
+    pub(crate) watches: Watches,
+    pub(crate) era_notes: EraNotes,
+    pub(crate) known_era: KnownEra,
+    last_id: AtomicI64,
+}
+
+/// Which era the server spoke on the shared connection, as far as that is known.
+#[derive(Debug, Default)]
+pub(crate) struct KnownEra {
+    era: Mutex<Option<Era>>,
+    doubts: Notify,
+}
+
+impl Setting {
+    pub(crate) fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
+        Self {
+            redaction: Redaction::of(&spec.transport),
+            tasks: TaskTracker::new(),
+            news: News::default(),
+            attached: Attached::default(),
+            watches: Watches::new(spec.limits.watches_max),
+            era_notes: EraNotes::new(&spec.transport, notebook),
+            known_era: KnownEra::default(),
+            last_id: AtomicI64::new(0),
+            spec,
+        }
+    }
+
+    /// A request id, never used before by this upstream: an answer from a former connection finds nobody.
+    pub(crate) fn next_id(&self) -> i64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn announce(&self, announcement: Announcement) {
+        self.news.announce(announcement);
+    }
+}
+
+impl KnownEra {
+    pub(crate) fn get(&self) -> Option<Era> {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, era: Option<Era>) {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
+    }
+
+    /// A connection of its own met a server that does not speak as the shared one says: the shared one asks again.
+    pub(crate) fn doubt(&self) {
+        self.set(None);
+        self.doubts.notify_waiters();
+    }
+
+    /// Waits for a doubt. Cancel safe, except that a doubt between two waits is lost; it comes again with the next failure.
+    pub(crate) async fn doubted(&self) {
+        self.doubts.notified().await;
+    }
+}

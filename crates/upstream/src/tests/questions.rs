@@ -1,0 +1,326 @@
+//! Questions of legacy servers: who is asked, what the server is told, and how long that may take.
+
+use servanda_mcp::RpcError;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+const CAPABILITIES: &str = r#"{"roots":{},"sampling":{},"elicitation":{}}"#;
+
+fn question(id: impl Into<Value>) -> Value {
+    json!({"id": id.into(), "method": "elicitation/create", "params": {"message": "name?"}})
+}
+
+/// What a server was told, in the answer of the call that asked.
+async fn asked(upstream: &Upstream, question: &Value, delivery: Delivery) -> Value {
+    json_text(call_json(upstream, "ask", question, delivery).await)
+}
+
+#[tokio::test]
+async fn a_question_is_answered_under_the_servers_own_id() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let client = counterpart("a", CAPABILITIES);
+        for id in [json!("q-1"), json!(7), json!(-3)] {
+            let (delivery, mut remarks) = heard_delivery(&client);
+            let question = question(id.clone());
+            let answering = async {
+                let ask = next_ask(&mut remarks).await;
+                assert_eq!(ask.method, "elicitation/create");
+                let params: Value = serde_json::from_str(ask.params.unwrap().get()).unwrap();
+                assert_eq!(params, json!({"message": "name?"}));
+                ask.reply.send(Ok(raw("{\"action\":\r\n\"accept\",\"content\":{\"n\":1.0}}"))).unwrap();
+            };
+            let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
+            let result = json!({"action": "accept", "content": {"n": 1.0}});
+            assert_eq!(told, json!({"jsonrpc": "2.0", "id": id, "result": result}));
+        }
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_and_silence_are_told_as_errors() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let client = counterpart("a", CAPABILITIES);
+        for refused in [true, false] {
+            let (delivery, mut remarks) = heard_delivery(&client);
+            let question = question("q");
+            let answering = async {
+                let ask = next_ask(&mut remarks).await;
+                if refused {
+                    ask.reply.send(Err(RpcError::new(-1, "the user rejected it"))).unwrap();
+                }
+            };
+            let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
+            let expected = if refused { (-1, "the user rejected it") } else { (-32603, "the client was not asked or") };
+            assert_eq!(told["error"]["code"], expected.0);
+            assert!(told["error"]["message"].as_str().unwrap().starts_with(expected.1), "{told}");
+        }
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_client_declared_is_asked() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let able = counterpart("a", r#"{"elicitation":{"form":{}},"roots":{}}"#);
+        let table = [
+            (json!({"id": 1, "method": "sampling/createMessage", "params": {}}), &able),
+            (json!({"id": 2, "method": "elicitation/create", "params": {"mode": "url"}}), &able),
+            (json!({"id": 3, "method": "tools/list"}), &able),
+            (json!({"id": 4, "method": "roots/list"}), &Counterpart::nobody()),
+        ];
+        for (question, client) in table {
+            let (delivery, mut remarks) = heard_delivery(client);
+            let told = asked(&upstream, &question, delivery).await;
+            assert_eq!(told["error"]["code"], -32601, "{told}");
+            assert!(remarks.try_recv().is_err(), "{question}");
+        }
+        let ping = json!({"id": "p", "method": "ping"});
+        let told = asked(&upstream, &ping, delivery_for(&able)).await;
+        assert_eq!(told, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_questions_declines_them() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let deaf = delivery_for(&client);
+    let told = asked(&upstream, &question(1), deaf).await;
+    assert!(told["error"]["message"].as_str().unwrap().contains("takes nothing outside"), "{told}");
+
+    let (sink, _full) = mpsc::channel(1);
+    sink.try_send(Remark::LogMessage(raw("{}"))).unwrap();
+    let full = Delivery { remarks: Some(sink), ..delivery_for(&client) };
+    let told = asked(&upstream, &question(1), full).await;
+    assert!(told["error"]["message"].as_str().unwrap().contains("does not take questions now"), "{told}");
+}
+
+#[tokio::test]
+async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let cancel = CancellationToken::new();
+    let (other, mut other_remarks) = heard_delivery(&client);
+    let (asking, mut asking_remarks) = heard_delivery(&client);
+    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..other });
+    let asking = async {
+        let told = asked(&upstream, &question(1), asking).await;
+        assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
+
+        let (sink, mut attached) = mpsc::channel(8);
+        upstream.attach("a", sink);
+        let (asking, _kept) = heard_delivery(&client);
+        let question = question(2);
+        let answering = async { next_ask(&mut attached).await.reply.send(Ok(raw("{}"))).unwrap() };
+        let (told, ()) = tokio::join!(asked(&upstream, &question, asking), answering);
+        assert_eq!(told["result"], json!({}));
+        cancel.cancel();
+    };
+    tokio::join!(hanging, asking);
+    assert!(other_remarks.try_recv().is_err() && asking_remarks.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn requests_that_nobody_listens_to_are_no_candidates() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let cancel = CancellationToken::new();
+    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
+    let asking = async {
+        let (delivery, mut remarks) = heard_delivery(&client);
+        let question = question(1);
+        let answering = async { next_ask(&mut remarks).await.reply.send(Ok(raw("{}"))).unwrap() };
+        let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
+        assert_eq!(told["result"], json!({}));
+        cancel.cancel();
+    };
+    tokio::join!(hanging, asking);
+}
+
+#[tokio::test]
+async fn over_http_every_request_has_its_own_questions() {
+    let server = serve("legacy").await;
+    let upstream = client(&server.url);
+    let client = counterpart("a", CAPABILITIES);
+    let ask = async |number: i64| {
+        let (delivery, mut remarks) = heard_delivery(&client);
+        let question = json!({"id": number, "method": "elicitation/create", "params": {"message": number}});
+        let answering = async {
+            let ask = next_ask(&mut remarks).await;
+            let params: Value = serde_json::from_str(ask.params.unwrap().get()).unwrap();
+            assert_eq!(params["message"], number);
+            ask.reply.send(Ok(raw(&format!(r#"{{"n":{number}}}"#)))).unwrap();
+        };
+        let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
+        assert_eq!(told["result"], json!({"n": number}));
+    };
+    futures_util::future::join_all((1..=8).map(ask)).await;
+}
+
+#[tokio::test]
+async fn a_question_on_the_standing_stream_is_treated_as_on_standard_streams() {
+    let server = serve("legacy,stream,quiet").await;
+    let upstream = client(&server.url);
+    let client = counterpart("a", CAPABILITIES);
+    let ask = async |id: i64, listener: &mut mpsc::Receiver<Remark>, delivery: Delivery| {
+        let question = question(id);
+        let answering = async { next_ask(listener).await.reply.send(Ok(raw("{}"))).unwrap() };
+        let (told, ()) = tokio::join!(call_json(&upstream, "ask-on-stream", &question, delivery), answering);
+        assert_eq!(json_text(told)["result"], json!({}));
+    };
+    let (delivery, mut remarks) = heard_delivery(&client);
+    ask(1, &mut remarks, delivery).await;
+    let (sink, mut attached) = mpsc::channel(8);
+    upstream.attach("a", sink);
+    ask(2, &mut attached, delivery_for(&client)).await;
+}
+
+#[tokio::test]
+async fn two_clients_are_never_asked_each_others_questions() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let clients: Vec<Counterpart> = (0..4).map(|number| counterpart(&number.to_string(), CAPABILITIES)).collect();
+        let (sink, mut strangers) = mpsc::channel(8);
+        upstream.attach("somebody else", sink);
+        let ask = async |client: &Counterpart| {
+            let (delivery, mut remarks) = heard_delivery(client);
+            let name = format!("for {}", client.affinity);
+            let question = json!({"id": name, "method": "sampling/createMessage", "params": {"for": name}});
+            let answering = async {
+                let ask = next_ask(&mut remarks).await;
+                assert!(ask.params.as_ref().unwrap().get().contains(&name));
+                ask.reply.send(Ok(raw(&format!(r#"{{"from":"{}"}}"#, client.affinity)))).unwrap();
+            };
+            let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
+            assert_eq!(told["result"]["from"], &*client.affinity);
+            assert!(remarks.try_recv().is_err());
+        };
+        futures_util::future::join_all(clients.iter().map(ask)).await;
+        assert!(strangers.try_recv().is_err());
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_deadline_stands_still_while_a_client_is_asked() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let client = counterpart("a", CAPABILITIES);
+        assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
+        let (sink, mut remarks) = mpsc::channel(8);
+        let impatient = Delivery { remarks: Some(sink), counterpart: client.clone(), ..delivery(2 * IMPATIENCE) };
+        let question = question(1);
+        let answering = async {
+            let ask = next_ask(&mut remarks).await;
+            // Longer than the call may take.
+            tokio::time::sleep(4 * IMPATIENCE).await;
+            ask.reply.send(Ok(raw("{}"))).unwrap();
+        };
+        let (told, ()) = tokio::join!(asked(&upstream, &question, impatient), answering);
+        assert_eq!(told["result"], json!({}));
+
+        // It goes on after the question: a call that then hangs is over some time.
+        let impatient = Delivery { counterpart: client, ..delivery(IMPATIENCE) };
+        let hanging = failure(call_with(&upstream, "hang", "{}", impatient).await);
+        assert!(matches!(hanging, PerformFailure::TimedOut { .. }), "{hanging}");
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_has_so_long_for_an_answer_and_no_longer() {
+    let limits = Limits { input_ms_max: 100, ..limits() };
+    let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
+    let (delivery, mut remarks) = heard_delivery(&counterpart("a", CAPABILITIES));
+    let question = question(1);
+    let thinking = async {
+        let mut ask = next_ask(&mut remarks).await;
+        ask.reply.closed().await;
+    };
+    let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), thinking);
+    assert_eq!(told["error"]["message"], "the client did not answer in time");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_asks_nobody_any_more() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let client = counterpart("a", CAPABILITIES);
+        for effect in [EffectClass::R, EffectClass::N] {
+            let cancel = CancellationToken::new();
+            let (delivery, mut remarks) = heard_delivery(&client);
+            let delivery = Delivery { cancel: cancel.clone(), ..delivery };
+            let arguments = Bytes::from(question("q").to_string());
+            let calling = upstream.call_tool("ask", &arguments, effect, delivery);
+            let cancelling = async {
+                let mut ask = next_ask(&mut remarks).await;
+                cancel.cancel();
+                ask.reply.closed().await;
+            };
+            let (called, ()) = tokio::join!(calling, cancelling);
+            if effect.mutates() {
+                // The server is told, and what it makes of that is read to the end.
+                assert_eq!(json_text(called)["error"]["message"], "the request that this belongs to is over");
+            } else {
+                assert!(matches!(failure(called), PerformFailure::Cancelled { sent: true }));
+            }
+        }
+        upstream.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_question_can_be_taken_back_or_outlive_its_request() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let cancel = CancellationToken::new();
+    let (delivery, mut remarks) = heard_delivery(&client);
+    let delivery = Delivery { cancel: cancel.clone(), ..delivery };
+    let taken_back = question("taken back");
+    let watching = async {
+        let mut ask = next_ask(&mut remarks).await;
+        ask.reply.closed().await;
+        cancel.cancel();
+    };
+    tokio::join!(call_json(&upstream, "ask-and-withdraw", &taken_back, delivery), watching);
+
+    let (delivery, mut remarks) = heard_delivery(&client);
+    let outliving = question("outliving");
+    let called = call_json(&upstream, "ask-and-answer", &outliving, delivery).await;
+    assert_eq!(text(called), "answered without waiting");
+    next_ask(&mut remarks).await.reply.closed().await;
+    let received = async || json_text(call_with(&upstream, "received", "{}", delivery_for(&client)).await);
+    until("the server is told that the request is over", async || {
+        let received = received().await;
+        let told = received.as_array().unwrap().iter().find(|message| message["id"] == "outliving");
+        told.is_some_and(|told| told["error"]["message"] == "the request that this belongs to is over")
+    })
+    .await;
+    let about_the_other = received().await.as_array().unwrap().iter().any(|message| message["id"] == "taken back");
+    assert!(!about_the_other, "what was taken back is not answered");
+}
+
+#[tokio::test]
+async fn questions_are_bounded() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let (sink, mut attached): (RemarkSink, _) = mpsc::channel(1_000);
+    upstream.attach("a", sink);
+    let messages: Vec<Value> = (0..100).map(question).collect();
+    let said = call_json(&upstream, "say", &json!({"messages": messages}), delivery_for(&client)).await;
+    assert_eq!(text(said), "said");
+    let mut open = Vec::new();
+    while let Ok(Remark::Ask(ask)) = attached.try_recv() {
+        open.push(ask);
+    }
+    assert_eq!(open.len(), 64);
+    let received = json_text(call_with(&upstream, "received", "{}", delivery_for(&client)).await);
+    let declined = received.as_array().unwrap().iter().filter(|message| message.get("error").is_some()).count();
+    assert_eq!(declined, 36);
+}
