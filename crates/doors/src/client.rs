@@ -4,11 +4,6 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use servanda_contract::Caller;
-use servanda_engine::Guest;
-use servanda_mcp::ClientCapabilities;
-
-use crate::dispatch::{Peer, Request};
 
 const CLIENT_CHARS_MAX: usize = 128;
 
@@ -31,12 +26,4 @@ pub(crate) fn client_name(client_info: Option<&RawValue>) -> Option<String> {
     let text: String = both.chars().filter(|character| !character.is_control()).take(CLIENT_CHARS_MAX).collect();
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// The guest of a door without authentication.
-pub(crate) fn guest(peer: &Peer, request: &Request<'_>) -> Guest {
-    let caller = Caller { client: peer.client.clone(), session: peer.session.clone(), ..Caller::local() };
-    let affinity = peer.session.as_deref().unwrap_or(&caller.principal).into();
-    let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
-    Guest { caller, era: request.era, capabilities, affinity }
 }

@@ -1,34 +1,46 @@
 //! What each method answers, the same over every transport. Which messages a transport accepts, and how answers travel,
 //! is decided before and after.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use servanda_engine::{CallRequest, Gateway, Terms};
-use servanda_mcp::{Era, Id, fields::method};
-use tokio::sync::{Semaphore, mpsc};
+use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, Subject};
+use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::{Asker, PROGRESS_QUEUE_MAX, Progress, RunningCall},
     client,
     fault::Fault,
-    greeting::Greeting,
-    in_flight::InFlight,
-    listen::Subscription,
+    greeting::{self, Greeting},
+    in_flight::{Entry, InFlight},
+    listen::{self, Wanted},
     options::ServerIdentity,
     page::{self, Frame},
     params::{self, Meta, Params},
+    running::{Asker, Departure, Errand, Held, Running},
+    session::{Session, TooManyWatches},
+    terms::Arrangement,
 };
 
 /// The part of a door that no transport changes.
 #[derive(Debug)]
 pub(crate) struct Desk<G> {
     pub(crate) gateway: Arc<G>,
-    greeting: Arc<Greeting>,
+    pub(crate) greeting: Arc<Greeting>,
     page_size: usize,
-    calls: Arc<Semaphore>,
+    watches_max: usize,
+    requests: Arc<Semaphore>,
+}
+
+/// How much a desk takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DeskLimits {
+    pub(crate) page_size: usize,
+    pub(crate) requests_in_flight_max: usize,
+    /// Resources, or tasks, one subscription may name.
+    pub(crate) watches_max: usize,
 }
 
 /// A request of a known era, its members still raw.
@@ -47,12 +59,14 @@ pub(crate) struct Request<'a> {
 }
 
 /// Whose request it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) client: Option<String>,
-    pub(crate) session: Option<String>,
+    pub(crate) guest: Guest,
+    /// Of a legacy client that has shaken hands.
+    pub(crate) session: Option<Arc<Session>>,
     /// Where ids can be cancelled: not on modern HTTP, where every request stands alone.
     pub(crate) in_flight: Option<Arc<InFlight>>,
+    pub(crate) departure: Departure,
 }
 
 /// How a request is answered.
@@ -61,82 +75,258 @@ pub(crate) enum Reply {
     /// At once, with this result.
     Result(String),
     /// At once, and a legacy session begins.
-    Welcome {
-        /// The result.
-        result: String,
-        /// Who it is for.
-        client: Option<String>,
-    },
-    /// When the call is done.
-    Call(Box<RunningCall>),
+    Welcome(Box<Welcome>),
+    /// When somebody else has been asked, with nothing to say on the way.
+    Soon(Soon),
+    /// When it is done.
+    Running(Box<Running>),
     /// When the subscription ends.
-    Listen(Subscription),
+    Listen(Box<Wanted>),
+}
+
+/// A client that begins a session.
+#[derive(Debug)]
+pub(crate) struct Welcome {
+    /// What it is answered.
+    pub(crate) result: String,
+    pub(crate) client: Option<String>,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) version: ProtocolVersion,
+}
+
+/// An answer that takes a moment.
+pub(crate) struct Soon {
+    pub(crate) work: Pin<Box<dyn Future<Output = Result<String, Fault>> + Send>>,
+    /// Whether the session is another afterwards, and what is kept of it has to be written down again.
+    pub(crate) changes_session: bool,
 }
 
 impl<G: Gateway> Desk<G> {
-    pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, page_size: usize, calls_in_flight_max: usize) -> Self {
-        let calls = calls_in_flight_max.min(Semaphore::MAX_PERMITS);
-        Self { gateway, greeting: Arc::new(Greeting::new(server)), page_size, calls: Arc::new(Semaphore::new(calls)) }
+    pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, limits: DeskLimits) -> Self {
+        let requests = limits.requests_in_flight_max.min(Semaphore::MAX_PERMITS);
+        Self {
+            gateway,
+            greeting: Arc::new(Greeting::new(server)),
+            page_size: limits.page_size,
+            watches_max: limits.watches_max,
+            requests: Arc::new(Semaphore::new(requests)),
+        }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
-    /// calls are spawned.
-    pub(crate) async fn answer(&self, request: &Request<'_>, peer: &Peer) -> Result<Reply, Fault> {
+    /// work is spawned.
+    pub(crate) fn answer(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         if peer.in_flight.as_ref().is_some_and(|in_flight| in_flight.contains(request.id)) {
             return Err(duplicate_id());
         }
         match (request.era, request.method.as_ref()) {
-            (_, method::TOOLS_CALL) => self.call(request, peer).map(|call| Reply::Call(Box::new(call))),
-            (_, method::TOOLS_LIST) => {
-                let frame = Frame { era: request.era, meta_member: &self.greeting.meta_member };
-                let listing = self.gateway.listing(&client::guest(peer, request)).await;
-                page::page(&listing, request.params.cursor, self.page_size, &frame).map(Reply::Result)
-            }
+            (_, method::TOOLS_CALL) => self.call(request, peer),
+            (_, method::TOOLS_LIST) => self.list(request, peer),
             (Era::Legacy, method::PING) => Ok(Reply::Result("{}".to_owned())),
-            (Era::Legacy, method::INITIALIZE) => {
-                let requested = request.params.protocol_version.and_then(params::text);
-                let requested = requested.ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
-                let client = client::client_name(request.params.client_info);
-                Ok(Reply::Welcome { result: self.greeting.initialize(&requested), client })
+            (Era::Legacy, method::INITIALIZE) => self.initialize(request),
+            (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, peer),
+            (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, peer),
+            (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
+                let (session, uri) = (peer.into_session()?, uri(request)?);
+                session.unwatch(&uri);
+                Ok(Reply::Soon(Soon::changing(async { Ok("{}".to_owned()) })))
             }
             (Era::Modern, method::DISCOVER) => Ok(Reply::Result(self.greeting.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
-                Subscription::grant(request.id, &request.params, &self.greeting.meta_member).map(Reply::Listen)
+                let wanted = Wanted::parse(request.id, &request.params, peer.guest, self.watches_max)?;
+                Ok(Reply::Listen(Box::new(wanted)))
             }
-            (era, other) => Err(Fault::method_not_found(era, other)),
+            (era, other) => match Subject::of(other).filter(|subject| is_of(era, *subject)) {
+                Some(subject) => self.inquire(subject, request, peer),
+                None => Err(Fault::method_not_found(era, other)),
+            },
         }
     }
 
-    fn call(&self, request: &Request<'_>, peer: &Peer) -> Result<RunningCall, Fault> {
+    fn initialize(&self, request: &Request<'_>) -> Result<Reply, Fault> {
+        let requested = request.params.protocol_version.and_then(params::text);
+        let requested = requested.ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
+        let version = greeting::negotiated(&requested);
+        Ok(Reply::Welcome(Box::new(Welcome {
+            result: self.greeting.initialize(version),
+            client: client::client_name(request.params.client_info),
+            capabilities: ClientCapabilities::parse(request.params.capabilities),
+            version,
+        })))
+    }
+
+    fn list(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
+        let after = page::after(request.params.cursor)?;
+        let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
+        let (era, page_size) = (request.era, self.page_size);
+        Ok(Reply::Soon(Soon::new(async move {
+            let listing = gateway.listing(&peer.guest).await;
+            let frame = Frame { era, meta_member: &greeting.meta_member };
+            Ok(page::page(&listing, after.as_deref(), page_size, &frame))
+        })))
+    }
+
+    fn set_log_level(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
+        let level = params::log_level(request.params.level, "level")?;
+        let (session, gateway) = (peer.into_session()?, Arc::clone(&self.gateway));
+        Ok(Reply::Soon(Soon::changing(async move {
+            let set = gateway.set_log_level(&session.guest, level.as_str()).await;
+            set.map_err(|error| Fault::answered(Era::Legacy, error))?;
+            session.set_log_level(level);
+            Ok("{}".to_owned())
+        })))
+    }
+
+    fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
+        let (session, uri) = (peer.into_session()?, uri(request)?);
+        let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
+            Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
+        })?;
+        if !new {
+            return Ok(Reply::Result("{}".to_owned()));
+        }
+        let gateway = Arc::clone(&self.gateway);
+        Ok(Reply::Soon(Soon::changing(async move {
+            let room = WatchRoom { session: &session, uri: &uri };
+            let watch = gateway.watch(&session.guest, &uri).await;
+            room.fill(watch.map_err(|error| Fault::answered(Era::Legacy, error))?);
+            Ok("{}".to_owned())
+        })))
+    }
+
+    fn call(&self, request: &Request<'_>, mut peer: Peer) -> Result<Reply, Fault> {
         let Request { params, meta, .. } = request;
         let tool = params.name.and_then(params::text);
         let tool = tool.ok_or_else(|| Fault::invalid_params("`name` must be a string"))?.into_owned();
-        let caller_wait_ms = meta.caller_wait_ms()?;
         let chain = meta.chain()?;
-        let token = meta.progress_token()?;
-        let trace_parent = meta.trace_parent().or_else(|| request.trace_parent.and_then(params::trace_parent));
-
-        let permit = Arc::clone(&self.calls).try_acquire_owned().map_err(|_| too_many_calls())?;
-        let cancel = CancellationToken::new();
-        let entry = match &peer.in_flight {
-            Some(in_flight) => Some(in_flight.enter(request.id, &cancel).ok_or_else(duplicate_id)?),
-            None => None,
-        };
-        let (sender, progress) = match token {
-            Some(token) => {
-                let (sender, notes) = mpsc::channel(PROGRESS_QUEUE_MAX);
-                (Some(sender), Some(Progress { token: token.to_owned(), notes }))
-            }
-            None => (None, None),
-        };
+        let arrangement = Arrangement::of(request, &mut peer.session)?;
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
-        let wants_progress = sender.is_some();
-        let terms = Terms { caller_wait_ms, trace_parent, wants_progress, remarks: sender, cancel, ..Terms::default() };
-        let call = CallRequest { guest: client::guest(peer, request), tool, arguments, chain, task: None, terms };
+        let task = match request.era {
+            Era::Legacy => params.task.map(ToOwned::to_owned),
+            // In the modern era it is the server who decides what becomes a task.
+            Era::Modern => None,
+        };
+        self.start(request, peer, arrangement, |guest, terms| {
+            Errand::Call(CallRequest { guest, tool, arguments, chain, task, terms })
+        })
+    }
+
+    fn inquire(&self, subject: Subject, request: &Request<'_>, mut peer: Peer) -> Result<Reply, Fault> {
+        let is_task = matches!(subject, Subject::Task | Subject::TaskUpdate | Subject::TaskCancel);
+        if is_task && request.era == Era::Modern && !peer.guest.capabilities.extends(TASKS_EXTENSION) {
+            return Err(listen::missing_tasks_extension());
+        }
+        let name = named(subject, &request.params)?;
+        if let (Subject::Task | Subject::TaskResult, Some(task_id), Some(session)) = (subject, &name, &peer.session) {
+            session.remember_task(task_id);
+        }
+        let params = request.params.asked()?;
+        let arrangement = Arrangement::of(request, &mut peer.session)?;
+        self.start(request, peer, arrangement, |guest, terms| {
+            Errand::Inquiry(Inquiry { guest, subject, params, terms })
+        })
+    }
+
+    fn start(
+        &self,
+        request: &Request<'_>,
+        peer: Peer,
+        arrangement: Arrangement,
+        errand: impl FnOnce(Guest, servanda_engine::Terms) -> Errand,
+    ) -> Result<Reply, Fault> {
+        let permit = Arc::clone(&self.requests).try_acquire_owned().map_err(|_| too_many_requests())?;
+        let Arrangement { terms, remarks, relay, session } = arrangement;
+        let entry = enter(&peer, request.id, &terms.cancel)?;
         let greeting = Arc::clone(&self.greeting);
-        let asker = Asker { id: request.id.clone(), era: request.era, greeting, progress, entry };
-        Ok(RunningCall::start(Arc::clone(&self.gateway), call, permit, asker))
+        let asker = Asker { id: request.id.clone(), era: request.era, greeting, session };
+        let errand = errand(peer.guest, terms);
+        let held = Held { permit, entry };
+        let gateway = Arc::clone(&self.gateway);
+        Ok(Reply::Running(Box::new(Running::start(gateway, errand, held, asker, (remarks, relay), peer.departure))))
+    }
+}
+
+impl Peer {
+    fn into_session(self) -> Result<Arc<Session>, Fault> {
+        self.session.ok_or_else(|| Fault::invalid_request(StatusCode::BAD_REQUEST, "there is no session"))
+    }
+}
+
+impl Soon {
+    fn new(work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
+        Self { work: Box::pin(work), changes_session: false }
+    }
+
+    fn changing(work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
+        Self { changes_session: true, ..Self::new(work) }
+    }
+}
+
+impl std::fmt::Debug for Soon {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Soon").field("changes_session", &self.changes_session).finish_non_exhaustive()
+    }
+}
+
+/// Room that was made for a watch; given back unless it is filled, also if nobody waits for the watch any longer.
+struct WatchRoom<'a> {
+    session: &'a Session,
+    uri: &'a str,
+}
+
+impl WatchRoom<'_> {
+    fn fill(self, watch: servanda_engine::Watch) {
+        self.session.keep_watch(self.uri, Some(watch));
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for WatchRoom<'_> {
+    fn drop(&mut self) {
+        self.session.keep_watch(self.uri, None);
+    }
+}
+
+/// Whether an era has the method of a subject.
+const fn is_of(era: Era, subject: Subject) -> bool {
+    match subject {
+        Subject::TaskUpdate => matches!(era, Era::Modern),
+        Subject::TaskResult | Subject::Tasks => matches!(era, Era::Legacy),
+        Subject::Resources
+        | Subject::ResourceTemplates
+        | Subject::Resource
+        | Subject::Prompts
+        | Subject::Prompt
+        | Subject::Completion
+        | Subject::Task
+        | Subject::TaskCancel => true,
+    }
+}
+
+/// The prompt, the resource or the task that an inquiry is about, where it is about one.
+fn named<'a>(subject: Subject, params: &Params<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
+    let (member, name) = match subject {
+        Subject::Prompt => (params.name, "name"),
+        Subject::Resource => (params.uri, "uri"),
+        Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult => (params.task_id, "taskId"),
+        Subject::Resources | Subject::ResourceTemplates | Subject::Prompts | Subject::Completion | Subject::Tasks => {
+            return Ok(None);
+        }
+    };
+    let text = member.and_then(params::text);
+    text.map(Some).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
+}
+
+fn uri(request: &Request<'_>) -> Result<String, Fault> {
+    let uri = request.params.uri.and_then(params::text).map(Cow::into_owned);
+    uri.ok_or_else(|| Fault::invalid_params("`uri` must be a string"))
+}
+
+fn enter(peer: &Peer, id: &Id, cancel: &CancellationToken) -> Result<Option<Entry>, Fault> {
+    match &peer.in_flight {
+        Some(in_flight) => in_flight.enter(id, cancel).map(Some).ok_or_else(duplicate_id),
+        None => Ok(None),
     }
 }
 
@@ -146,6 +336,6 @@ pub(crate) fn duplicate_id() -> Fault {
         .hint("use an id once per session")
 }
 
-fn too_many_calls() -> Fault {
-    Fault::busy("too many calls are running", "send the call again in a moment; nothing has been done")
+fn too_many_requests() -> Fault {
+    Fault::busy("too many requests are running", "send the request again in a moment; nothing has been done")
 }

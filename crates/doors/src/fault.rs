@@ -38,6 +38,12 @@ struct Versions<'a> {
     hint: &'static str,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Requirement<'a, T> {
+    required_capabilities: &'a T,
+}
+
 impl Fault {
     pub(crate) fn new(status: StatusCode, code: i64, message: impl Into<String>) -> Self {
         Self { status, error: RpcError::new(code, message) }
@@ -74,6 +80,28 @@ impl Fault {
 
     pub(crate) fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code::HEADER_MISMATCH, message)
+    }
+
+    /// A modern client did not declare what the request needs.
+    pub(crate) fn missing_capability(required: &impl Serialize) -> Self {
+        let error = RpcError::new(code::MISSING_CLIENT_CAPABILITY, "a required client capability is missing");
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            error: error.with_data(&Requirement { required_capabilities: required }),
+        }
+    }
+
+    /// What was answered instead of a result. The legacy era has no status for that; the modern one promises some.
+    pub(crate) fn answered(era: Era, error: RpcError) -> Self {
+        let status = match (era, error.code) {
+            (Era::Modern, code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+            (
+                Era::Modern,
+                code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION,
+            ) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::OK,
+        };
+        Self { status, error }
     }
 
     /// There is no room now; there may be soon.
@@ -133,10 +161,4 @@ pub(crate) fn supported_versions() -> Vec<&'static str> {
 fn shorten(text: &str) -> &str {
     const SHOWN_CHARS_MAX: usize = 64;
     text.char_indices().nth(SHOWN_CHARS_MAX).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
-}
-
-impl From<RpcError> for Fault {
-    fn from(error: RpcError) -> Self {
-        Self { status: StatusCode::OK, error }
-    }
 }

@@ -1,6 +1,6 @@
 //! The requests of one session or one connection that are not answered yet, so that they can be cancelled by id.
 //!
-//! Ids mean something only within their session: two clients may use the same. Bounded by the calls and subscriptions
+//! Ids mean something only within their session: two clients may use the same. Bounded by the requests and subscriptions
 //! whose entries are held, which have limits of their own.
 
 use std::{
@@ -14,7 +14,13 @@ use tokio_util::sync::CancellationToken;
 /// The unanswered requests.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    tokens: Mutex<HashMap<Id, CancellationToken>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    entered: u64,
+    tokens: HashMap<Id, (u64, CancellationToken)>,
 }
 
 /// One unanswered request; answered when this is dropped.
@@ -22,46 +28,80 @@ pub(crate) struct InFlight {
 pub(crate) struct Entry {
     in_flight: Arc<InFlight>,
     id: Id,
+    /// A cancelled request's id may be taken again before its entry is dropped.
+    serial: u64,
 }
 
 impl InFlight {
     /// Whether a request of that id is still unanswered.
     pub(crate) fn contains(&self, id: &Id) -> bool {
-        self.tokens().contains_key(id)
+        self.table().tokens.contains_key(id)
+    }
+
+    /// Whether nothing is unanswered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table().tokens.is_empty()
     }
 
     /// Enters a request, unless its id is taken.
     pub(crate) fn enter(self: &Arc<Self>, id: &Id, cancel: &CancellationToken) -> Option<Entry> {
-        let mut tokens = self.tokens();
-        if tokens.contains_key(id) {
+        let mut table = self.table();
+        if table.tokens.contains_key(id) {
             return None;
         }
-        tokens.insert(id.clone(), cancel.clone());
-        Some(Entry { in_flight: Arc::clone(self), id: id.clone() })
+        table.entered += 1;
+        let serial = table.entered;
+        table.tokens.insert(id.clone(), (serial, cancel.clone()));
+        Some(Entry { in_flight: Arc::clone(self), id: id.clone(), serial })
     }
 
-    /// Cancels one request; an unknown id is ignored, since the answer may be on its way.
+    /// Cancels one request, whose id is free from now on; an unknown id is ignored, since the answer may be on its way.
     pub(crate) fn cancel(&self, id: &Id) {
-        if let Some(token) = self.tokens().get(id) {
+        let cancelled = self.table().tokens.remove(id);
+        if let Some((_, token)) = cancelled {
             token.cancel();
         }
     }
 
     /// Cancels all of them.
     pub(crate) fn cancel_all(&self) {
-        for token in self.tokens().values() {
+        let cancelled = std::mem::take(&mut self.table().tokens);
+        for (_, token) in cancelled.into_values() {
             token.cancel();
         }
     }
 
-    fn tokens(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
-        // Every critical section is one operation on the map: no panic leaves it half-changed.
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Every critical section leaves a whole table: no panic leaves it half-changed.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.in_flight.tokens().remove(&self.id);
+        let mut table = self.in_flight.table();
+        if table.tokens.get(&self.id).is_some_and(|(serial, _)| *serial == self.serial) {
+            table.tokens.remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancelled_id_can_be_taken_again_before_the_request_ends() {
+        let in_flight = Arc::new(InFlight::default());
+        let (id, first, second) = (Id::Number(1), CancellationToken::new(), CancellationToken::new());
+        let entry = in_flight.enter(&id, &first).unwrap();
+        assert!(in_flight.enter(&id, &second).is_none());
+        in_flight.cancel(&id);
+        assert!(first.is_cancelled());
+        let again = in_flight.enter(&id, &second).unwrap();
+        drop(entry);
+        assert!(in_flight.contains(&id), "the first one's end does not end the second");
+        drop(again);
+        assert!(in_flight.is_empty() && !second.is_cancelled());
     }
 }

@@ -3,10 +3,9 @@
 //! Responsible for the wire only: which era a message belongs to, whether it is well formed, whose it is, and in which
 //! form its answer goes back. Whether a call may happen and what it answers is the [`servanda_engine::Gateway`]'s
 //! business: arguments pass through as the bytes that arrived, tool definitions and results as the strings they are.
-//! Deliberately absent: resources, prompts, tasks, elicitation (their capabilities are not declared), authentication,
-//! and resumable streams.
+//! Deliberately absent: what resources, prompts, completions and tasks mean, which is all the gateway's, and authentication:
+//! who calls is told to the door.
 
-mod call;
 mod client;
 mod dispatch;
 mod era;
@@ -17,7 +16,13 @@ mod listen;
 mod options;
 mod page;
 mod params;
+mod questions;
+mod remarks;
+mod running;
+mod session;
 mod splice;
+mod terms;
+mod tidings;
 
 pub mod http;
 pub mod stdio;

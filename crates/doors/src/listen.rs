@@ -1,74 +1,161 @@
-//! `subscriptions/listen`: what is granted, and the messages of a subscription. Who carries them, and until when, is the
-//! business of each door.
+//! `subscriptions/listen`: what is asked for, what is granted, and the messages of a subscription. Who carries them, and
+//! until when, is the business of each door.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+use servanda_engine::{Gateway, Guest, News, Watch};
 use servanda_mcp::{
     Id,
+    capabilities::TASKS_EXTENSION,
     envelope::to_json,
     fields::{meta, method},
 };
-use tokio::sync::watch;
 
-use crate::{fault::Fault, params::Params, splice};
+use crate::{
+    fault::Fault,
+    params::Params,
+    splice,
+    tidings::{self, Tidings},
+};
+
+/// What a client wants to hear of.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    id: Id,
+    filter: Filter,
+    guest: Guest,
+}
 
 /// A granted subscription.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Subscription {
+    id: Id,
     /// The request's id in JSON, which tags every message.
-    id: String,
-    result: Vec<u8>,
-    /// Whether changes of the tool list were asked for: the only thing there is to hear about in this version.
-    pub(crate) tools_list_changed: bool,
+    tag: String,
+    /// Wanted lists, and tasks.
+    filter: Filter,
+    /// Resources that are watched for as long as this is.
+    watches: BTreeMap<String, Watch>,
+    /// Whose tasks are told of.
+    principal: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Filter {
-    #[serde(default, rename = "toolsListChanged")]
     tools_list_changed: bool,
+    prompts_list_changed: bool,
+    resources_list_changed: bool,
+    resource_subscriptions: Vec<String>,
+    /// Of the extension for tasks.
+    task_ids: Option<Vec<String>>,
 }
 
-impl Subscription {
-    pub(crate) fn grant(id: &Id, params: &Params<'_>, meta_member: &str) -> Result<Self, Fault> {
+impl Wanted {
+    /// Reads the filter. `named_max` bounds the resources and the tasks it may name.
+    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Guest, named_max: usize) -> Result<Self, Fault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
         let filter: Filter = filter
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .ok_or_else(|| Fault::invalid_params("`notifications` must be an object of the kinds wanted"))?;
-        let tag = format!("{}:{}", to_json(meta::SUBSCRIPTION_ID), to_json(id));
-        let result = splice::response(id, &format!(r#"{{"resultType":"complete","_meta":{{{tag},{meta_member}}}}}"#));
-        Ok(Self { id: to_json(id), result, tools_list_changed: filter.tools_list_changed })
+        let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
+        if filter.resource_subscriptions.len() > named_max || tasks > named_max {
+            return Err(Fault::invalid_params(format!("`notifications` names more than {named_max} of a kind"))
+                .hint("ask for fewer, or in several subscriptions"));
+        }
+        if filter.task_ids.is_some() && !guest.capabilities.extends(TASKS_EXTENSION) {
+            return Err(missing_tasks_extension());
+        }
+        Ok(Self { id: id.clone(), filter, guest })
+    }
+
+    /// Takes up what can be granted. Not to be dropped halfway where the client is to be told: watches would be given up.
+    pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> Subscription {
+        let Self { id, filter, guest } = self;
+        let mut watches = BTreeMap::new();
+        for uri in &filter.resource_subscriptions {
+            match gateway.watch(&guest, uri).await {
+                Ok(watch) => drop(watches.insert(uri.clone(), watch)),
+                Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
+            }
+        }
+        Subscription { tag: to_json(&id), id, filter, watches, principal: guest.caller.principal }
+    }
+}
+
+impl Subscription {
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
     }
 
     /// The first message: which of the wanted kinds will come.
     pub(crate) fn acknowledgement(&self) -> Vec<u8> {
-        let granted = if self.tools_list_changed { r#"{"toolsListChanged":true}"# } else { "{}" };
-        self.notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, &format!(r#","notifications":{granted}"#))
+        let mut granted = serde_json::Map::new();
+        for (wanted, name) in [
+            (self.filter.tools_list_changed, "toolsListChanged"),
+            (self.filter.prompts_list_changed, "promptsListChanged"),
+            (self.filter.resources_list_changed, "resourcesListChanged"),
+        ] {
+            if wanted {
+                granted.insert(name.to_owned(), true.into());
+            }
+        }
+        if !self.watches.is_empty() {
+            let uris: Vec<&String> = self.watches.keys().collect();
+            granted.insert("resourceSubscriptions".to_owned(), json!(uris));
+        }
+        if let Some(task_ids) = &self.filter.task_ids {
+            granted.insert("taskIds".to_owned(), json!(task_ids));
+        }
+        let params = RawValue::from_string(format!(r#"{{"notifications":{}}}"#, to_json(&granted)));
+        self.notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, params.ok().as_deref())
     }
 
-    /// The tool list changed.
-    pub(crate) fn list_changed(&self) -> Vec<u8> {
-        self.notification(method::TOOLS_LIST_CHANGED, "")
+    /// The messages of some news.
+    pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
+        let lists = tidings.changed_lists().iter().filter(|method| self.wants(method));
+        let mut messages: Vec<Vec<u8>> = lists.map(|method| self.notification(method, None)).collect();
+        for params in tidings.updates(self.watches.keys().map(String::as_str)) {
+            messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
+        }
+        if let Tidings::One(News::Task { principal, task_id, params }) = tidings
+            && **principal == *self.principal
+            && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
+            && tidings::is_modern_task(params)
+        {
+            messages.push(self.notification(method::TASKS_NOTIFICATION, Some(params)));
+        }
+        messages
     }
 
     /// The last message, when it is us who end it: the answer to the request.
-    pub(crate) fn farewell(&self) -> Vec<u8> {
-        self.result.clone()
+    pub(crate) fn farewell(&self, meta_member: &str) -> Vec<u8> {
+        let name = to_json(meta::SUBSCRIPTION_ID);
+        let result = format!(r#"{{"resultType":"complete","_meta":{{{name}:{},{meta_member}}}}}"#, self.tag);
+        splice::response(&self.id, &result)
     }
 
-    fn notification(&self, method: &str, members: &str) -> Vec<u8> {
-        let tag = to_json(meta::SUBSCRIPTION_ID);
-        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"_meta":{{{tag}:{}}}{members}}}}}"#, self.id)
-            .into_bytes()
+    fn wants(&self, method: &str) -> bool {
+        match method {
+            method::TOOLS_LIST_CHANGED => self.filter.tools_list_changed,
+            method::PROMPTS_LIST_CHANGED => self.filter.prompts_list_changed,
+            method::RESOURCES_LIST_CHANGED => self.filter.resources_list_changed,
+            _ => false,
+        }
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+        // What a server sent and is no object is left out; that something changed is still told.
+        let tagged = splice::tagged(params, meta::SUBSCRIPTION_ID, &self.tag)
+            .or_else(|| splice::tagged(None, meta::SUBSCRIPTION_ID, &self.tag));
+        let params = tagged.and_then(|text| RawValue::from_string(text).ok());
+        splice::notification(method, params.as_deref())
     }
 }
 
-/// The tool list changed, as legacy clients hear it.
-pub(crate) fn legacy_list_changed() -> Vec<u8> {
-    format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, method::TOOLS_LIST_CHANGED).into_bytes()
-}
-
-/// Waits for a change of the tool list; forever once nobody can make one. Cancel safe.
-pub(crate) async fn changed(changes: &mut watch::Receiver<u64>) {
-    if changes.changed().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+/// What the extension for tasks demands of whoever asks about one.
+pub(crate) fn missing_tasks_extension() -> Fault {
+    Fault::missing_capability(&json!({"extensions": {TASKS_EXTENSION: {}}}))
 }

@@ -1,4 +1,9 @@
-//! What a door is told when it opens: who it says it is, and every limit it holds.
+//! What a door is told when it opens: who it says it is, what time it is, and every limit it holds.
+
+use std::sync::Arc;
+
+use servanda_contract::time::Clock;
+use servanda_engine::SystemClock;
 
 /// What the server says of itself. Clients show it; nobody should trust it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +17,7 @@ pub struct ServerIdentity {
 }
 
 /// How the HTTP door behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// Who the door says it is.
     pub server: ServerIdentity,
@@ -28,9 +33,31 @@ pub struct HttpOptions {
     pub session_idle_ms_max: u64,
     /// GET streams one session may hold open.
     pub streams_per_session_max: usize,
+    /// Questions one legacy session may have to answer at once; further ones are declined.
+    pub questions_per_session_max: usize,
+    /// How long a question that belongs to no request waits for a stream before it is declined.
+    pub question_wait_ms_max: u64,
+    /// Resources one legacy session may watch, and one modern subscription may name.
+    pub watches_per_session_max: usize,
+    /// Messages of one legacy session that wait for its client to open a stream; the oldest are lost first.
+    pub backlog_max: usize,
+    /// Events of one legacy session that are kept for replay.
+    pub replay_events_max: usize,
+    /// Their bytes.
+    pub replay_bytes_max: usize,
+    /// Streams of one legacy session that can be gone on with, besides those that answer a running request.
+    pub replay_streams_max: usize,
+    /// How long a stream is kept after it ended or its client left: an answer waits that long.
+    pub replay_ms_max: u64,
+    /// When a legacy client whose stream broke is told to come back.
+    pub retry_ms: u64,
+    /// How long an answer may take to go back as JSON; a later one, or one with something said before it, is a stream.
+    pub answer_moment_ms: u64,
+    /// Messages in one batch, which only revision 2025-03-26 has.
+    pub batch_messages_max: usize,
     /// `subscriptions/listen` streams open at once, all clients together: the modern era has no session to count by.
     pub listen_streams_max: usize,
-    /// Calls running at once, all clients together. A call whose client went away still counts until it ends.
+    /// Requests running at once, all clients together. One whose client went away still counts until it ends.
     pub calls_in_flight_max: usize,
     /// Hostnames the door answers to besides `localhost`, `127.0.0.1` and `[::1]`.
     pub allowed_hosts: Vec<String>,
@@ -38,6 +65,8 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// After how long a silent stream carries a comment, so that nobody in between closes it.
     pub keep_alive_ms: u64,
+    /// The time, for what is written down of sessions.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// How the HTTP door's connections are served, whatever is served on them.
@@ -60,10 +89,16 @@ pub struct StdioOptions {
     pub page_size: usize,
     /// The longest message.
     pub line_bytes_max: usize,
-    /// Calls running at once.
+    /// Requests running at once.
     pub calls_in_flight_max: usize,
     /// `subscriptions/listen` requests open at once.
     pub subscriptions_max: usize,
+    /// Questions a legacy client may have to answer at once; further ones are declined.
+    pub questions_max: usize,
+    /// Resources a legacy client may watch, and one modern subscription may name.
+    pub watches_max: usize,
+    /// Messages in one batch, which only revision 2025-03-26 has.
+    pub batch_messages_max: usize,
     /// How long calls may still run after the input has ended or shutdown was asked for.
     pub drain_ms_max: u64,
 }
@@ -71,6 +106,9 @@ pub struct StdioOptions {
 const PAGE_SIZE: usize = 200;
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const CALLS_IN_FLIGHT_MAX: usize = 1024;
+const QUESTIONS_MAX: usize = 16;
+const WATCHES_MAX: usize = 64;
+const BATCH_MESSAGES_MAX: usize = 32;
 
 impl HttpOptions {
     /// The defaults, for a server of that identity.
@@ -83,11 +121,23 @@ impl HttpOptions {
             sessions_max: 1000,
             session_idle_ms_max: 30 * 60 * 1000,
             streams_per_session_max: 4,
+            questions_per_session_max: QUESTIONS_MAX,
+            question_wait_ms_max: 30_000,
+            watches_per_session_max: WATCHES_MAX,
+            backlog_max: 64,
+            replay_events_max: 1024,
+            replay_bytes_max: MESSAGE_BYTES_MAX,
+            replay_streams_max: 32,
+            replay_ms_max: 5 * 60 * 1000,
+            retry_ms: 1000,
+            answer_moment_ms: 1000,
+            batch_messages_max: BATCH_MESSAGES_MAX,
             listen_streams_max: 1000,
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             keep_alive_ms: 15_000,
+            clock: Arc::new(SystemClock),
         }
     }
 }
@@ -107,6 +157,9 @@ impl StdioOptions {
             line_bytes_max: MESSAGE_BYTES_MAX,
             calls_in_flight_max: CALLS_IN_FLIGHT_MAX,
             subscriptions_max: 64,
+            questions_max: QUESTIONS_MAX,
+            watches_max: WATCHES_MAX,
+            batch_messages_max: BATCH_MESSAGES_MAX,
             drain_ms_max: 10_000,
         }
     }

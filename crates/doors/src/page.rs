@@ -9,21 +9,20 @@ use servanda_mcp::{Era, envelope::to_json};
 
 use crate::{fault::Fault, greeting::CACHING, params};
 
-/// The result of `tools/list`.
-pub(crate) fn page(
-    listing: &Listing,
-    cursor: Option<&RawValue>,
-    page_size: usize,
-    frame: &Frame<'_>,
-) -> Result<String, Fault> {
-    let start = match cursor {
+/// The tool that a cursor says the page comes after, nothing for the first page.
+pub(crate) fn after(cursor: Option<&RawValue>) -> Result<Option<String>, Fault> {
+    match cursor {
         Some(raw) if raw.get() != "null" => {
-            let last = decode(raw).ok_or_else(|| Fault::invalid_params("`cursor` is not one of ours"))?;
-            // The empty name sorts before every tool.
-            listing.tools.partition_point(|tool| tool.name <= last)
+            decode(raw).map(Some).ok_or_else(|| Fault::invalid_params("`cursor` is not one of ours"))
         }
-        Some(_) | None => 0,
-    };
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// The result of `tools/list`.
+pub(crate) fn page(listing: &Listing, after: Option<&str>, page_size: usize, frame: &Frame<'_>) -> String {
+    // The empty name sorts before every tool.
+    let start = after.map_or(0, |last| listing.tools.partition_point(|tool| tool.name.as_str() <= last));
     let rest = listing.tools.get(start..).unwrap_or_default();
     let tools = rest.get(..page_size.max(1)).unwrap_or(rest);
 
@@ -44,7 +43,7 @@ pub(crate) fn page(
         text.extend([r#","resultType":"complete","#, CACHING, r#","_meta":{"#, frame.meta_member, "}"]);
     }
     text.push('}');
-    Ok(text)
+    text
 }
 
 /// What a result carries besides its own members.

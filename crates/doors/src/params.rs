@@ -1,13 +1,17 @@
 //! The members of `params` that some method needs, each still raw.
 //!
 //! One struct for every method, so that one parse finds both the era and the parameters. A member that stands twice is
-//! refused: what is judged and what is handed on must be the same bytes. Members not named here are not looked at.
+//! refused: what is judged and what is handed on must be the same bytes. Members not named here are not looked at, only
+//! handed on where the method's parameters are somebody else's.
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer};
+use serde::{
+    Deserialize,
+    de::{Deserializer, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
-use servanda_mcp::Id;
+use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
 use crate::fault::Fault;
 
@@ -15,6 +19,10 @@ use crate::fault::Fault;
 const CHAIN_BYTES_MAX: usize = 256;
 /// A W3C `traceparent` has 55; later versions may have more.
 const TRACE_PARENT_BYTES_MAX: usize = 128;
+/// Members of `_meta` that are passed on.
+const OTHERS_MAX: usize = 64;
+/// What the names of our own members begin with, known here or not: no server is told.
+const OURS: &str = "servanda/";
 
 /// What stands in `params`.
 #[derive(Debug, Default, Deserialize)]
@@ -24,6 +32,14 @@ pub(crate) struct Params<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) arguments: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
+    pub(crate) task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) task: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) level: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) cursor: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub(crate) notifications: Option<&'a RawValue>,
@@ -31,29 +47,34 @@ pub(crate) struct Params<'a> {
     pub(crate) request_id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "protocolVersion")]
     pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) capabilities: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "clientInfo")]
     pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
+    pub(crate) request_state: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
     meta: Option<&'a RawValue>,
+    /// All of it, for whoever passes it on.
+    #[serde(skip)]
+    whole: Option<&'a RawValue>,
 }
 
-/// What stands in `params._meta`.
-#[derive(Debug, Default, Deserialize)]
+/// What stands in `params._meta`. Nothing stands there twice.
+#[derive(Debug, Default)]
 pub(crate) struct Meta<'a> {
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/protocolVersion")]
     pub(crate) protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientCapabilities")]
     pub(crate) client_capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientInfo")]
     pub(crate) client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
+    log_level: Option<&'a RawValue>,
     progress_token: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
     traceparent: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "servanda/timeout-ms")]
     caller_wait_ms: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "servanda/chain")]
     chain: Option<&'a RawValue>,
+    /// What is nobody's here, in order.
+    others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
 /// Keeps `null` apart from absence, which `Option` alone would not.
@@ -63,7 +84,32 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 
 impl<'a> Params<'a> {
     pub(crate) fn parse(params: Option<&'a RawValue>) -> Result<Self, Fault> {
-        params.map_or_else(|| Ok(Self::default()), |raw| object(raw, "params"))
+        let Some(raw) = params else { return Ok(Self::default()) };
+        Ok(Self { whole: Some(raw), ..object(raw, "params")? })
+    }
+
+    /// The members in their order, without those that are about the exchange and not about what is asked.
+    pub(crate) fn asked(&self) -> Result<Vec<(String, Box<RawValue>)>, Fault> {
+        let Some(whole) = self.whole else { return Ok(Vec::new()) };
+        let members: RawObject<'_> = object(whole, "params")?;
+        let members = members.without(&["_meta", "inputResponses", "requestState"]);
+        Ok(members.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// What a modern client answers to an earlier round of the same request.
+    pub(crate) fn input_responses(&self) -> Result<Option<Box<RawValue>>, Fault> {
+        match self.input_responses {
+            Some(raw) if raw.get().starts_with('{') => Ok(Some(raw.to_owned())),
+            Some(_) => Err(Fault::invalid_params("`inputResponses` must be an object")),
+            None => Ok(None),
+        }
+    }
+
+    /// Our own state of an earlier round, as the client carried it.
+    pub(crate) fn request_state(&self) -> Result<Option<String>, Fault> {
+        let Some(raw) = self.request_state else { return Ok(None) };
+        let state = text(raw).ok_or_else(|| Fault::invalid_params("`requestState` must be a string"))?;
+        Ok(Some(state.into_owned()))
     }
 
     pub(crate) fn meta(&self) -> Result<Meta<'a>, Fault> {
@@ -72,6 +118,32 @@ impl<'a> Params<'a> {
 }
 
 impl<'a> Meta<'a> {
+    /// How much of the server's log is wanted.
+    pub(crate) fn log_level(&self) -> Result<Option<LogLevel>, Fault> {
+        let Some(raw) = self.log_level else { return Ok(None) };
+        log_level(Some(raw), "_meta[\"io.modelcontextprotocol/logLevel\"]").map(Some)
+    }
+
+    /// What is nobody's here, for the server.
+    pub(crate) fn others(&self) -> Vec<(String, Box<RawValue>)> {
+        self.others.iter().map(|(name, value)| (name.clone().into_owned(), (*value).to_owned())).collect()
+    }
+
+    /// Where a member that means something here is put.
+    fn place(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
+        Some(match name {
+            meta::PROTOCOL_VERSION => &mut self.protocol_version,
+            meta::CLIENT_CAPABILITIES => &mut self.client_capabilities,
+            meta::CLIENT_INFO => &mut self.client_info,
+            meta::LOG_LEVEL => &mut self.log_level,
+            meta::PROGRESS_TOKEN => &mut self.progress_token,
+            meta::TRACEPARENT => &mut self.traceparent,
+            meta::CALLER_WAIT_MS => &mut self.caller_wait_ms,
+            meta::CHAIN => &mut self.chain,
+            _ => return None,
+        })
+    }
+
     /// The token as it was written, to be sent back the same.
     pub(crate) fn progress_token(&self) -> Result<Option<&'a str>, Fault> {
         let Some(raw) = self.progress_token else { return Ok(None) };
@@ -99,10 +171,57 @@ impl<'a> Meta<'a> {
         )
     }
 
+    fn take_other(&mut self, name: Cow<'a, str>, value: &'a RawValue) -> Result<(), &'static str> {
+        if self.others.len() >= OTHERS_MAX {
+            return Err("too many members");
+        }
+        if self.others.iter().any(|(other, _)| *other == name) {
+            return Err("a member stands twice");
+        }
+        self.others.push((name, value));
+        Ok(())
+    }
+
     /// Trace context that is no use is dropped, as W3C wants it: it must never fail a call.
     pub(crate) fn trace_parent(&self) -> Option<String> {
         self.traceparent.and_then(text).and_then(|written| trace_parent(&written))
     }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Meta<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut read = Meta::default();
+                while let Some((Text(name), value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    if let Some(place) = read.place(&name) {
+                        if place.replace(value).is_some() {
+                            return Err(serde::de::Error::custom("a member stands twice"));
+                        }
+                    } else if !name.starts_with(OURS) {
+                        read.take_other(name, value).map_err(serde::de::Error::custom)?;
+                    }
+                }
+                Ok(read)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+/// A level by its name; `member` is what the client wrote it into.
+pub(crate) fn log_level(raw: Option<&RawValue>, member: &str) -> Result<LogLevel, Fault> {
+    raw.and_then(text).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
+        let levels: Vec<&str> = LogLevel::ALL.iter().map(|level| level.as_str()).collect();
+        Fault::invalid_params(format!("`{member}` must be one of {}", levels.join(", ")))
+    })
 }
 
 /// A usable `traceparent`.
@@ -111,12 +230,13 @@ pub(crate) fn trace_parent(written: &str) -> Option<String> {
     (usable && !written.is_empty()).then(|| written.to_owned())
 }
 
+/// `Cow` borrows only through a field with `serde(borrow)`.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// The string that raw JSON is, if it is one.
 pub(crate) fn text(raw: &RawValue) -> Option<Cow<'_, str>> {
-    // `Cow` borrows only through a field with `serde(borrow)`.
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
 }
 
@@ -130,42 +250,62 @@ fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue, name: &str) -> Result<T, Fa
 
 #[cfg(test)]
 mod tests {
-    use servanda_mcp::fields::meta;
-
     use super::*;
-
-    /// Attributes want literals; the names are written once in `servanda_mcp::fields`, and these must be the same.
-    #[test]
-    fn meta_members_have_the_protocols_names() {
-        let names = [
-            meta::PROTOCOL_VERSION,
-            meta::CLIENT_CAPABILITIES,
-            meta::CLIENT_INFO,
-            meta::PROGRESS_TOKEN,
-            meta::TRACEPARENT,
-            meta::CALLER_WAIT_MS,
-            meta::CHAIN,
-        ];
-        for (place, name) in names.into_iter().enumerate() {
-            let text = format!("{{{name:?}:{place}}}");
-            let read: Meta<'_> = serde_json::from_str(&text).unwrap();
-            let members = [
-                read.protocol_version,
-                read.client_capabilities,
-                read.client_info,
-                read.progress_token,
-                read.traceparent,
-                read.caller_wait_ms,
-                read.chain,
-            ];
-            assert_eq!(members[place].map(RawValue::get), Some(place.to_string().as_str()), "{name}");
-        }
-    }
 
     #[test]
     fn null_is_not_absence() {
         let params: Params<'_> = serde_json::from_str(r#"{"arguments":null}"#).unwrap();
         assert_eq!(params.arguments.map(RawValue::get), Some("null"));
         assert!(params.name.is_none());
+    }
+
+    #[test]
+    fn what_is_nobodys_is_passed_on_in_order() {
+        let text = r#"{"z":1.0,"progressToken":1,"traceparent":"t","tracestate":"s","servanda/x":1,"servanda/chain":"c",
+            "io.modelcontextprotocol/protocolVersion":"v","io.modelcontextprotocol/clientCapabilities":{},
+            "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"info",
+            "io.modelcontextprotocol/related-task":{"taskId":"7"},"a":{ "b":[] },"baggage":"b"}"#;
+        let meta: Meta<'_> = serde_json::from_str(text).unwrap();
+        let others: Vec<(String, String)> =
+            meta.others().into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
+        let expected = [
+            ("z", "1.0"),
+            ("tracestate", r#""s""#),
+            ("io.modelcontextprotocol/related-task", r#"{"taskId":"7"}"#),
+            ("a", r#"{ "b":[] }"#),
+            ("baggage", r#""b""#),
+        ];
+        assert_eq!(others, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(meta.log_level().unwrap(), Some(LogLevel::Info));
+        assert_eq!(meta.chain().unwrap().as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn nothing_stands_twice_and_there_is_an_end() {
+        let many = |count: usize| {
+            let members: Vec<String> = (0..count).map(|number| format!(r#""{number}":0"#)).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        for (text, fits) in [
+            (r#"{"x":1,"x":2}"#.to_owned(), false),
+            (r#"{"x":1,"\u0078":2}"#.to_owned(), false),
+            (r#"{"progressToken":1,"progressToken":2}"#.to_owned(), false),
+            (many(OTHERS_MAX), true),
+            (many(OTHERS_MAX + 1), false),
+        ] {
+            assert_eq!(serde_json::from_str::<Meta<'_>>(&text).is_ok(), fits, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_keeps_its_order_and_bytes() {
+        let raw = r#"{"uri":"a:b","_meta":{},"z": 1.0 ,"requestState":"s","ref":{"type":"x"},"inputResponses":{}}"#;
+        let raw = RawValue::from_string(raw.to_owned()).unwrap();
+        let params = Params::parse(Some(&raw)).unwrap();
+        let asked: Vec<(String, String)> =
+            params.asked().unwrap().into_iter().map(|(name, value)| (name, value.get().to_owned())).collect();
+        let expected = [("uri", r#""a:b""#), ("z", "1.0"), ("ref", r#"{"type":"x"}"#)];
+        assert_eq!(asked, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(params.request_state().unwrap().as_deref(), Some("s"));
     }
 }

@@ -1,16 +1,22 @@
-//! Answers made by putting strings together: envelopes around results, members into objects that somebody else rendered.
+//! Messages made by putting strings together: envelopes around results, members into objects that somebody else rendered.
 //!
 //! Deliberately no `Value` trees: what is spliced around stays byte for byte what it was.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::borrow::Cow;
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use servanda_mcp::{
-    Id,
+    Id, RawObject,
     envelope::to_json,
     fields::{meta, method},
 };
+
+/// Members of results that only the modern era has.
+const RESULT_TYPE: &str = "resultType";
+const TTL_MS: &str = "ttlMs";
+const CACHE_SCOPE: &str = "cacheScope";
+const META: &str = "_meta";
 
 /// The one `_meta` of a result.
 #[derive(Deserialize)]
@@ -26,26 +32,93 @@ struct WithServerInfo {
     server_info: Option<IgnoredAny>,
 }
 
+/// What kind of modern result it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    Complete,
+    InputRequired,
+    Task,
+}
+
+/// How long a result may be cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ttl {
+    /// That long in milliseconds, unless its server says otherwise.
+    Unless(u64),
+    /// Not at all, whatever its server says.
+    None,
+}
+
 /// A response around a result.
 pub(crate) fn response(id: &Id, result: &str) -> Vec<u8> {
     let id = to_json(id);
     [r#"{"jsonrpc":"2.0","id":"#, &id, r#","result":"#, result, "}"].concat().into_bytes()
 }
 
+/// A request of ours.
+pub(crate) fn request(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    let (id, method) = (to_json(id), to_json(method));
+    let opening = [r#"{"jsonrpc":"2.0","id":"#, &id, r#","method":"#, &method].concat();
+    close(opening, params)
+}
+
+/// A notification.
+pub(crate) fn notification(method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    let method = to_json(method);
+    close([r#"{"jsonrpc":"2.0","method":"#, &method].concat(), params)
+}
+
+/// A request of ours is not to be answered any more.
+pub(crate) fn cancelled(id: &Id) -> Vec<u8> {
+    let (method, id) = (method::CANCELLED, to_json(id));
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"requestId":{id}}}}}"#).into_bytes()
+}
+
 /// A tool result as the modern era wants it: with `resultType`, and with our name in `_meta` instead of the upstream's.
 /// None if it is not a JSON object with at most one `_meta`, which is the engine's mistake.
-pub(crate) fn complete(result: &str, meta_member: &str) -> Option<String> {
-    const OPENING: &str = r#"{"resultType":"complete","#;
+pub(crate) fn typed(result: &str, kind: ResultType, meta_member: &str) -> Option<String> {
+    let opening = kind.opening();
     let result = result.trim();
     let members = result.strip_prefix('{')?;
     let parsed: WithMeta<'_> = serde_json::from_str(result).ok()?;
     let Some(meta) = parsed.meta else {
         let separator = if members.trim_start().starts_with('}') { "" } else { "," };
-        return Some([OPENING, r#""_meta":{"#, meta_member, "}", separator, members].concat());
+        return Some([opening, r#""_meta":{"#, meta_member, "}", separator, members].concat());
     };
     let meta = with_member(meta.get(), meta_member)?;
     let (before, after) = around(members, parsed.meta?.get())?;
-    Some([OPENING, before, &meta, after].concat())
+    Some([opening, before, &meta, after].concat())
+}
+
+/// The same for a result that says how long it may be cached, or should. The scope is always private: what a server shows
+/// may depend on who asks.
+pub(crate) fn cacheable(result: &str, ttl: Ttl, meta_member: &str) -> Option<String> {
+    let object: RawObject<'_> = serde_json::from_str(result).ok()?;
+    let said = object.get(TTL_MS).and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let ttl_ms = match ttl {
+        Ttl::Unless(otherwise_ms) => said.unwrap_or(otherwise_ms),
+        Ttl::None => 0,
+    };
+    let meta = match object.get(META) {
+        Some(meta) => with_member(meta.get(), meta_member)?.into_owned(),
+        None => format!("{{{meta_member}}}"),
+    };
+    let mut text = String::with_capacity(result.len() + meta.len() + 96);
+    text.extend([ResultType::Complete.opening(), r#""_meta":"#, &meta, ","]);
+    object.without(&[RESULT_TYPE, META, TTL_MS, CACHE_SCOPE]).write_members(&mut text);
+    text.extend([r#""ttlMs":"#, &ttl_ms.to_string(), r#","cacheScope":"private"}"#]);
+    Some(text)
+}
+
+/// A result as the legacy era knows it: without `resultType` and, where it would be one to be cached, without what says so.
+pub(crate) fn untyped(result: String, cacheable: bool) -> Option<String> {
+    let strangers: &[&str] = if cacheable { &[RESULT_TYPE, TTL_MS, CACHE_SCOPE] } else { &[RESULT_TYPE] };
+    // Mostly there is none, and then nothing is taken apart.
+    if !strangers.iter().any(|name| result.contains(name)) && result.trim_start().starts_with('{') {
+        return Some(result);
+    }
+    let object: RawObject<'_> = serde_json::from_str(&result).ok()?;
+    Some(object.without(strangers).to_json())
 }
 
 /// A progress notification: the client's token in front of what the upstream said. None if that was not an object.
@@ -57,6 +130,24 @@ pub(crate) fn progress(token: &str, params: &str) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
+/// Parameters with one more member in their `_meta`, in place of one of that name. None if they are no object.
+pub(crate) fn tagged(params: Option<&RawValue>, name: &str, value: &str) -> Option<String> {
+    let params: RawObject<'_> = params.map_or_else(|| Some(RawObject::default()), parsed)?;
+    let meta: RawObject<'_> = params.get(META).map_or_else(|| Some(RawObject::default()), parsed)?;
+    let mut text = String::from(r#"{"_meta":{"#);
+    meta.without(&[name]).write_members(&mut text);
+    text.extend([&to_json(name), ":", value, "},"]);
+    params.without(&[META]).write_members(&mut text);
+    text.pop();
+    text.push('}');
+    Some(text)
+}
+
+/// Whether an object has a member.
+pub(crate) fn has_member(raw: &RawValue, name: &str) -> bool {
+    parsed(raw).is_some_and(|object| object.get(name).is_some())
+}
+
 /// One line: on stdio a message is a line, in SSE a line break ends the field. Within JSON a raw line break can only be
 /// white space between tokens, so a space says the same.
 pub(crate) fn single_line(mut message: Vec<u8>) -> Vec<u8> {
@@ -66,6 +157,33 @@ pub(crate) fn single_line(mut message: Vec<u8>) -> Vec<u8> {
         }
     }
     message
+}
+
+/// Messages as one JSON array.
+pub(crate) fn array(messages: &[Vec<u8>]) -> Vec<u8> {
+    [b"[".as_slice(), &messages.join(b",".as_slice()), b"]"].concat()
+}
+
+impl ResultType {
+    const fn opening(self) -> &'static str {
+        match self {
+            Self::Complete => r#"{"resultType":"complete","#,
+            Self::InputRequired => r#"{"resultType":"input_required","#,
+            Self::Task => r#"{"resultType":"task","#,
+        }
+    }
+}
+
+fn close(mut opening: String, params: Option<&RawValue>) -> Vec<u8> {
+    if let Some(params) = params {
+        opening.extend([r#","params":"#, params.get()]);
+    }
+    opening.push('}');
+    opening.into_bytes()
+}
+
+fn parsed(raw: &RawValue) -> Option<RawObject<'_>> {
+    serde_json::from_str(raw.get()).ok()
 }
 
 /// The text before and after a part that was borrowed from it.
@@ -81,57 +199,14 @@ fn with_member<'a>(object: &'a str, member: &str) -> Option<Cow<'a, str>> {
         let separator = if members.trim_start().starts_with('}') { "" } else { "," };
         return Some(["{", member, separator, members].concat().into());
     }
-    let mut others: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
-    others.remove(meta::SERVER_INFO);
-    let mut text = format!("{{{member}");
-    for (name, value) in others {
-        text.extend([",", &to_json(&name), ":", value.get()]);
-    }
+    let others: RawObject<'_> = serde_json::from_str(object).ok()?;
+    let mut text = format!("{{{member},");
+    others.without(&[meta::SERVER_INFO]).write_members(&mut text);
+    text.pop();
     text.push('}');
     Some(text.into())
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    const MEMBER: &str = r#""io.modelcontextprotocol/serverInfo":"us""#;
-
-    /// A result as the engine renders it, and what is left of it beside `resultType` and our name.
-    #[test]
-    fn completing_changes_nothing_else() {
-        for (result, members) in [
-            ("{}", r#""_meta":{S}}"#),
-            (" { } ", r#""_meta":{S} }"#),
-            (r#"{"a":1.0}"#, r#""_meta":{S},"a":1.0}"#),
-            (r#"{"_meta":{},"a":1}"#, r#""_meta":{S},"a":1}"#),
-            ("{\"a\":1,\"_meta\" : {\n\"x\":[1, 2]} }", "\"a\":1,\"_meta\" : {S,\n\"x\":[1, 2]} }"),
-            (r#"{"a":{"_meta":5},"\u005fmeta":{"x":1}}"#, r#""a":{"_meta":5},"\u005fmeta":{S,"x":1}}"#),
-            (r#"{"_meta":{"z":1,"io.modelcontextprotocol\/serverInfo":{},"x":2}}"#, r#""_meta":{S,"x":2,"z":1}}"#),
-        ] {
-            let expected = format!(r#"{{"resultType":"complete",{}"#, members.replace('S', MEMBER));
-            let completed = complete(result, MEMBER).unwrap();
-            assert_eq!(completed, expected);
-            let value: Value = serde_json::from_str(&completed).unwrap();
-            assert_eq!(value["_meta"]["io.modelcontextprotocol/serverInfo"], "us");
-        }
-        for broken in ["", "[]", "{", "null", r#"{"_meta":5}"#, r#"{"_meta":{},"_meta":{}}"#] {
-            assert_eq!(complete(broken, MEMBER), None, "{broken}");
-        }
-    }
-
-    #[test]
-    fn progress_gets_the_clients_token() {
-        for (params, expected) in [
-            ("{}", Some(json!({"progressToken": 7}))),
-            (" {\n } ", Some(json!({"progressToken": 7}))),
-            (r#"{"progress":1,"total":2.5}"#, Some(json!({"progressToken": 7, "progress": 1, "total": 2.5}))),
-            ("[]", None),
-        ] {
-            let message = progress("7", params).map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap());
-            assert_eq!(message.map(|message| message["params"].clone()), expected, "{params}");
-        }
-    }
-}
+#[path = "splice_tests.rs"]
+mod tests;

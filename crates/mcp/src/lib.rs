@@ -7,9 +7,11 @@ pub mod capabilities;
 pub mod envelope;
 pub mod era;
 pub mod fields;
+pub mod log_level;
 pub mod object;
 
 pub use capabilities::ClientCapabilities;
 pub use envelope::{EnvelopeError, Id, Message, RpcError};
 pub use era::{Era, ProtocolVersion};
+pub use log_level::LogLevel;
 pub use object::RawObject;

@@ -1,7 +1,7 @@
 //! JSON objects kept raw: the members of one level in their order, each value the bytes that arrived. For looking at a few
 //! members and passing the rest on unchanged.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde::{
     Deserialize,
@@ -10,6 +10,9 @@ use serde::{
 use serde_json::value::RawValue;
 
 use crate::envelope::to_json;
+
+/// How many names are compared one by one; of more, a set is kept, or an object of very many would take forever.
+const COMPARED_MAX: usize = 32;
 
 /// The members of an object. A name that stands twice is refused: two readers would read two objects.
 #[derive(Debug, Clone, Default)]
@@ -76,8 +79,17 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, &'de RawValue)> = Vec::with_capacity(8);
+                let mut names: HashSet<Cow<'de, str>> = HashSet::new();
                 while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-                    if members.iter().any(|(other, _)| *other == name) {
+                    if members.len() == COMPARED_MAX {
+                        names.extend(members.iter().map(|(other, _)| other.clone()));
+                    }
+                    let twice = if members.len() < COMPARED_MAX {
+                        members.iter().any(|(other, _)| *other == name)
+                    } else {
+                        !names.insert(name.clone())
+                    };
+                    if twice {
                         return Err(serde::de::Error::custom("a member stands twice"));
                     }
                     members.push((name, value));
@@ -112,5 +124,26 @@ mod tests {
         for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, "[]", "7"] {
             assert!(serde_json::from_str::<RawObject<'_>>(text).is_err(), "{text}");
         }
+    }
+
+    /// Of an object with that many members, one name again at the end.
+    #[test]
+    fn a_name_twice_is_found_among_many() {
+        for count in [1, 31, 32, 33, 34, 1000] {
+            let members: Vec<String> = (0..count).map(|number| format!(r#""{number}":0"#)).collect();
+            let object = |last: usize| format!(r#"{{{},"{last}":1}}"#, members.join(","));
+            assert!(serde_json::from_str::<RawObject<'_>>(&object(count)).is_ok(), "{count}");
+            for again in [0, count / 2, count - 1] {
+                assert!(serde_json::from_str::<RawObject<'_>>(&object(again)).is_err(), "{again} of {count}");
+            }
+        }
+    }
+
+    /// It would take minutes if every name were compared with every other.
+    #[test]
+    fn very_many_members_are_read() {
+        let members: Vec<String> = (0..300_000).map(|number| format!(r#""{number}":0"#)).collect();
+        let text = format!("{{{}}}", members.join(","));
+        assert_eq!(serde_json::from_str::<RawObject<'_>>(&text).unwrap().iter().count(), 300_000);
     }
 }

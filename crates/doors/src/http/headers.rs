@@ -68,8 +68,24 @@ pub(super) fn require_method(headers: &HeaderMap, method: &str) -> Result<(), Fa
 
 /// The name header of a modern request equals the body's, once decoded.
 pub(super) fn require_name(headers: &HeaderMap, name: &str) -> Result<(), Fault> {
-    let written = text(headers, fields::header::NAME);
-    require_equal("Mcp-Name", written.and_then(decoded), name)
+    require_equal("Mcp-Name", decoded_text(headers, fields::header::NAME), name)
+}
+
+/// A header that may be encoded, as the text it means. Nothing if it cannot be read.
+pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
+    text(headers, name).and_then(decoded)
+}
+
+/// A session's messages name the version it settled on, or none.
+pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), Fault> {
+    match text(headers, fields::header::PROTOCOL_VERSION) {
+        Some(written) if written != version.as_str() => Err(Fault::invalid_request(
+            StatusCode::BAD_REQUEST,
+            format!("the session speaks {version}, and `MCP-Protocol-Version` says otherwise"),
+        )
+        .hint("repeat the version of the answer to `initialize`, or start a new session")),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn require_equal(header: &str, written: Option<Cow<'_, str>>, body: &str) -> Result<(), Fault> {

@@ -5,9 +5,16 @@
 
 mod admit;
 mod base64;
+mod batch;
 mod body;
+mod deliver;
 mod headers;
+mod herald;
+mod note;
+mod param_headers;
 mod post;
+mod reception;
+mod reel;
 mod serve;
 mod sessions;
 mod stream;
@@ -18,11 +25,12 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    http::{HeaderValue, Method, StatusCode, header, request::Parts},
     response::Response,
     routing::{any, get},
 };
 use bytes::Bytes;
+use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 use tokio::sync::Semaphore;
@@ -30,34 +38,57 @@ use tokio::sync::Semaphore;
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
+    param_headers::ParamHeaders,
+    reception::Reception,
     serve::Draining,
     sessions::{Lease, Sessions},
 };
-use crate::{dispatch::Desk, fault::Fault, options::HttpOptions};
+use crate::{
+    dispatch::{Desk, DeskLimits},
+    fault::Fault,
+    options::HttpOptions,
+};
 
 /// The door's state.
 struct HttpDoor<G> {
     desk: Desk<G>,
     admission: Admission,
-    sessions: Sessions,
+    reception: Reception<G>,
+    param_headers: ParamHeaders,
     listen_streams: Arc<Semaphore>,
     body_bytes_max: usize,
     body_read_max: Duration,
     keep_alive: Duration,
+    answer_moment: Duration,
+    batch_messages_max: usize,
+    local_affinity: Arc<str>,
     /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
     undisturbed: Draining,
 }
 
 /// The routes of the door, to be served with [`serve`] or mounted elsewhere.
+///
+/// Who calls is the [`Caller`] among a request's extensions, if something in front of the door put one there; otherwise
+/// it is the one local principal. Sessions belong to whoever began them.
 pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
+    let limits = DeskLimits {
+        page_size: options.page_size,
+        requests_in_flight_max: options.calls_in_flight_max,
+        watches_max: options.watches_per_session_max,
+    };
+    let sessions = Sessions::new(&options);
     let door = HttpDoor {
-        desk: Desk::new(gateway, &options.server, options.page_size, options.calls_in_flight_max),
+        desk: Desk::new(Arc::clone(&gateway), &options.server, limits),
+        reception: Reception::new(gateway, sessions, options.clock),
+        param_headers: ParamHeaders::default(),
         listen_streams: Arc::new(Semaphore::new(options.listen_streams_max.min(Semaphore::MAX_PERMITS))),
         body_bytes_max: options.body_bytes_max,
         body_read_max: Duration::from_millis(options.body_read_ms_max),
         // Tokio's timers want a duration that is not zero.
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
-        sessions: Sessions::new(&options),
+        answer_moment: Duration::from_millis(options.answer_moment_ms),
+        batch_messages_max: options.batch_messages_max,
+        local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
     };
@@ -70,35 +101,40 @@ async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Reque
         Err(fault) => Err(fault),
         Ok(()) => match parts.method {
             Method::POST => return post::post(&door, &parts, body).await,
-            Method::GET => stream::open(&door, &parts),
-            Method::DELETE => end_session(&door, &parts),
+            Method::GET => stream::open(&door, &parts).await,
+            Method::DELETE => end_session(&door, &parts).await,
             _ => return method_not_allowed("GET, POST, DELETE"),
         },
     };
     answer.unwrap_or_else(|fault| refuse(&fault, None))
 }
 
-fn end_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
+async fn end_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
     if headers::era(&parts.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
-    let session = leased_session(door, &parts.headers)?;
-    door.sessions.end(&session.session().id);
+    let lease = leased_session(door, parts).await?;
+    door.reception.end(lease.session()).await;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// The session a legacy message belongs to.
-fn leased_session<G: Gateway>(door: &HttpDoor<G>, headers: &HeaderMap) -> Result<Lease, Fault> {
+async fn leased_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Lease, Fault> {
+    let headers = &parts.headers;
     headers::require_known_version(headers)?;
     let Some(id) = headers::text(headers, fields::header::SESSION_ID) else {
         return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing").hint(
             "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
         ));
     };
-    door.sessions.lease(id).ok_or_else(|| {
-        Fault::invalid_request(StatusCode::NOT_FOUND, "there is no such session")
-            .hint("it ended or was idle for too long; start a new one with `initialize`")
-    })
+    let lease = door.reception.lease(id, &caller(parts)).await?;
+    headers::require_negotiated(headers, lease.session().session.version)?;
+    Ok(lease)
+}
+
+/// Who calls. Without authentication everybody is the one local principal.
+fn caller(parts: &Parts) -> Caller {
+    parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::local)
 }
 
 fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {

@@ -7,20 +7,23 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use servanda_engine::Gateway;
+use servanda_engine::{Gateway, Guest};
 use servanda_mcp::{
-    EnvelopeError, Era, Id, Message,
+    ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError,
     fields::{self, method},
 };
 
-use super::{Draining, HttpDoor, Lease, body, draining, empty, headers, json, leased_session, refuse, stream};
+use super::{
+    HttpDoor, batch, body, caller, deliver, draining, empty, headers, json, leased_session, refuse,
+    sessions::HttpSession, stream,
+};
 use crate::{
-    call::RunningCall,
     client,
-    dispatch::{Peer, Reply, Request},
+    dispatch::{Peer, Reply, Request, Soon, Welcome},
     era,
     fault::Fault,
     params::{self, Params},
+    running::Departure,
     splice,
 };
 
@@ -31,6 +34,9 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Bo
         Ok(bytes) => bytes,
         Err(fault) => return refuse(&fault, None),
     };
+    if batch::is_batch(&bytes) {
+        return batch::post(door, parts, &bytes).await.unwrap_or_else(|fault| refuse(&fault, None));
+    }
     match Message::parse(&bytes) {
         Ok(Message::Request { id, method, params }) => {
             let request = Incoming { id: &id, method: &method, params, source: &bytes };
@@ -40,10 +46,10 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, body: Bo
             }
         }
         Ok(Message::Notification { method, params }) => {
-            hear(door, parts, &method, params).unwrap_or_else(|fault| refuse(&fault, None))
+            hear(door, parts, &method, params).await.unwrap_or_else(|fault| refuse(&fault, None))
         }
-        // The door asks its clients nothing, so whatever they answer is taken and forgotten.
-        Ok(Message::Response { .. } | Message::Failure { .. }) => empty(StatusCode::ACCEPTED),
+        Ok(Message::Response { id, result }) => take_answer(door, parts, Some(&id), Ok(result.to_owned())).await,
+        Ok(Message::Failure { id, error }) => take_answer(door, parts, id.as_ref(), Err(error)).await,
         Err(error) => {
             let id = match &error {
                 EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
@@ -86,65 +92,121 @@ async fn answer<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, incoming: Incomin
         source: incoming.source,
         trace_parent: headers::text(&parts.headers, TRACE_PARENT),
     };
-    let (peer, lease) = match request.era {
-        Era::Modern => (modern_peer(parts, &request)?, None),
-        Era::Legacy if request.method == method::INITIALIZE => {
-            headers::require_known_version(&parts.headers)?;
-            (Peer::default(), None)
-        }
-        Era::Legacy => {
-            let lease = leased_session(door, &parts.headers)?;
-            (lease.session().peer(), Some(lease))
-        }
-    };
-    match door.desk.answer(&request, &peer).await? {
-        Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
-        Reply::Welcome { result, client } => welcome(door, request.id, &result, client),
-        Reply::Listen(subscription) => stream::subscribe(door, subscription, draining(door, parts)),
-        Reply::Call(call) if call.streams() => Ok(stream::call(call, lease, draining(door, parts), door.keep_alive)),
-        Reply::Call(call) => finish(*call, lease, draining(door, parts)).await,
+    match request.era {
+        Era::Modern => answer_modern(door, parts, &request).await,
+        Era::Legacy => answer_legacy(door, parts, &request).await,
     }
 }
 
-/// Checks what the modern era demands of a request and its headers. The version comes first: what else a request of an
-/// unknown version must look like, nobody here knows.
-fn modern_peer(parts: &Parts, request: &Request<'_>) -> Result<Peer, Fault> {
+async fn answer_modern<G: Gateway>(
+    door: &HttpDoor<G>,
+    parts: &Parts,
+    request: &Request<'_>,
+) -> Result<Response, Fault> {
+    require_headers(parts, request)?;
+    let peer = modern_peer(door, parts, request);
+    if request.method == method::TOOLS_CALL
+        && let Some(tool) = request.params.name.and_then(params::text)
+    {
+        let called = (&*tool, request.params.arguments);
+        door.param_headers.check(&*door.desk.gateway, &peer.guest, &parts.headers, called).await?;
+    }
+    match door.desk.answer(request, peer)? {
+        Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
+        Reply::Soon(soon) => Ok(json(splice::response(request.id, &soon.work.await?))),
+        Reply::Listen(wanted) => stream::subscribe(door, *wanted, draining(door, parts)).await,
+        Reply::Running(running) => deliver::modern(door, parts, running).await,
+        Reply::Welcome(_) => Err(Fault::method_not_found(Era::Modern, &request.method)),
+    }
+}
+
+/// Checks what the modern era demands of a request's headers. The version comes first: what else a request of an unknown
+/// version must look like, nobody here knows.
+fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
     let version = era::requested_version(&request.meta)?;
     headers::require_version(&parts.headers, &version)?;
     era::require_modern(&version)?;
     headers::require_method(&parts.headers, &request.method)?;
-    if request.method == method::TOOLS_CALL
-        && let Some(name) = request.params.name.and_then(params::text)
-    {
-        headers::require_name(&parts.headers, &name)?;
+    let params = &request.params;
+    let name = match &*request.method {
+        method::TOOLS_CALL | method::PROMPTS_GET => params.name,
+        method::RESOURCES_READ => params.uri,
+        method::TASKS_GET | method::TASKS_UPDATE | method::TASKS_CANCEL => params.task_id,
+        _ => None,
+    };
+    match name.and_then(params::text) {
+        Some(name) => headers::require_name(&parts.headers, &name),
+        None => Ok(()),
     }
-    Ok(Peer { client: client::client_name(request.meta.client_info), session: None, in_flight: None })
 }
 
-fn welcome<G: Gateway>(door: &HttpDoor<G>, id: &Id, result: &str, client: Option<String>) -> Result<Response, Fault> {
-    let session = door.sessions.begin(client, door.desk.gateway.changes()).map_err(|_| {
-        Fault::busy("every session is in use", "end a session with DELETE, or try again when one is idle")
-    })?;
-    let mut response = json(splice::response(id, result));
+fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Peer {
+    let caller = servanda_contract::Caller { client: client::client_name(request.meta.client_info), ..caller(parts) };
+    // Most principals are the local one, whose name is not copied for every request.
+    let affinity = match &door.local_affinity {
+        local if **local == *caller.principal => std::sync::Arc::clone(local),
+        _ => caller.principal.as_str().into(),
+    };
+    let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
+    let guest = Guest { caller, era: Era::Modern, capabilities, affinity };
+    Peer { guest, session: None, in_flight: None, departure: Departure::Cancels }
+}
+
+async fn answer_legacy<G: Gateway>(
+    door: &HttpDoor<G>,
+    parts: &Parts,
+    request: &Request<'_>,
+) -> Result<Response, Fault> {
+    if request.method == method::INITIALIZE {
+        headers::require_known_version(&parts.headers)?;
+        let guest = Guest { caller: caller(parts), era: Era::Legacy, ..Guest::local() };
+        let peer = Peer { guest, session: None, in_flight: None, departure: Departure::MeansNothing };
+        return match door.desk.answer(request, peer)? {
+            Reply::Welcome(welcome) => begin(door, parts, request.id, *welcome).await,
+            _ => Err(Fault::method_not_found(Era::Legacy, &request.method)),
+        };
+    }
+    let lease = leased_session(door, parts).await?;
+    match door.desk.answer(request, lease.session().peer())? {
+        Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
+        Reply::Soon(soon) => {
+            let result = wait_for(door, lease.session(), soon).await?;
+            Ok(json(splice::response(request.id, &result)))
+        }
+        Reply::Running(running) => deliver::legacy(door, parts, lease, running).await,
+        Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(Era::Legacy, &request.method)),
+    }
+}
+
+async fn begin<G: Gateway>(
+    door: &HttpDoor<G>,
+    parts: &Parts,
+    id: &Id,
+    mut welcome: Welcome,
+) -> Result<Response, Fault> {
+    let result = std::mem::take(&mut welcome.result);
+    let session = door.reception.begin(caller(parts), welcome).await?;
+    let mut response = json(splice::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);
     }
     Ok(response)
 }
 
-/// Waits for the answer. If hyper drops this because the client went away, the call's token is cancelled with it.
-async fn finish(call: RunningCall, lease: Option<Lease>, draining: Draining) -> Result<Response, Fault> {
-    let answer = tokio::select! {
-        biased;
-        answer = call.finish() => answer,
-        () = draining.give_up.cancelled() => return Err(Fault::end_unknown()),
-    };
-    drop(lease);
-    // A cancelled request gets no response, but its exchange has to end.
-    Ok(answer.map_or_else(|| empty(StatusCode::ACCEPTED), json))
+/// Waits for an answer of a session; what it changed is written down before the client hears of it.
+pub(super) async fn wait_for<G: Gateway>(
+    door: &HttpDoor<G>,
+    session: &HttpSession,
+    soon: Soon,
+) -> Result<String, Fault> {
+    let result = soon.work.await?;
+    if soon.changes_session {
+        door.reception.note(session).await;
+    }
+    Ok(result)
 }
 
-fn hear<G: Gateway>(
+async fn hear<G: Gateway>(
     door: &HttpDoor<G>,
     parts: &Parts,
     method: &str,
@@ -155,12 +217,44 @@ fn hear<G: Gateway>(
     let header_version = headers::text(&parts.headers, fields::header::PROTOCOL_VERSION);
     // The modern era has nothing to notify a server of: a client that goes away cancels.
     if era::era_of(method, &meta, header_version) == Era::Legacy {
-        let lease = leased_session(door, &parts.headers)?;
-        if method == method::CANCELLED
-            && let Some(id) = params.request_id.and_then(|raw| serde_json::from_str::<Id>(raw.get()).ok())
-        {
-            lease.session().in_flight().cancel(&id);
-        }
+        let lease = leased_session(door, parts).await?;
+        note(door, lease.session(), method, &params);
     }
     Ok(empty(StatusCode::ACCEPTED))
+}
+
+/// Takes note of what a session says. What nobody here understands is no reason to say anything back.
+pub(super) fn note<G: Gateway>(door: &HttpDoor<G>, session: &HttpSession, method: &str, params: &Params<'_>) {
+    match method {
+        method::CANCELLED => {
+            if let Some(id) = params.request_id.and_then(|raw| serde_json::from_str::<Id>(raw.get()).ok()) {
+                session.session.in_flight.cancel(&id);
+            }
+        }
+        method::ROOTS_LIST_CHANGED => door.desk.gateway.roots_changed(&session.session.guest),
+        _ => {}
+    }
+}
+
+/// An answer to something we asked. One that answers nothing of this session is taken and forgotten: what it answers may
+/// have been withdrawn meanwhile.
+async fn take_answer<G: Gateway>(
+    door: &HttpDoor<G>,
+    parts: &Parts,
+    id: Option<&Id>,
+    reply: Result<Box<RawValue>, RpcError>,
+) -> Response {
+    if headers::era(&parts.headers) == Some(Era::Modern) {
+        let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, "nothing was asked, so there is nothing to answer");
+        return refuse(&fault, None);
+    }
+    match leased_session(door, parts).await {
+        Ok(lease) => {
+            if let Some(id) = id {
+                lease.session().session.questions.answer(id, reply);
+            }
+            empty(StatusCode::ACCEPTED)
+        }
+        Err(fault) => refuse(&fault, None),
+    }
 }

@@ -1,178 +1,310 @@
-//! Legacy sessions: minted by `initialize`, looked up by every later message, ended by DELETE, by idleness, or to make
-//! room.
+//! The table of legacy sessions: looked up by every message, ended by DELETE, by idleness, or to make room.
 //!
 //! A session in use (a request unanswered or a stream open) is never taken away: when there is no room and nobody is
-//! idle, the newcomer is turned away.
+//! idle, the newcomer is turned away. What of a session outlives the process is written down elsewhere.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
+use servanda_contract::Caller;
+use servanda_mcp::ProtocolVersion;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{Notify, Semaphore},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::{dispatch::Peer, in_flight::InFlight, options::HttpOptions};
+use super::reel::{Reel, ReelLimits};
+use crate::{
+    dispatch::Peer,
+    options::HttpOptions,
+    running::Departure,
+    session::{Session, SessionLimits},
+};
+
+/// How often what is written down of a session in use is renewed.
+pub(super) const NOTE_EVERY_MS: u64 = 5 * 60 * 1000;
+/// The first revision whose clients can read an event without data, which opens a stream.
+const PRIMED_FROM: ProtocolVersion = ProtocolVersion::V2025_11_25;
 
 /// All sessions.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    by_id: Mutex<HashMap<String, Arc<Session>>>,
+    table: Mutex<Table>,
     opened: Instant,
-    count_max: usize,
-    idle_ms_max: u64,
-    streams_per_session_max: usize,
+    limits: Limits,
 }
 
-/// One session.
+#[derive(Debug, Default)]
+struct Table {
+    sessions: HashMap<String, Arc<HttpSession>>,
+    /// Sessions that have ended and are still written down: nobody may take them up again from there.
+    ending: HashSet<String>,
+}
+
+/// How many there may be, and how much each may have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    count_max: usize,
+    pub(super) idle_ms_max: u64,
+    streams_per_session_max: usize,
+    reel: ReelLimits,
+    pub(super) session: SessionLimits,
+}
+
+/// One session, and what carries its messages.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct HttpSession {
     pub(super) id: String,
-    client: Option<String>,
-    in_flight: Arc<InFlight>,
-    /// Changes of the tool list since `initialize`. One stream at a time waits for them, because a message must go out
-    /// on one stream only; the next one takes over when it ends.
-    pub(super) changes: tokio::sync::Mutex<watch::Receiver<u64>>,
+    pub(super) session: Arc<Session>,
+    pub(super) reel: Reel,
+    /// Places for GET streams.
     pub(super) streams: Arc<Semaphore>,
+    /// A question waits for a stream: a request that may be answered by one had better be.
+    pub(super) stream_wanted: Notify,
+    /// What is written down of the session is old.
+    pub(super) note_due: Notify,
+    /// Held by whoever writes down or erases what is kept of the session.
+    pub(super) noting: tokio::sync::Mutex<()>,
     /// Cancelled when the session ends.
     pub(super) ended: CancellationToken,
     uses: AtomicUsize,
     last_used_ms: AtomicU64,
+    noted_ms: AtomicU64,
 }
 
 /// A session in use, from lookup until this is dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
-    session: Arc<Session>,
+    session: Arc<HttpSession>,
     opened: Instant,
 }
 
-/// There is no room, and every session is in use.
+/// What is found under an id.
+#[derive(Debug)]
+pub(super) enum Found {
+    Here(Lease),
+    /// Nothing; there may be a note of it.
+    Nothing,
+    /// A session that has ended.
+    Ended,
+}
+
+/// Why a session is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct AllInUse;
+pub(super) enum NotAdded {
+    /// There is no room, and every session is in use.
+    AllInUse,
+    /// It has ended.
+    Ended,
+}
 
 impl Sessions {
     pub(super) fn new(options: &HttpOptions) -> Self {
-        Self {
-            by_id: Mutex::default(),
-            opened: Instant::now(),
+        let reel = ReelLimits {
+            events_max: options.replay_events_max,
+            bytes_max: options.replay_bytes_max,
+            streams_max: options.replay_streams_max,
+            keep_ms: options.replay_ms_max,
+            backlog_max: options.backlog_max,
+            question_wait_ms: options.question_wait_ms_max,
+            retry_ms: options.retry_ms,
+        };
+        let session = SessionLimits {
+            questions_max: options.questions_per_session_max,
+            watches_max: options.watches_per_session_max,
+        };
+        let limits = Limits {
             count_max: options.sessions_max,
             idle_ms_max: options.session_idle_ms_max,
             streams_per_session_max: options.streams_per_session_max.min(Semaphore::MAX_PERMITS),
-        }
+            reel,
+            session,
+        };
+        Self { table: Mutex::default(), opened: Instant::now(), limits }
     }
 
-    /// Begins a session and returns its id.
-    pub(super) fn begin(&self, client: Option<String>, changes: watch::Receiver<u64>) -> Result<String, AllInUse> {
-        self.begin_at(self.now_ms(), client, changes)
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
-    fn begin_at(
-        &self,
-        now_ms: u64,
-        client: Option<String>,
-        mut changes: watch::Receiver<u64>,
-    ) -> Result<String, AllInUse> {
-        let mut sessions = self.sessions();
-        if sessions.len() >= self.count_max {
-            sessions.retain(|_, session| !self.retire_if_expired(session, now_ms));
+    /// Adds a session, or finds the one of that id that is already there. Whether it was added.
+    pub(super) fn add(&self, id: &str, session: Session) -> Result<(Lease, bool), NotAdded> {
+        self.add_at(self.now_ms(), id, session)
+    }
+
+    fn add_at(&self, now_ms: u64, id: &str, session: Session) -> Result<(Lease, bool), NotAdded> {
+        let mut table = self.table();
+        if table.ending.contains(id) {
+            return Err(NotAdded::Ended);
         }
-        if sessions.len() >= self.count_max {
-            let idle = sessions.values().filter(|session| session.uses.load(Ordering::Relaxed) == 0);
-            let oldest = idle.min_by_key(|session| session.last_used_ms.load(Ordering::Relaxed)).ok_or(AllInUse)?;
-            let oldest = oldest.id.clone();
-            sessions.remove(&oldest).ok_or(AllInUse)?.end();
-            tracing::info!("the session unused for longest made room for a new one");
+        if let Some(there) = table.sessions.get(id) {
+            return Ok((self.lease_of(there), false));
         }
-        changes.mark_unchanged();
-        let id = Uuid::new_v4().to_string();
-        let session = Session {
-            id: id.clone(),
-            client,
-            in_flight: Arc::default(),
-            changes: tokio::sync::Mutex::new(changes),
-            streams: Arc::new(Semaphore::new(self.streams_per_session_max)),
+        self.make_room(&mut table, now_ms)?;
+        let added = Arc::new(HttpSession {
+            id: id.to_owned(),
+            reel: Reel::new(self.limits.reel, session.version >= PRIMED_FROM),
+            session: Arc::new(session),
+            streams: Arc::new(Semaphore::new(self.limits.streams_per_session_max)),
+            stream_wanted: Notify::new(),
+            note_due: Notify::new(),
+            noting: tokio::sync::Mutex::default(),
             ended: CancellationToken::new(),
             uses: AtomicUsize::new(0),
             last_used_ms: AtomicU64::new(now_ms),
+            noted_ms: AtomicU64::new(now_ms),
+        });
+        table.sessions.insert(id.to_owned(), Arc::clone(&added));
+        Ok((self.lease_of(&added), true))
+    }
+
+    /// Takes a session into use, if there is one of that id and it is that caller's.
+    pub(super) fn lease(&self, id: &str, caller: &Caller) -> Found {
+        self.lease_at(self.now_ms(), id, caller)
+    }
+
+    fn lease_at(&self, now_ms: u64, id: &str, caller: &Caller) -> Found {
+        let mut table = self.table();
+        let Some(session) = table.sessions.get(id).map(Arc::clone) else {
+            return if table.ending.contains(id) { Found::Ended } else { Found::Nothing };
         };
-        sessions.insert(id.clone(), Arc::new(session));
-        Ok(id)
-    }
-
-    /// Takes a session into use, if there is one of that id.
-    pub(super) fn lease(&self, id: &str) -> Option<Lease> {
-        self.lease_at(self.now_ms(), id)
-    }
-
-    fn lease_at(&self, now_ms: u64, id: &str) -> Option<Lease> {
-        let mut sessions = self.sessions();
-        let session = Arc::clone(sessions.get(id)?);
-        if self.retire_if_expired(&session, now_ms) {
-            sessions.remove(id);
-            return None;
+        if !session.is_of(caller) {
+            return Found::Nothing;
         }
-        // INVARIANT: uses only grow under the lock, so that a session found idle under it stays idle until removed.
-        session.uses.fetch_add(1, Ordering::Relaxed);
-        Some(Lease { session, opened: self.opened })
+        if self.is_expired(&session, now_ms) {
+            table.end(id);
+            return Found::Ended;
+        }
+        let noted_ms = session.noted_ms.load(Ordering::Relaxed);
+        if now_ms.saturating_sub(noted_ms) >= NOTE_EVERY_MS {
+            session.noted_ms.store(now_ms, Ordering::Relaxed);
+            session.note_due.notify_one();
+        }
+        Found::Here(self.lease_of(&session))
     }
 
     /// Ends a session, and cancels its requests and streams.
     pub(super) fn end(&self, id: &str) {
-        let session = self.sessions().remove(id);
-        if let Some(session) = session {
-            session.end();
-        }
+        self.table().end(id);
     }
 
-    fn retire_if_expired(&self, session: &Session, now_ms: u64) -> bool {
-        let idle_ms = now_ms.saturating_sub(session.last_used_ms.load(Ordering::Relaxed));
-        let expired = session.uses.load(Ordering::Relaxed) == 0 && idle_ms >= self.idle_ms_max;
+    /// Ends a session that has been idle for too long. Whether it has.
+    pub(super) fn end_if_expired(&self, session: &HttpSession) -> bool {
+        let mut table = self.table();
+        let expired = self.is_expired(session, self.now_ms());
         if expired {
-            session.end();
+            table.end(&session.id);
         }
         expired
     }
 
-    fn now_ms(&self) -> u64 {
+    /// Nothing is written down any more of a session that has ended.
+    pub(super) fn forget(&self, id: &str) {
+        self.table().ending.remove(id);
+    }
+
+    /// Milliseconds since the table was made.
+    pub(super) fn now_ms(&self) -> u64 {
         elapsed_ms(self.opened)
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        // Every critical section leaves a whole map: no panic can leave it half-changed.
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The lock must be held.
+    fn lease_of(&self, session: &Arc<HttpSession>) -> Lease {
+        // INVARIANT: uses only grow under the lock, so that a session found idle under it stays idle until removed.
+        session.uses.fetch_add(1, Ordering::Relaxed);
+        Lease { session: Arc::clone(session), opened: self.opened }
+    }
+
+    fn make_room(&self, table: &mut Table, now_ms: u64) -> Result<(), NotAdded> {
+        if table.sessions.len() < self.limits.count_max {
+            return Ok(());
+        }
+        let expired = table.sessions.values().filter(|session| self.is_expired(session, now_ms));
+        let expired: Vec<String> = expired.map(|session| session.id.clone()).collect();
+        for id in expired {
+            table.end(&id);
+        }
+        if table.sessions.len() < self.limits.count_max {
+            return Ok(());
+        }
+        let idle = table.sessions.values().filter(|session| session.is_idle());
+        let oldest = idle.min_by_key(|session| session.last_used_ms.load(Ordering::Relaxed));
+        let oldest = oldest.ok_or(NotAdded::AllInUse)?.id.clone();
+        table.end(&oldest);
+        tracing::info!("the session unused for longest made room for a new one");
+        Ok(())
+    }
+
+    fn is_expired(&self, session: &HttpSession, now_ms: u64) -> bool {
+        let idle_ms = now_ms.saturating_sub(session.last_used_ms.load(Ordering::Relaxed));
+        session.is_idle() && idle_ms >= self.limits.idle_ms_max
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Every critical section leaves a whole table: no panic can leave it half-changed.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Session {
+impl Table {
+    fn end(&mut self, id: &str) {
+        if let Some(session) = self.sessions.remove(id) {
+            self.ending.insert(session.id.clone());
+            session.ended.cancel();
+            session.session.end();
+        }
+    }
+}
+
+impl Limits {
+    /// The shortest time after which something ends that nobody came for.
+    pub(super) fn shortest_ms(&self) -> u64 {
+        self.idle_ms_max.min(self.reel.keep_ms).min(self.reel.question_wait_ms)
+    }
+}
+
+impl HttpSession {
     pub(super) fn peer(&self) -> Peer {
         Peer {
-            client: self.client.clone(),
-            session: Some(self.id.clone()),
-            in_flight: Some(Arc::clone(&self.in_flight)),
+            guest: self.session.guest.clone(),
+            session: Some(Arc::clone(&self.session)),
+            in_flight: Some(Arc::clone(&self.session.in_flight)),
+            departure: Departure::MeansNothing,
         }
     }
 
-    pub(super) fn in_flight(&self) -> &InFlight {
-        &self.in_flight
+    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+        let own = &self.session.guest.caller;
+        own.principal == caller.principal && own.tenant == caller.tenant
     }
 
-    fn end(&self) {
-        self.ended.cancel();
-        self.in_flight.cancel_all();
+    /// Whether nobody uses it: a request whose client went away is still one.
+    fn is_idle(&self) -> bool {
+        self.uses.load(Ordering::Relaxed) == 0 && self.session.in_flight.is_empty()
     }
 }
 
 impl Lease {
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(super) fn session(&self) -> &Arc<HttpSession> {
         &self.session
+    }
+
+    /// Another use of the same session.
+    pub(super) fn again(&self) -> Self {
+        // Upholds: it is in use already, so it is not found idle meanwhile.
+        self.session.uses.fetch_add(1, Ordering::Relaxed);
+        Self { session: Arc::clone(&self.session), opened: self.opened }
+    }
+
+    /// Milliseconds since the table was made.
+    pub(super) fn now_ms(&self) -> u64 {
+        elapsed_ms(self.opened)
     }
 }
 

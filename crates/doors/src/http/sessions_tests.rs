@@ -1,5 +1,9 @@
 //! The table of sessions, with the time as a value.
 
+use servanda_engine::Guest;
+use servanda_mcp::ProtocolVersion;
+use uuid::Uuid;
+
 use super::*;
 use crate::ServerIdentity;
 
@@ -8,32 +12,74 @@ fn table(sessions_max: usize, session_idle_ms_max: u64) -> Sessions {
     Sessions::new(&HttpOptions { sessions_max, session_idle_ms_max, ..HttpOptions::new(server) })
 }
 
-fn begin(sessions: &Sessions, now_ms: u64) -> Result<String, AllInUse> {
-    sessions.begin_at(now_ms, None, watch::channel(0).1)
+fn session() -> Session {
+    let limits = SessionLimits { questions_max: 1, watches_max: 1 };
+    Session::new(Guest::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
 }
 
-#[test]
-fn ids_are_random_uuids() {
-    let sessions = table(10, 1000);
-    let (one, two) = (begin(&sessions, 0).unwrap(), begin(&sessions, 0).unwrap());
-    assert_ne!(one, two);
-    assert_eq!(Uuid::parse_str(&one).unwrap().get_version_num(), 4);
+fn begin(sessions: &Sessions, now_ms: u64) -> Result<String, NotAdded> {
+    let id = Uuid::new_v4().to_string();
+    let (lease, added) = sessions.add_at(now_ms, &id, session())?;
+    assert!(added);
+    drop(lease);
+    sessions.table().sessions.get(&id).unwrap().last_used_ms.store(now_ms, Ordering::Relaxed);
+    Ok(id)
+}
+
+fn lease(sessions: &Sessions, now_ms: u64, id: &str) -> Option<Lease> {
+    lease_as(sessions, now_ms, id, &Caller::local())
+}
+
+fn lease_as(sessions: &Sessions, now_ms: u64, id: &str, caller: &Caller) -> Option<Lease> {
+    match sessions.lease_at(now_ms, id, caller) {
+        Found::Here(lease) => Some(lease),
+        Found::Nothing | Found::Ended => None,
+    }
 }
 
 #[test]
 fn an_idle_session_expires_and_a_used_one_does_not() {
     let sessions = table(10, 1000);
     let id = begin(&sessions, 0).unwrap();
-    assert!(sessions.lease_at(999, &id).is_some());
+    assert!(lease(&sessions, 999, &id).is_some());
 
     let id = begin(&sessions, 0).unwrap();
-    let lease = sessions.lease_at(0, &id).unwrap();
-    assert!(sessions.lease_at(5000, &id).is_some(), "in use");
-    drop(lease);
-    let session = Arc::clone(sessions.sessions().get(&id).unwrap());
-    assert!(sessions.lease_at(500_000, &id).is_none(), "idle for too long");
+    let used = lease(&sessions, 0, &id).unwrap();
+    let again = used.again();
+    drop(used);
+    assert!(lease(&sessions, 5000, &id).is_some(), "in use");
+    drop(again);
+    let session = Arc::clone(sessions.table().sessions.get(&id).unwrap());
+    assert!(lease(&sessions, 500_000, &id).is_none(), "idle for too long");
     assert!(session.ended.is_cancelled());
-    assert!(sessions.lease_at(0, &id).is_none(), "gone for good");
+    assert!(lease(&sessions, 0, &id).is_none(), "gone for good");
+}
+
+#[test]
+fn a_request_whose_client_went_away_is_a_use() {
+    let sessions = table(10, 1000);
+    let id = begin(&sessions, 0).unwrap();
+    let there = lease(&sessions, 0, &id).unwrap();
+    let in_flight = Arc::clone(&there.session().session.in_flight);
+    let entry = in_flight.enter(&servanda_mcp::Id::Number(1), &CancellationToken::new());
+    drop(there);
+    assert!(lease(&sessions, 500_000, &id).is_some());
+    drop(entry);
+    assert!(lease(&sessions, 500_000, &id).is_none());
+}
+
+#[test]
+fn a_session_is_its_principals() {
+    let sessions = table(10, 1000);
+    let id = begin(&sessions, 0).unwrap();
+    let stranger = |principal: &str, tenant: &str| Caller {
+        principal: principal.to_owned(),
+        tenant: tenant.to_owned(),
+        ..Caller::local()
+    };
+    assert!(lease_as(&sessions, 0, &id, &stranger("other", "local")).is_none());
+    assert!(lease_as(&sessions, 0, &id, &stranger("local", "other")).is_none());
+    assert!(lease_as(&sessions, 0, &id, &stranger("local", "local")).is_some());
 }
 
 #[test]
@@ -42,35 +88,69 @@ fn the_longest_idle_makes_room() {
     let oldest = begin(&sessions, 1).unwrap();
     let newer = begin(&sessions, 2).unwrap();
     let newest = begin(&sessions, 3).unwrap();
-    assert!(sessions.lease_at(3, &oldest).is_none());
-    assert!(sessions.lease_at(3, &newer).is_some());
-    assert!(sessions.lease_at(3, &newest).is_some());
+    assert!(lease(&sessions, 3, &oldest).is_none());
+    assert!(lease(&sessions, 3, &newer).is_some());
+    assert!(lease(&sessions, 3, &newest).is_some());
 }
 
 #[test]
 fn a_session_in_use_never_makes_room() {
     let sessions = table(2, 1_000_000);
     let used = begin(&sessions, 1).unwrap();
-    let lease = sessions.lease_at(1, &used).unwrap();
+    let first = lease(&sessions, 1, &used).unwrap();
     let idle = begin(&sessions, 2).unwrap();
     let newcomer = begin(&sessions, 3).unwrap();
-    assert!(sessions.lease_at(3, &idle).is_none(), "idle, though used later");
-    let other = sessions.lease_at(3, &newcomer).unwrap();
-    assert_eq!(begin(&sessions, 4).unwrap_err(), AllInUse);
-    drop((lease, other));
+    assert!(lease(&sessions, 3, &idle).is_none(), "idle, though used later");
+    let other = lease(&sessions, 3, &newcomer).unwrap();
+    assert_eq!(begin(&sessions, 4).unwrap_err(), NotAdded::AllInUse);
+    drop((first, other));
     assert!(begin(&sessions, 5).is_ok());
+}
+
+#[test]
+fn a_session_that_is_there_is_not_added_again() {
+    let sessions = table(2, 1_000_000);
+    let (one, added) = sessions.add("id", session()).unwrap();
+    let (two, again) = sessions.add("id", session()).unwrap();
+    assert!(added && !again && Arc::ptr_eq(one.session(), two.session()));
+}
+
+/// Until its note is erased, somebody could find it there.
+#[test]
+fn a_session_that_has_ended_is_not_taken_up_again() {
+    let sessions = table(2, 1000);
+    let id = begin(&sessions, 0).unwrap();
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Ended));
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Ended));
+    assert_eq!(sessions.add(&id, session()).unwrap_err(), NotAdded::Ended);
+    sessions.forget(&id);
+    assert!(matches!(sessions.lease_at(500_000, &id, &Caller::local()), Found::Nothing));
 }
 
 #[test]
 fn ending_a_session_cancels_its_requests() {
     let sessions = table(2, 1000);
     let id = begin(&sessions, 0).unwrap();
-    let lease = sessions.lease_at(0, &id).unwrap();
+    let there = lease(&sessions, 0, &id).unwrap();
     let cancel = CancellationToken::new();
-    let entry = lease.session().peer().in_flight.unwrap().enter(&servanda_mcp::Id::Number(1), &cancel);
+    let entry = there.session().session.in_flight.enter(&servanda_mcp::Id::Number(1), &cancel);
     sessions.end(&id);
     assert!(cancel.is_cancelled());
-    assert!(lease.session().ended.is_cancelled());
-    assert!(sessions.lease_at(0, &id).is_none());
+    assert!(there.session().ended.is_cancelled());
+    assert!(lease(&sessions, 0, &id).is_none());
     drop(entry);
+}
+
+#[tokio::test]
+async fn what_is_written_down_is_renewed_once_in_a_while() {
+    let sessions = table(2, u64::MAX);
+    let id = begin(&sessions, 0).unwrap();
+    let there = lease(&sessions, NOTE_EVERY_MS - 1, &id).unwrap();
+    let due =
+        async || tokio::time::timeout(std::time::Duration::ZERO, there.session().note_due.notified()).await.is_ok();
+    assert!(!due().await);
+    drop(lease(&sessions, NOTE_EVERY_MS, &id));
+    assert!(due().await);
+    drop(lease(&sessions, NOTE_EVERY_MS + 1, &id));
+    assert!(!due().await);
 }

@@ -1,148 +1,197 @@
-//! Answers that are streams: a call with progress, a legacy client's GET, a modern client's subscription.
+//! Answers that are streams of Server-Sent Events: a modern client's request with what is said on the way, its
+//! subscription, and the streams of a legacy session.
 //!
-//! Each is a small state machine that yields frames of Server-Sent Events. Whoever drops the body, as hyper does when the
-//! client goes away, drops the state, and with it the call's token, the lease and the place among the streams.
+//! Each is a small state machine that yields frames. Whoever drops the body, as hyper does when the client goes away, drops
+//! the state: a modern request is cancelled by that, a legacy stream only loses its connection.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    http::{HeaderValue, header, request::Parts},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     response::Response,
 };
 use bytes::Bytes;
 use futures_util::stream;
-use servanda_engine::Gateway;
-use servanda_mcp::Era;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use servanda_engine::{Gateway, News};
+use servanda_mcp::{Era, fields};
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
-use super::{Draining, HttpDoor, Lease, draining, headers, leased_session, method_not_allowed};
+use super::{
+    Draining, HttpDoor, draining, headers, leased_session, method_not_allowed,
+    reel::{Connected, NotKept, Purpose},
+    sessions::Lease,
+};
 use crate::{
-    call::{CallEvent, RunningCall},
     fault::Fault,
-    listen::{self, Subscription, changed},
-    splice,
+    greeting::Greeting,
+    listen::{Subscription, Wanted},
+    running::{Event, Running},
+    splice, tidings,
 };
 
 /// A source of frames. What is silent for longer than a keep-alive gets a comment in between.
 trait Frames: Send + 'static {
-    /// The next message, nothing at the end. Cancel safe.
-    fn next(&mut self) -> impl Future<Output = Option<Vec<u8>>> + Send;
+    /// The next frame, nothing at the end. Cancel safe.
+    fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// A call with its progress.
-struct CallFrames {
+/// A modern request with what is said on the way.
+struct RequestFrames {
+    /// What was said before the stream was opened.
+    first: Option<Vec<u8>>,
     /// None once the last message is out.
-    call: Option<Box<RunningCall>>,
+    running: Option<Box<Running>>,
     draining: Draining,
-    _lease: Option<Lease>,
 }
 
-/// A legacy client's GET.
+/// A stream of a legacy session.
 struct SessionFrames {
+    connected: Connected,
     lease: Lease,
     draining: Draining,
-    _place: OwnedSemaphorePermit,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// A modern client's subscription.
 struct SubscriptionFrames {
     subscription: Subscription,
-    stage: Stage,
-    changes: watch::Receiver<u64>,
+    greeting: Arc<Greeting>,
+    /// What is to be said next.
+    waiting: VecDeque<Vec<u8>>,
+    over: bool,
+    news: broadcast::Receiver<News>,
     draining: Draining,
     _place: OwnedSemaphorePermit,
 }
 
-enum Stage {
-    Unacknowledged,
-    Listening,
-    Over,
-}
-
-/// Opens the stream of a GET.
-pub(super) fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
+/// Opens the stream of a GET: a new one, or one that broke.
+pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
     if headers::era(&parts.headers) == Some(Era::Modern) {
         return Ok(method_not_allowed("POST"));
     }
     headers::require_stream_accepted(&parts.headers)?;
-    let lease = leased_session(door, &parts.headers)?;
+    let lease = leased_session(door, parts).await?;
     let place = Arc::clone(&lease.session().streams).try_acquire_owned().map_err(|_| {
-        Fault::invalid_request(axum::http::StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
+        Fault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
             .hint("read from a stream that is open, or close one")
     })?;
-    Ok(respond(SessionFrames { lease, draining: draining(door, parts), _place: place }, door.keep_alive))
+    let connected = if parts.headers.contains_key(fields::header::LAST_EVENT_ID) {
+        let event_id = headers::text(&parts.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
+        // Not 404, which would say that the session is gone.
+        lease.session().reel.resume(event_id).map_err(|NotKept| {
+            Fault::invalid_request(StatusCode::BAD_REQUEST, "what came after that event is not kept")
+                .hint("open a new stream with GET and without `Last-Event-ID`, and send requests that matter again")
+        })?
+    } else {
+        lease.session().reel.open_standing()
+    };
+    Ok(session(connected, lease, Some(place), draining(door, parts), door.keep_alive))
 }
 
-/// Answers a call with its progress.
-pub(super) fn call(call: Box<RunningCall>, lease: Option<Lease>, draining: Draining, keep_alive: Duration) -> Response {
-    respond(CallFrames { call: Some(call), draining, _lease: lease }, keep_alive)
+/// Answers a modern request with what is said on the way.
+pub(super) fn request(
+    first: Option<Vec<u8>>,
+    running: Box<Running>,
+    draining: Draining,
+    keep_alive: Duration,
+) -> Response {
+    respond(RequestFrames { first, running: Some(running), draining }, keep_alive)
+}
+
+/// Answers with a stream of a legacy session.
+pub(super) fn session(
+    connected: Connected,
+    lease: Lease,
+    place: Option<OwnedSemaphorePermit>,
+    draining: Draining,
+    keep_alive: Duration,
+) -> Response {
+    respond(SessionFrames { connected, lease, draining, _place: place }, keep_alive)
 }
 
 /// Answers a subscription.
-pub(super) fn subscribe<G: Gateway>(
+pub(super) async fn subscribe<G: Gateway>(
     door: &HttpDoor<G>,
-    subscription: Subscription,
+    wanted: Wanted,
     draining: Draining,
 ) -> Result<Response, Fault> {
     let place = Arc::clone(&door.listen_streams)
         .try_acquire_owned()
         .map_err(|_| Fault::busy("too many clients are listening", "list the tools again from time to time instead"))?;
     // Taken before the acknowledgement goes out: a change after it is never missed.
-    let mut changes = door.desk.gateway.changes();
-    changes.mark_unchanged();
-    let frames = SubscriptionFrames { subscription, stage: Stage::Unacknowledged, changes, draining, _place: place };
+    let news = door.desk.gateway.news();
+    let subscription = wanted.grant(&*door.desk.gateway).await;
+    let frames = SubscriptionFrames {
+        waiting: VecDeque::from([subscription.acknowledgement()]),
+        subscription,
+        greeting: Arc::clone(&door.desk.greeting),
+        over: false,
+        news,
+        draining,
+        _place: place,
+    };
     Ok(respond(frames, door.keep_alive))
 }
 
-impl Frames for CallFrames {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        let call = self.call.as_mut()?;
+impl Frames for RequestFrames {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(frame(first));
+        }
+        let running = self.running.as_mut()?;
         let event = tokio::select! {
             biased;
-            event = call.next() => event,
-            () = self.draining.give_up.cancelled() => CallEvent::Answered(call.end_unknown()),
+            event = running.next() => event,
+            () = self.draining.give_up.cancelled() => {
+                let message = running.end_unknown();
+                self.running = None;
+                return Some(frame(message));
+            }
         };
         match event {
-            CallEvent::Progress(message) => Some(message),
-            CallEvent::Answered(message) => {
-                self.call = None;
-                Some(message)
+            Event::Said(message) => Some(frame(message)),
+            Event::Answered(answered) => {
+                self.running = None;
+                Some(frame(answered.message))
             }
-            CallEvent::Cancelled => None,
+            Event::Cancelled => None,
         }
     }
 }
 
 impl Frames for SessionFrames {
-    async fn next(&mut self) -> Option<Vec<u8>> {
+    async fn next(&mut self) -> Option<Bytes> {
         let session = self.lease.session();
-        let change = async { changed(&mut *session.changes.lock().await).await };
+        // A stream for an answer is closed by the answer, also when the door closes.
+        let closes = self.connected.purpose == Purpose::Standing;
         tokio::select! {
-            () = change => Some(listen::legacy_list_changed()),
+            biased;
+            frame = self.connected.frames.recv() => frame,
             () = session.ended.cancelled() => None,
-            () = self.draining.closing.cancelled() => None,
+            () = self.draining.closing.cancelled(), if closes => None,
         }
     }
 }
 
 impl Frames for SubscriptionFrames {
-    async fn next(&mut self) -> Option<Vec<u8>> {
-        match self.stage {
-            Stage::Unacknowledged => {
-                self.stage = Stage::Listening;
-                Some(self.subscription.acknowledgement())
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(frame(message));
             }
-            Stage::Listening => tokio::select! {
-                () = changed(&mut self.changes), if self.subscription.tools_list_changed => {
-                    Some(self.subscription.list_changed())
+            if self.over {
+                return None;
+            }
+            tokio::select! {
+                tidings = tidings::next(&mut self.news) => {
+                    self.waiting.extend(self.subscription.announcements(&tidings));
                 }
                 () = self.draining.closing.cancelled() => {
-                    self.stage = Stage::Over;
-                    Some(self.subscription.farewell())
+                    self.over = true;
+                    self.waiting.push_back(self.subscription.farewell(&self.greeting.meta_member));
                 }
-            },
-            Stage::Over => None,
+            }
         }
     }
 }
@@ -150,7 +199,7 @@ impl Frames for SubscriptionFrames {
 fn respond(frames: impl Frames, keep_alive: Duration) -> Response {
     let body = stream::unfold(frames, move |mut frames| async move {
         let frame = match tokio::time::timeout(keep_alive, frames.next()).await {
-            Ok(Some(message)) => frame(message),
+            Ok(Some(frame)) => frame,
             Ok(None) => return None,
             Err(_) => Bytes::from_static(b": still here\n\n"),
         };

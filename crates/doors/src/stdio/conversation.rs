@@ -5,72 +5,108 @@ use std::{collections::BTreeMap, io, pin::pin, sync::Arc, time::Duration};
 use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use servanda_engine::Gateway;
-use servanda_mcp::{EnvelopeError, Era, Id, Message, envelope::code, fields::method};
+use servanda_contract::Caller;
+use servanda_engine::{Gateway, Guest, News, Remark};
+use servanda_mcp::{ClientCapabilities, EnvelopeError, Era, Id, Message, envelope::code, fields::method};
 use tokio::{
     io::AsyncRead,
-    sync::{mpsc, watch},
+    sync::{broadcast, mpsc},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use super::lines::{Line, Lines};
+use super::{
+    errands::{self, Done, Granted, Place},
+    lines::{Line, Lines},
+    noise,
+    outlet::{Outlet, Unheard},
+};
 use crate::{
-    call::{CallEvent, RunningCall},
     client,
-    dispatch::{Desk, Peer, Reply, Request, duplicate_id},
+    dispatch::{Desk, DeskLimits, Peer, Reply, Request, Welcome, duplicate_id},
     era,
     fault::Fault,
-    in_flight::{Entry, InFlight},
-    listen::{self, Subscription},
+    in_flight::InFlight,
+    listen::Subscription,
     options::StdioOptions,
     params::Params,
+    remarks::Relay,
+    running::Departure,
+    session::{Session, SessionLimits},
     splice,
+    tidings::{self, Tidings},
 };
 
 /// The state of a connection.
-pub(super) struct Conversation<G> {
+pub(super) struct Conversation<G: Gateway> {
     desk: Desk<G>,
     options: StdioOptions,
     output: mpsc::Sender<Vec<u8>>,
     in_flight: Arc<InFlight>,
-    subscriptions: BTreeMap<Id, (Subscription, Entry)>,
-    calls: JoinSet<()>,
-    /// Calls that still run are not waited for any longer.
+    subscriptions: BTreeMap<Id, (Subscription, Place)>,
+    /// Subscriptions that are being granted.
+    granting: usize,
+    errands: JoinSet<Done>,
+    /// What still runs is not waited for any longer.
     give_up: CancellationToken,
     handshake: Handshake,
-    changes: watch::Receiver<u64>,
+    news: broadcast::Receiver<News>,
+    stay: Stay<G>,
 }
 
 /// How far the legacy handshake has come. Modern requests need none.
 #[derive(Debug)]
 enum Handshake {
     None,
-    Answered { client: Option<String> },
-    Completed { client: Option<String> },
+    Answered(Legacy),
+    Completed(Legacy),
 }
 
-/// The client stopped reading.
-struct Unheard;
+/// A client that has shaken hands.
+#[derive(Debug)]
+struct Legacy {
+    session: Arc<Session>,
+    relay: Relay,
+    /// What servers say to it outside any request.
+    remarks: mpsc::Receiver<Remark>,
+}
+
+/// What holds a connection's requests together at the gateway, until this is dropped.
+struct Stay<G: Gateway> {
+    gateway: Arc<G>,
+    affinity: Arc<str>,
+}
+
+impl<G: Gateway> Drop for Stay<G> {
+    fn drop(&mut self) {
+        self.gateway.leave(&self.affinity);
+    }
+}
 
 impl<G: Gateway> Conversation<G> {
     pub(super) fn new(gateway: Arc<G>, options: StdioOptions, output: mpsc::Sender<Vec<u8>>) -> Self {
-        let mut changes = gateway.changes();
-        changes.mark_unchanged();
+        let limits = DeskLimits {
+            page_size: options.page_size,
+            requests_in_flight_max: options.calls_in_flight_max,
+            watches_max: options.watches_max,
+        };
         Self {
-            desk: Desk::new(gateway, &options.server, options.page_size, options.calls_in_flight_max),
+            news: gateway.news(),
+            stay: Stay { gateway: Arc::clone(&gateway), affinity: Uuid::new_v4().to_string().into() },
+            desk: Desk::new(gateway, &options.server, limits),
             options,
             output,
             in_flight: Arc::default(),
             subscriptions: BTreeMap::new(),
-            calls: JoinSet::new(),
+            granting: 0,
+            errands: JoinSet::new(),
             give_up: CancellationToken::new(),
             handshake: Handshake::None,
-            changes,
         }
     }
 
-    /// Listens to the end of the input, then lets the calls finish.
+    /// Listens to the end of the input, then lets the requests finish.
     pub(super) async fn run(mut self, input: impl AsyncRead, shutdown: CancellationToken) -> io::Result<()> {
         let input = pin!(input);
         let mut lines = Lines::new(input, self.options.line_bytes_max);
@@ -78,8 +114,9 @@ impl<G: Gateway> Conversation<G> {
             let heard = tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
                 () = self.output.closed() => break Ok(()),
-                () = listen::changed(&mut self.changes) => self.tell_of_change().await,
-                Some(_) = self.calls.join_next() => Ok(()),
+                tidings = tidings::next(&mut self.news) => self.announce(&tidings).await,
+                Some(remark) = self.handshake.next_remark() => self.pass_on(remark).await,
+                Some(done) = self.errands.join_next() => self.finish(done.unwrap_or(Done::Nothing)).await,
                 line = lines.next() => match line {
                     Ok(Some(line)) => self.hear(line).await,
                     Ok(None) => break Ok(()),
@@ -96,17 +133,17 @@ impl<G: Gateway> Conversation<G> {
 
     async fn say_goodbye(mut self) {
         for (subscription, _) in std::mem::take(&mut self.subscriptions).into_values() {
-            if self.say(subscription.farewell()).await.is_err() {
+            if self.say(subscription.farewell(&self.desk.greeting.meta_member)).await.is_err() {
                 return;
             }
         }
         let drain_max = Duration::from_millis(self.options.drain_ms_max);
         let (give_up, gone) = (self.give_up.clone(), self.output.clone());
         let finished = async {
-            let in_time = async { while self.calls.join_next().await.is_some() {} };
+            let in_time = async { while self.errands.join_next().await.is_some() {} };
             if tokio::time::timeout(drain_max, in_time).await.is_err() {
                 give_up.cancel();
-                while self.calls.join_next().await.is_some() {}
+                while self.errands.join_next().await.is_some() {}
             }
         };
         tokio::select! {
@@ -115,116 +152,213 @@ impl<G: Gateway> Conversation<G> {
         }
     }
 
-    async fn tell_of_change(&mut self) -> Result<(), Unheard> {
-        if matches!(self.handshake, Handshake::Completed { .. }) {
-            self.say(listen::legacy_list_changed()).await?;
+    async fn announce(&mut self, tidings: &Tidings) -> Result<(), Unheard> {
+        if let Handshake::Completed(legacy) = &self.handshake {
+            for message in legacy.session.announcements(tidings) {
+                self.say(message).await?;
+            }
         }
-        for (subscription, _) in self.subscriptions.values().filter(|(wanted, _)| wanted.tools_list_changed) {
-            self.say(subscription.list_changed()).await?;
+        for (subscription, _) in self.subscriptions.values() {
+            for message in subscription.announcements(tidings) {
+                self.say(message).await?;
+            }
         }
         Ok(())
+    }
+
+    async fn pass_on(&mut self, remark: Remark) -> Result<(), Unheard> {
+        match self.handshake.legacy_mut().and_then(|legacy| legacy.relay.pass(remark)) {
+            Some(message) => self.say(message).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn finish(&mut self, done: Done) -> Result<(), Unheard> {
+        let Done::Grant(granted) = done else { return Ok(()) };
+        self.granting = self.granting.saturating_sub(1);
+        let Some(Granted { subscription, place }) = granted.map(|granted| *granted) else { return Ok(()) };
+        if place.cancel.is_cancelled() {
+            return Ok(());
+        }
+        let acknowledgement = subscription.acknowledgement();
+        self.subscriptions.insert(subscription.id().clone(), (subscription, place));
+        self.say(acknowledgement).await
     }
 
     async fn hear(&mut self, line: Line) -> Result<(), Unheard> {
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong(beginning) if looks_like_object(&beginning) => {
+            Line::TooLong(beginning) if noise::looks_like_object(&beginning) => {
                 let message = format!("the message is longer than {} bytes", self.options.line_bytes_max);
                 let fault = Fault::new(StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST, message);
                 return self.say(fault.message(None)).await;
             }
             Line::TooLong(_) => return Ok(()),
         };
-        match Message::parse(&line) {
-            Ok(Message::Request { id, method, params }) => match self.answer(&id, &method, params, &line).await {
-                Ok(Some(message)) => self.say(message).await,
-                Ok(None) => Ok(()),
-                Err(fault) => self.say(fault.message(Some(&id))).await,
-            },
+        if let Some(legacy) = self.handshake.legacy()
+            && legacy.session.takes_batches()
+            && line.trim_ascii_start().starts_with(b"[")
+        {
+            return self.hear_batch(&line).await;
+        }
+        let outlet = Outlet::single(self.output.clone());
+        self.hear_message(&line, &outlet).await
+    }
+
+    /// Several messages in one, which only 2025-03-26 has.
+    async fn hear_batch(&mut self, line: &Bytes) -> Result<(), Unheard> {
+        let messages: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
+        if messages.len() > self.options.batch_messages_max {
+            let message = format!("a batch has at most {} messages", self.options.batch_messages_max);
+            return self.say(Fault::invalid_request(StatusCode::BAD_REQUEST, message).message(None)).await;
+        }
+        let outlet = Outlet::batch(self.output.clone());
+        for message in messages {
+            // Upholds: `message` borrows from `line`.
+            self.hear_message(&line.slice_ref(message.get().as_bytes()), &outlet).await?;
+        }
+        outlet.settle(None).await
+    }
+
+    async fn hear_message(&mut self, source: &Bytes, outlet: &Outlet) -> Result<(), Unheard> {
+        match Message::parse(source) {
+            Ok(Message::Request { id, method, params }) => {
+                outlet.expect();
+                match self.answer(&id, &method, params, (source, outlet)) {
+                    Ok(Some(message)) => outlet.settle(Some(message)).await,
+                    Ok(None) => Ok(()),
+                    Err(fault) => outlet.settle(Some(fault.message(Some(&id)))).await,
+                }
+            }
             Ok(Message::Notification { method, params }) => {
                 self.take_note(&method, params);
                 Ok(())
             }
-            Err(error) if deserves_answer(&line, &error) => {
+            Ok(Message::Response { id, result }) => {
+                self.take_answer(&id, Ok(result.to_owned()));
+                Ok(())
+            }
+            Ok(Message::Failure { id: Some(id), error }) => {
+                self.take_answer(&id, Err(error));
+                Ok(())
+            }
+            Err(error) if noise::deserves_answer(source, &error) => {
                 let id = match &error {
                     EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
                     EnvelopeError::NotJson(_) => None,
                 };
-                self.say(Fault::envelope(&error).message(id)).await
+                outlet.expect();
+                outlet.settle(Some(Fault::envelope(&error).message(id))).await
             }
-            Ok(Message::Response { .. } | Message::Failure { .. }) | Err(_) => Ok(()),
+            Ok(Message::Failure { id: None, .. }) | Err(_) => Ok(()),
         }
     }
 
     /// The answer, where there is one at once.
-    async fn answer(
+    fn answer(
         &mut self,
         id: &Id,
         method: &str,
         params: Option<&RawValue>,
-        source: &Bytes,
+        (source, outlet): (&Bytes, &Outlet),
     ) -> Result<Option<Vec<u8>>, Fault> {
         let params = Params::parse(params)?;
         let meta = params.meta()?;
         let era = era::era_of(method, &meta, None);
         let request = Request { id, method: method.into(), params, meta, era, source, trace_parent: None };
-        let client = match era {
-            Era::Modern => {
-                era::require_modern(&era::requested_version(&request.meta)?)?;
-                client::client_name(request.meta.client_info)
-            }
-            Era::Legacy => self.legacy_client(method)?,
+        let peer = match era {
+            Era::Modern => self.modern_peer(&request)?,
+            Era::Legacy => self.legacy_peer(method)?,
         };
-        let peer = Peer { client, session: None, in_flight: Some(Arc::clone(&self.in_flight)) };
-        match self.desk.answer(&request, &peer).await? {
-            Reply::Result(result) => Ok(Some(splice::response(id, &result))),
-            Reply::Welcome { result, client } => {
-                self.handshake = Handshake::Answered { client };
-                Ok(Some(splice::response(id, &result)))
+        let give_up = self.give_up.clone();
+        match self.desk.answer(&request, peer)? {
+            Reply::Result(result) => return Ok(Some(splice::response(id, &result))),
+            Reply::Welcome(welcome) => return Ok(Some(splice::response(id, &self.welcome(*welcome)))),
+            Reply::Soon(soon) => self.errands.spawn(errands::wait(soon, id.clone(), outlet.clone(), give_up)),
+            Reply::Running(running) => self.errands.spawn(errands::relay(running, outlet.clone(), give_up)),
+            Reply::Listen(wanted) => {
+                if self.subscriptions.len() + self.granting >= self.options.subscriptions_max {
+                    let hint = "cancel one that is not needed any more";
+                    return Err(Fault::busy("too many subscriptions are open", hint));
+                }
+                let cancel = CancellationToken::new();
+                let entry = self.in_flight.enter(id, &cancel).ok_or_else(duplicate_id)?;
+                self.granting += 1;
+                let gateway = Arc::clone(&self.desk.gateway);
+                self.errands.spawn(errands::grant(wanted, gateway, Place { cancel, entry }, give_up))
             }
-            Reply::Call(call) => {
-                self.calls.spawn(relay(call, self.output.clone(), self.give_up.clone()));
-                Ok(None)
+        };
+        Ok(None)
+    }
+
+    fn modern_peer(&self, request: &Request<'_>) -> Result<Peer, Fault> {
+        era::require_modern(&era::requested_version(&request.meta)?)?;
+        let caller = Caller { client: client::client_name(request.meta.client_info), ..Caller::local() };
+        let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
+        Ok(self.peer(self.guest(caller, Era::Modern, capabilities), None))
+    }
+
+    fn legacy_peer(&self, method: &str) -> Result<Peer, Fault> {
+        match self.handshake.legacy() {
+            Some(legacy) => Ok(self.peer(legacy.session.guest.clone(), Some(Arc::clone(&legacy.session)))),
+            None if matches!(method, method::INITIALIZE | method::PING) => {
+                let guest = self.guest(Caller::local(), Era::Legacy, ClientCapabilities::none());
+                Ok(self.peer(guest, None))
             }
-            Reply::Listen(subscription) => self.subscribe(id, subscription).map(Some),
+            None => Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the connection is not initialized")
+                .hint("send `initialize` first, or name the protocol version 2026-07-28 in `_meta` of every request")),
         }
     }
 
-    fn legacy_client(&self, method: &str) -> Result<Option<String>, Fault> {
-        match &self.handshake {
-            Handshake::Answered { client } | Handshake::Completed { client } => Ok(client.clone()),
-            Handshake::None if matches!(method, method::INITIALIZE | method::PING) => Ok(None),
-            Handshake::None => {
-                Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "the connection is not initialized").hint(
-                    "send `initialize` first, or name the protocol version 2026-07-28 in `_meta` of every request",
-                ))
-            }
-        }
+    fn peer(&self, guest: Guest, session: Option<Arc<Session>>) -> Peer {
+        Peer { guest, session, in_flight: Some(Arc::clone(&self.in_flight)), departure: Departure::Cancels }
     }
 
-    fn subscribe(&mut self, id: &Id, subscription: Subscription) -> Result<Vec<u8>, Fault> {
-        if self.subscriptions.len() >= self.options.subscriptions_max {
-            return Err(Fault::busy("too many subscriptions are open", "cancel one that is not needed any more"));
+    fn guest(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Guest {
+        Guest { caller, era, capabilities, affinity: Arc::clone(&self.stay.affinity) }
+    }
+
+    /// Begins a session, in place of one that was there.
+    fn welcome(&mut self, welcome: Welcome) -> String {
+        let Welcome { result, client, capabilities, version } = welcome;
+        let guest = self.guest(Caller { client, ..Caller::local() }, Era::Legacy, capabilities);
+        let limits = SessionLimits { questions_max: self.options.questions_max, watches_max: self.options.watches_max };
+        let session = Arc::new(Session::new(guest, version, Arc::clone(&self.in_flight), limits));
+        let gateway = &self.stay.gateway;
+        if self.handshake.legacy().is_some() {
+            gateway.leave(&self.stay.affinity);
         }
-        let entry = self.in_flight.enter(id, &CancellationToken::new()).ok_or_else(duplicate_id)?;
-        let acknowledgement = subscription.acknowledgement();
-        self.subscriptions.insert(id.clone(), (subscription, entry));
-        Ok(acknowledgement)
+        let relay = Relay::of_session(Arc::clone(&session));
+        let remarks = gateway.attend(&self.stay.affinity);
+        self.handshake = Handshake::Answered(Legacy { session, relay, remarks });
+        result
+    }
+
+    fn take_answer(&self, id: &Id, reply: servanda_engine::Reply) {
+        if let Some(legacy) = self.handshake.legacy() {
+            legacy.session.questions.answer(id, reply);
+        }
     }
 
     /// A notification that says nothing we understand is no reason to say anything back.
     fn take_note(&mut self, method: &str, params: Option<&RawValue>) {
         match method {
             method::INITIALIZED => {
-                if let Handshake::Answered { client } = &mut self.handshake {
-                    self.handshake = Handshake::Completed { client: client.take() };
-                }
+                self.handshake = match std::mem::replace(&mut self.handshake, Handshake::None) {
+                    Handshake::Answered(legacy) => Handshake::Completed(legacy),
+                    other => other,
+                };
             }
             method::CANCELLED => {
                 let id = Params::parse(params).ok().and_then(|params| params.request_id);
                 if let Some(id) = id.and_then(|raw| serde_json::from_str::<Id>(raw.get()).ok()) {
                     self.subscriptions.remove(&id);
                     self.in_flight.cancel(&id);
+                }
+            }
+            method::ROOTS_LIST_CHANGED => {
+                if let Some(legacy) = self.handshake.legacy() {
+                    self.desk.gateway.roots_changed(&legacy.session.guest);
                 }
             }
             _ => {}
@@ -236,44 +370,23 @@ impl<G: Gateway> Conversation<G> {
     }
 }
 
-/// Passes on what a call has to say, for as long as it is wanted and heard.
-async fn relay(mut call: Box<RunningCall>, output: mpsc::Sender<Vec<u8>>, give_up: CancellationToken) {
-    loop {
-        let event = tokio::select! {
-            biased;
-            event = call.next() => event,
-            () = give_up.cancelled() => CallEvent::Answered(call.end_unknown()),
-        };
-        let (message, last) = match event {
-            CallEvent::Progress(message) => (message, false),
-            CallEvent::Answered(message) => (message, true),
-            CallEvent::Cancelled => return,
-        };
-        if output.send(message).await.is_err() || last {
-            return;
+impl Handshake {
+    fn legacy(&self) -> Option<&Legacy> {
+        match self {
+            Self::None => None,
+            Self::Answered(legacy) | Self::Completed(legacy) => Some(legacy),
         }
     }
-}
 
-/// Whether a line that is not a message is answered: only what was meant as a request may be.
-fn deserves_answer(line: &[u8], error: &EnvelopeError) -> bool {
-    /// What a response has and a request has not.
-    #[derive(serde::Deserialize)]
-    struct Kind {
-        method: Option<serde::de::IgnoredAny>,
-        result: Option<serde::de::IgnoredAny>,
-        error: Option<serde::de::IgnoredAny>,
+    fn legacy_mut(&mut self) -> Option<&mut Legacy> {
+        match self {
+            Self::None => None,
+            Self::Answered(legacy) | Self::Completed(legacy) => Some(legacy),
+        }
     }
-    if line.trim_ascii_start().starts_with(b"[") {
-        let batch: Vec<&RawValue> = serde_json::from_slice(line).unwrap_or_default();
-        return batch.iter().any(|raw| matches!(Message::parse(raw.get().as_bytes()), Ok(Message::Request { .. })));
-    }
-    let response = matches!(error, EnvelopeError::NotAMessage { .. })
-        && serde_json::from_slice::<Kind>(line)
-            .is_ok_and(|kind| kind.method.is_none() && (kind.result.is_some() || kind.error.is_some()));
-    looks_like_object(line) && !response
-}
 
-fn looks_like_object(line: &[u8]) -> bool {
-    line.trim_ascii_start().starts_with(b"{")
+    /// What a server says outside any request. Cancel safe.
+    async fn next_remark(&mut self) -> Option<Remark> {
+        self.legacy_mut()?.remarks.recv().await
+    }
 }

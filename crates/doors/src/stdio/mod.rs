@@ -4,7 +4,10 @@
 //! a message never ends it, and is answered only where an answer cannot start a storm: never a response, never noise.
 
 mod conversation;
+mod errands;
 mod lines;
+mod noise;
+mod outlet;
 
 use std::{io, sync::Arc, time::Duration};
 

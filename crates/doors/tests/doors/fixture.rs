@@ -1,6 +1,7 @@
 //! A gateway of a few tools that do what a test tells them to: the other side of the trait, not a copy of the engine.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex},
     time::Duration,
@@ -13,10 +14,10 @@ use serde_json::{
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
-    Notebook, Remark, ToolResult, Watch,
+    Ask, CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
+    Notebook, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
 };
-use servanda_mcp::RpcError;
+use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +27,12 @@ pub(crate) const TOOLS: [&str; 5] = ["echo", "panic", "progress", "refuse", "slo
 #[derive(Debug)]
 pub(crate) struct Fixture {
     listing: Mutex<Arc<Listing>>,
-    changes: watch::Sender<u64>,
+    news: broadcast::Sender<News>,
     started: mpsc::Sender<Started>,
+    /// What was asked of it that has no answer to show it by.
+    events: watch::Sender<Vec<String>>,
+    attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
+    notebook: Arc<FleetingNotebook>,
 }
 
 /// A call of the tool `slow`, under way until it is released.
@@ -35,6 +40,7 @@ pub(crate) struct Fixture {
 pub(crate) struct Started {
     pub(crate) cancel: CancellationToken,
     pub(crate) session: Option<String>,
+    pub(crate) remarks: Option<RemarkSink>,
     pub(crate) release: oneshot::Sender<()>,
     /// Sent when the call has run to its end.
     pub(crate) ended: oneshot::Receiver<()>,
@@ -43,9 +49,14 @@ pub(crate) struct Started {
 /// A gateway, and where its slow calls report.
 pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
     let (started, receiver) = mpsc::channel(64);
-    // Three changes before anybody listens, which nobody must hear of.
-    let changes = watch::Sender::new(3);
-    let fixture = Fixture { listing: Mutex::default(), changes, started };
+    let fixture = Fixture {
+        listing: Mutex::default(),
+        news: broadcast::Sender::new(8),
+        started,
+        events: watch::Sender::default(),
+        attending: Mutex::default(),
+        notebook: Arc::default(),
+    };
     fixture.offer(&TOOLS);
     (Arc::new(fixture), receiver)
 }
@@ -60,23 +71,84 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), future).await.expect("it takes forever")
 }
 
+pub(crate) fn raw(value: &Value) -> Box<RawValue> {
+    to_raw_value(value).unwrap()
+}
+
+/// A question of a server, and where its answer goes.
+pub(crate) fn ask(method: &str, params: &Value) -> (Remark, oneshot::Receiver<servanda_engine::Reply>) {
+    let (reply, answered) = oneshot::channel();
+    (Remark::Ask(Ask { method: method.to_owned(), params: Some(raw(params)), reply }), answered)
+}
+
+/// An elicitation any client can be asked that takes forms.
+pub(crate) fn elicitation() -> Value {
+    json!({"message": "sure?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}})
+}
+
+pub(crate) fn log_line(level: &str) -> Remark {
+    Remark::LogMessage(raw(&json!({"level": level, "data": level})))
+}
+
 impl Fixture {
     /// Replaces the tools on offer.
     pub(crate) fn offer(&self, names: &[&str]) {
-        let mut names = names.to_vec();
-        names.sort_unstable();
-        let tools = names.into_iter().map(|name| ListedTool { name: name.to_owned(), definition: definition(name) });
+        let definitions: Vec<Value> = names.iter().map(|name| definition(name)).collect();
+        self.define(&definitions);
+    }
+
+    /// The same with whole definitions.
+    pub(crate) fn define(&self, definitions: &[Value]) {
+        // Pretty-printed, so that line breaks have to be dealt with.
+        let pretty = |value: &Value| RawValue::from_string(serde_json::to_string_pretty(value).unwrap()).unwrap();
+        let mut tools: Vec<ListedTool> = definitions
+            .iter()
+            .map(|value| ListedTool { name: value["name"].as_str().unwrap().to_owned(), definition: pretty(value) })
+            .collect();
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
         let mut listing = self.listing.lock().unwrap();
-        *listing = Arc::new(Listing { generation: listing.generation + 1, tools: tools.collect() });
-        self.changes.send_modify(|generation| *generation += 1);
+        *listing = Arc::new(Listing { generation: listing.generation + 1, tools });
+        let _ = self.news.send(News::Tools);
+    }
+
+    pub(crate) fn announce(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    /// A resource changed.
+    pub(crate) fn update(&self, uri: &str) {
+        self.announce(News::Resource { uri: uri.into(), params: raw(&json!({"uri": uri})).into() });
+    }
+
+    /// Says something to a session outside any request.
+    pub(crate) async fn remark(&self, affinity: &str, remark: Remark) {
+        let sender = self.attending.lock().unwrap().get(affinity).cloned().expect("nobody attends");
+        within(sender.send(remark)).await.expect("somebody attends");
+    }
+
+    /// The affinities that attend.
+    pub(crate) fn attending(&self) -> Vec<String> {
+        self.attending.lock().unwrap().keys().cloned().collect()
+    }
+
+    /// Waits until something has happened that often.
+    pub(crate) async fn happened(&self, event: &str, times: usize) {
+        let mut events = self.events.subscribe();
+        let often = |events: &Vec<String>| events.iter().filter(|seen| *seen == event).count() >= times;
+        within(events.wait_for(often)).await.unwrap();
+    }
+
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.events.borrow().clone()
+    }
+
+    fn record(&self, event: String) {
+        self.events.send_modify(|events| events.push(event));
     }
 }
 
-/// Pretty-printed, so that line breaks have to be dealt with.
-fn definition(name: &str) -> Box<RawValue> {
-    let value =
-        json!({"name": name, "description": "a tool", "inputSchema": {"type": "object", "x-order": ["b", "a"]}});
-    RawValue::from_string(serde_json::to_string_pretty(&value).unwrap()).unwrap()
+pub(crate) fn definition(name: &str) -> Value {
+    json!({"name": name, "description": "a tool", "inputSchema": {"type": "object", "x-order": ["b", "a"]}})
 }
 
 impl Gateway for Fixture {
@@ -85,37 +157,62 @@ impl Gateway for Fixture {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        let mut receiver = self.changes.subscribe();
-        receiver.mark_changed();
-        receiver
+        unreachable!("doors hear of changes through the news")
     }
 
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-        Err(RpcError::new(-32601, format!("no such method: `{}`", inquiry.subject.method())))
+        let named = inquiry.params.iter().find(|(name, _)| matches!(name.as_str(), "uri" | "name" | "taskId"));
+        if named.is_some_and(|(_, value)| value.get() == r#""missing""#) {
+            let code = if inquiry.guest.era == Era::Modern { -32602 } else { -32002 };
+            return Err(RpcError::new(code, "there is none"));
+        }
+        if named.is_some_and(|(_, value)| value.get() == r#""asking""#) {
+            return ask_on_the_way(inquiry.guest.era, inquiry.terms).await.map_err(|()| RpcError::new(-1, "declined"));
+        }
+        let facts = json!({
+            "params": inquiry.params.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
+            "terms": term_facts(&inquiry.terms),
+            "guest": guest_facts(&inquiry.guest),
+        });
+        Ok(InquiryAnswer::Complete(inquired(inquiry.subject, inquiry.guest.era, &facts).to_string()))
     }
 
     fn news(&self) -> broadcast::Receiver<News> {
-        broadcast::Sender::new(1).subscribe()
+        self.news.subscribe()
     }
 
-    async fn watch(&self, _guest: &Guest, _uri: &str) -> Result<Watch, RpcError> {
-        Ok(Watch::new(|| ()))
+    async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
+        if uri.starts_with("missing:") {
+            let code = if guest.era == Era::Modern { -32602 } else { -32002 };
+            return Err(RpcError::new(code, "no such resource"));
+        }
+        self.record(format!("watch {uri}"));
+        let (events, uri) = (self.events.clone(), uri.to_owned());
+        Ok(Watch::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
     }
 
-    async fn set_log_level(&self, _guest: &Guest, _level: &str) -> Result<(), RpcError> {
+    async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
+        self.record(format!("level {level} {}", guest.affinity));
         Ok(())
     }
 
-    fn roots_changed(&self, _guest: &Guest) {}
-
-    fn attend(&self, _affinity: &str) -> mpsc::Receiver<Remark> {
-        mpsc::channel(1).1
+    fn roots_changed(&self, guest: &Guest) {
+        self.record(format!("roots {}", guest.affinity));
     }
 
-    fn leave(&self, _affinity: &str) {}
+    fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark> {
+        let (sender, receiver) = mpsc::channel(16);
+        self.attending.lock().unwrap().insert(affinity.to_owned(), sender);
+        receiver
+    }
+
+    fn leave(&self, affinity: &str) {
+        self.attending.lock().unwrap().remove(affinity);
+        self.record(format!("leave {affinity}"));
+    }
 
     fn notebook(&self) -> Arc<dyn Notebook> {
-        Arc::new(FleetingNotebook::default())
+        Arc::clone(&self.notebook) as Arc<dyn Notebook>
     }
 
     async fn call(&self, request: CallRequest) -> CallAnswer {
@@ -126,6 +223,9 @@ impl Gateway for Fixture {
             "callerWaitMs": request.terms.caller_wait_ms,
             "traceParent": request.terms.trace_parent,
             "chain": request.chain,
+            "task": request.task,
+            "guest": guest_facts(&request.guest),
+            "terms": term_facts(&request.terms),
         });
         match request.tool.as_str() {
             "echo" => result(&String::from_utf8_lossy(&request.arguments), &facts),
@@ -135,13 +235,39 @@ impl Gateway for Fixture {
             }),
             "progress" => {
                 let progress = request.terms.remarks.expect("a progress token");
-                for step in 1..=3 {
-                    progress
-                        .send(Remark::Progress(to_raw_value(&json!({"progress": step, "total": 3})).unwrap()))
-                        .await
-                        .unwrap();
+                for step in [1, 2, 2, 1, 3] {
+                    let remark = Remark::Progress(raw(&json!({"progress": step, "total": 3})));
+                    progress.send(remark).await.unwrap();
                 }
                 result("done", &facts)
+            }
+            "log" => {
+                if let Some(remarks) = request.terms.remarks {
+                    for level in ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"] {
+                        remarks.send(log_line(level)).await.unwrap();
+                    }
+                }
+                result("logged", &facts)
+            }
+            "notify" => {
+                let remarks = request.terms.remarks.expect("somebody who hears it");
+                let method = "notifications/progress".to_owned();
+                let params = Some(raw(&json!({"progressToken": "other", "progress": 1})));
+                remarks.send(Remark::Notification { method, params }).await.unwrap();
+                result("notified", &facts)
+            }
+            "ask" => match ask_on_the_way(request.guest.era, request.terms).await {
+                Ok(InquiryAnswer::Complete(reply)) => {
+                    let reply: Value = serde_json::from_str(&reply).unwrap();
+                    result(reply["text"].as_str().unwrap(), &facts)
+                }
+                Ok(InquiryAnswer::InputRequired(members)) => CallAnswer::InputRequired(members),
+                Err(()) => result("declined", &facts),
+            },
+            "begin" => CallAnswer::Task(task(request.guest.era).to_string()),
+            "lack" => {
+                let data = json!({"requiredCapabilities": {"sampling": {}}});
+                CallAnswer::Failed(RpcError::new(-32021, "sampling is needed").with_data(&data))
             }
             "slow" => self.run_slowly(request).await,
             "panic" => panic!("asked for"),
@@ -160,12 +286,90 @@ impl Fixture {
     async fn run_slowly(&self, request: CallRequest) -> CallAnswer {
         let (release, released) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let started =
-            Started { cancel: request.terms.cancel, session: request.guest.caller.session.clone(), release, ended };
-        self.started.send(started).await.unwrap();
+        let session = request.guest.caller.session.clone();
+        let Terms { cancel, remarks, .. } = request.terms;
+        self.started.send(Started { cancel, session: session.clone(), remarks, release, ended }).await.unwrap();
         let _ = released.await;
         let _ = end.send(());
-        result("late", &json!({"session": request.guest.caller.session}))
+        result("late", &json!({"session": session}))
+    }
+}
+
+/// Asks for an elicitation as each era has it: a legacy client on the way, a modern one by the answer.
+async fn ask_on_the_way(era: Era, terms: Terms) -> Result<InquiryAnswer, ()> {
+    if era == Era::Modern {
+        let request = json!({"method": "elicitation/create", "params": {
+            "mode": "form", "message": "sure?", "requestedSchema": {"type": "object", "properties": {}},
+        }});
+        let members = json!({"inputRequests": {"sure": request}, "requestState": "sealed"});
+        return Ok(InquiryAnswer::InputRequired(members.to_string()));
+    }
+    let (question, answered) = ask("elicitation/create", &elicitation());
+    terms.remarks.ok_or(())?.send(question).await.map_err(|_| ())?;
+    let text = match answered.await.map_err(|_| ())? {
+        Ok(result) => result.get().to_owned(),
+        Err(error) => format!("error {}", error.code),
+    };
+    let reply = json!({"contents": [{"uri": "a:asking", "text": text}], "messages": [], "text": text});
+    Ok(InquiryAnswer::Complete(reply.to_string()))
+}
+
+fn term_facts(terms: &Terms) -> Value {
+    json!({
+        "meta": terms.meta.iter().map(|(name, value)| json!([name, value.get()])).collect::<Vec<Value>>(),
+        "wantsProgress": terms.wants_progress,
+        "logLevel": terms.log_level,
+        "hears": terms.remarks.is_some(),
+        "inputResponses": terms.input_responses.as_deref().map(RawValue::get),
+        "requestState": terms.request_state,
+    })
+}
+
+fn guest_facts(guest: &Guest) -> Value {
+    json!({
+        "era": format!("{:?}", guest.era),
+        "capabilities": guest.capabilities.as_json(),
+        "affinity": &*guest.affinity,
+        "principal": guest.caller.principal,
+    })
+}
+
+/// A result that keeps its era's schema, with the facts in `_meta`, and with caching of its own where a modern server has
+/// it.
+fn inquired(subject: Subject, era: Era, facts: &Value) -> Value {
+    let mut value = match subject {
+        Subject::Resources => {
+            json!({"resources": [{"uri": "a:1", "name": "one"}], "ttlMs": 70, "cacheScope": "public"})
+        }
+        Subject::ResourceTemplates => json!({"resourceTemplates": []}),
+        Subject::Resource => json!({"contents": [{"uri": "a:1", "text": "one"}], "resultType": "complete"}),
+        Subject::Prompts => json!({"prompts": [{"name": "p"}], "nextCursor": "more"}),
+        Subject::Prompt => json!({"messages": []}),
+        Subject::Completion => json!({"completion": {"values": ["v"]}}),
+        Subject::Task | Subject::TaskCancel if era == Era::Legacy => task(era)["task"].clone(),
+        Subject::Task => task(era),
+        Subject::TaskUpdate | Subject::TaskCancel => json!({}),
+        Subject::TaskResult => json!({"content": []}),
+        Subject::Tasks => json!({"tasks": [task(era)["task"]]}),
+    };
+    value["_meta"] = json!({"facts": facts});
+    value
+}
+
+fn task(era: Era) -> Value {
+    let at = "2026-11-15T09:35:32Z";
+    let task = json!({"taskId": "t1", "status": "working", "createdAt": at, "lastUpdatedAt": at});
+    match era {
+        Era::Legacy => {
+            let mut task = task;
+            task["ttl"] = json!(1000);
+            json!({"task": task})
+        }
+        Era::Modern => {
+            let mut task = task;
+            task["ttlMs"] = json!(1000);
+            task
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::extract::Request;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use servanda_contract::Caller;
 use servanda_doors::{HttpOptions, Serving, http};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +49,10 @@ pub(crate) struct Events {
     method: String,
     response: reqwest::Response,
     buffer: String,
+    /// The id of the last event.
+    pub(crate) last_id: Option<String>,
+    /// When the client should come back, if it was told.
+    pub(crate) retry_ms: Option<u64>,
 }
 
 impl Server {
@@ -65,12 +71,27 @@ impl Server {
 
     pub(crate) async fn start_serving(adjust: impl FnOnce(&mut HttpOptions), serving: Serving) -> Self {
         let (fixture, started) = fixture();
+        Self::start_over(fixture, started, adjust, serving).await
+    }
+
+    /// Another door to the same gateway. Slow calls report to the first.
+    pub(crate) async fn start_beside(&self, adjust: impl FnOnce(&mut HttpOptions)) -> Self {
+        let fixture = Arc::clone(&self.fixture);
+        Self::start_over(fixture, mpsc::channel(1).1, adjust, Serving::default()).await
+    }
+
+    async fn start_over(
+        fixture: Arc<Fixture>,
+        started: mpsc::Receiver<Started>,
+        adjust: impl FnOnce(&mut HttpOptions),
+        serving: Serving,
+    ) -> Self {
         let mut options = HttpOptions::new(identity());
         adjust(&mut options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let router = http::router(Arc::clone(&fixture), options);
+        let router = http::router(Arc::clone(&fixture), options).layer(axum::middleware::map_request(identify));
         let task = tokio::spawn(http::serve_with(listener, router, shutdown.clone(), serving));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { address, fixture, started, shutdown, task, client }
@@ -92,28 +113,31 @@ impl Server {
         self.try_stream(call).await.expect("a stream")
     }
 
+    /// The same in a task of its own.
+    pub(crate) fn stream_later(&self, call: &Call) -> JoinHandle<Events> {
+        let (client, address, call) = (self.client.clone(), self.address, call.clone());
+        tokio::spawn(async move { stream(&client, address, &call).await.expect("a stream") })
+    }
+
     /// The same, nothing where the door has no place for another stream.
     pub(crate) async fn try_stream(&self, call: &Call) -> Option<Events> {
-        let response = within(build(&self.client, self.address, call).send()).await.unwrap();
-        if response.status() == StatusCode::TOO_MANY_REQUESTS {
-            return None;
-        }
-        assert_eq!(response.status(), StatusCode::OK);
-        let headers = response.headers();
-        assert_eq!(headers["content-type"], "text/event-stream");
-        assert_eq!(headers["cache-control"], "no-cache");
-        assert_eq!(headers["x-accel-buffering"], "no");
-        let (era, method) = (call.era, call.rpc_method.clone());
-        Some(Events { era, method, response, buffer: String::new() })
+        stream(&self.client, self.address, call).await
     }
 
     /// Begins a session and returns its id.
     pub(crate) async fn begin_session(&self) -> String {
-        let answer = self.send(&legacy(None, initialize("2025-11-25"))).await;
+        self.begin_session_with("2025-11-25", json!({})).await
+    }
+
+    /// The same for a client of that revision that can do that.
+    pub(crate) async fn begin_session_with(&self, version: &str, capabilities: Value) -> String {
+        let mut message = initialize(version);
+        message["params"]["capabilities"] = capabilities;
+        let answer = self.send(&legacy(None, message)).await;
         assert_eq!(answer.status, 200);
         let session = answer.session().unwrap();
         let initialized = legacy(Some(&session), json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        let answer = self.send(&initialized).await;
+        let answer = self.send(&initialized.without("mcp-protocol-version")).await;
         assert_eq!((answer.status.as_u16(), answer.body.as_str()), (202, ""));
         session
     }
@@ -122,6 +146,29 @@ impl Server {
     pub(crate) async fn started(&mut self) -> Started {
         within(self.started.recv()).await.unwrap()
     }
+}
+
+/// What authentication will do one day: says who calls.
+async fn identify(mut request: Request) -> Request {
+    let principal = request.headers().get("x-test-principal").map(|value| value.to_str().unwrap().to_owned());
+    if let Some(principal) = principal {
+        request.extensions_mut().insert(Caller { principal, ..Caller::local() });
+    }
+    request
+}
+
+async fn stream(client: &reqwest::Client, address: SocketAddr, call: &Call) -> Option<Events> {
+    let response = within(build(client, address, call).send()).await.unwrap();
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    assert_eq!(response.status(), StatusCode::OK);
+    let headers = response.headers();
+    assert_eq!(headers["content-type"], "text/event-stream");
+    assert_eq!(headers["cache-control"], "no-cache");
+    assert_eq!(headers["x-accel-buffering"], "no");
+    let (era, method) = (call.era, call.rpc_method.clone());
+    Some(Events { era, method, response, buffer: String::new(), last_id: None, retry_ms: None })
 }
 
 async fn send(client: &reqwest::Client, address: SocketAddr, call: &Call) -> Answer {
@@ -186,13 +233,32 @@ impl Events {
     /// The next message, nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            let frame = self.frame().await?;
-            if !frame.starts_with(':') {
-                assert!(!frame.contains('\n'), "one line is one message: {frame}");
-                let message = serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap();
+            let data = self.event().await?;
+            if !data.is_empty() {
+                let message = serde_json::from_str(&data).unwrap();
                 schema::check(self.era, &self.method, &message);
                 return Some(message);
             }
+        }
+    }
+
+    /// The data of the next event, which may be empty.
+    pub(crate) async fn event(&mut self) -> Option<String> {
+        loop {
+            let frame = self.frame().await?;
+            if frame.starts_with(':') {
+                continue;
+            }
+            let mut data = None;
+            for line in frame.lines() {
+                match line.split_once(": ") {
+                    Some(("id", id)) => self.last_id = Some(id.to_owned()),
+                    Some(("retry", retry_ms)) => self.retry_ms = Some(retry_ms.parse().unwrap()),
+                    Some(("data", text)) => assert!(data.replace(text.to_owned()).is_none(), "one line is one message"),
+                    _ => panic!("no field of an event: {line}"),
+                }
+            }
+            return data;
         }
     }
 
@@ -239,7 +305,12 @@ pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> C
     let message = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
     let call = legacy(None, message.clone()).with("mcp-protocol-version", "2026-07-28").with("mcp-method", method);
     let call = Call { era: Era::Modern, ..call };
-    match message["params"]["name"].as_str() {
+    let name = match method {
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => "name",
+    };
+    match message["params"][name].as_str() {
         Some(name) => call.with("mcp-name", name),
         None => call,
     }

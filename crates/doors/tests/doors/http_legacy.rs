@@ -23,7 +23,17 @@ async fn initialize_negotiates() {
         let result = &answer.json()["result"];
         assert_eq!(answer.status, 200);
         assert_eq!(result["protocolVersion"], answered, "{asked}");
-        assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+        let mut capabilities = json!({
+            "tools": {"listChanged": true},
+            "prompts": {"listChanged": true},
+            "resources": {"subscribe": true, "listChanged": true},
+            "completions": {},
+            "logging": {},
+        });
+        if answered == "2025-11-25" {
+            capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        }
+        assert_eq!(result["capabilities"], capabilities, "{asked}");
         assert_eq!(result["serverInfo"], json!({"name": "servanda", "version": "0.1.0"}));
         assert_eq!(result["instructions"], "use \"echo\" first");
         assert!(answer.session().is_some());
@@ -42,8 +52,20 @@ async fn requests_are_refused_by_code() {
     let session = server.begin_session().await;
     for (method, params, code) in [
         ("no/such", json!({}), -32601),
-        ("resources/list", json!({}), -32601),
-        ("prompts/list", json!({}), -32601),
+        ("server/discovery", json!({}), -32601),
+        ("tasks/update", json!({"taskId": "t1"}), -32601),
+        ("resources/read", json!({}), -32602),
+        ("resources/read", json!({"uri": 5}), -32602),
+        ("resources/read", json!({"uri": "missing"}), -32002),
+        ("resources/subscribe", json!({}), -32602),
+        ("resources/subscribe", json!({"uri": "missing:1"}), -32002),
+        ("resources/unsubscribe", json!({"uri": null}), -32602),
+        ("prompts/get", json!({}), -32602),
+        ("tasks/get", json!({}), -32602),
+        ("tasks/result", json!({"taskId": 1}), -32602),
+        ("logging/setLevel", json!({}), -32602),
+        ("logging/setLevel", json!({"level": "loud"}), -32602),
+        ("logging/setLevel", json!({"level": 3}), -32602),
         ("tools/list", json!({"cursor": "zz"}), -32602),
         ("tools/list", json!({"cursor": "6"}), -32602),
         ("tools/list", json!({"cursor": "ff"}), -32602),
@@ -108,8 +130,17 @@ async fn tools_are_listed_in_pages() {
 async fn a_call_hands_on_what_the_client_said() {
     let server = Server::start().await;
     let session = server.begin_session().await;
-    let meta = json!({"servanda/timeout-ms": 1500, "servanda/chain": "order 7", "traceparent": "00-ab-cd-01"});
-    let params = json!({"name": "echo", "arguments": {"n": 1}, "_meta": meta});
+    let meta = json!({
+        "acme/x": [1],
+        "servanda/timeout-ms": 1500,
+        "servanda/chain": "order 7",
+        "traceparent": "00-ab-cd-01",
+        "tracestate": "s",
+    });
+    let params = json!({
+        "name": "echo", "arguments": {"n": 1}, "task": {"ttl": 5}, "_meta": meta,
+        "inputResponses": {}, "requestState": "not of this era",
+    });
     let call = legacy(Some(&session), request(1, "tools/call", params)).with("traceparent", "00-header");
     let answer = server.send(&call).await;
     let result = &answer.json()["result"];
@@ -122,6 +153,16 @@ async fn a_call_hands_on_what_the_client_said() {
             "callerWaitMs": 1500,
             "traceParent": "00-ab-cd-01",
             "chain": "order 7",
+            "task": {"ttl": 5},
+            "guest": {"era": "Legacy", "capabilities": "{}", "affinity": session, "principal": "local"},
+            "terms": {
+                "meta": [["acme/x", "[1]"], ["tracestate", "\"s\""]],
+                "wantsProgress": false,
+                "logLevel": null,
+                "hears": true,
+                "inputResponses": null,
+                "requestState": null,
+            },
         })
     );
     assert!(result.get("resultType").is_none(), "the legacy era has none");
@@ -181,11 +222,16 @@ async fn progress_comes_before_the_answer() {
 
 #[tokio::test]
 async fn a_silent_stream_is_kept_alive() {
-    let mut server = Server::start_with(|options| options.keep_alive_ms = 1).await;
+    let mut server = Server::start_with(|options| {
+        options.keep_alive_ms = 1;
+        options.answer_moment_ms = 0;
+    })
+    .await;
     let session = server.begin_session().await;
     let params = json!({"name": "slow", "_meta": {"progressToken": 1}});
     let mut events = server.stream(&legacy(Some(&session), request(1, "tools/call", params))).await;
     let started = server.started().await;
+    assert_eq!(events.event().await.unwrap(), "", "the event that opens a stream");
     assert_eq!(events.frame().await.unwrap(), ": still here");
     started.release.send(()).unwrap();
     let message = events.next().await.unwrap();
@@ -267,14 +313,23 @@ async fn calls_have_a_limit_and_the_client_is_told_to_come_back() {
     assert_eq!(first.await.unwrap().status, 200);
 }
 
+/// Before there is a stream there is nothing to come back for, and still it means nothing that the client is gone.
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_and_the_call_goes_on() {
+async fn a_client_that_goes_away_does_not_cancel() {
     let mut server = Server::start().await;
     let session = server.begin_session().await;
-    let pending = server.send_later(&legacy(Some(&session), request(1, "tools/call", json!({"name": "slow"}))));
+    let slow = legacy(Some(&session), request(1, "tools/call", json!({"name": "slow"})));
+    let pending = server.send_later(&slow);
     let started = server.started().await;
     pending.abort();
-    within(started.cancel.cancelled()).await;
+    assert!(pending.await.unwrap_err().is_cancelled());
+    let taken = server.send(&legacy(Some(&session), request(1, "ping", json!({})))).await;
+    assert_eq!((taken.status.as_u16(), taken.code()), (400, -32600), "the request is still under way");
+    assert!(!started.cancel.is_cancelled());
+
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    assert_eq!(server.send(&legacy(Some(&session), cancel)).await.status, 202);
+    assert!(started.cancel.is_cancelled(), "it can be cancelled by whoever comes back");
     started.release.send(()).expect("the call still runs");
     within(started.ended).await.expect("and comes to its end");
     assert_eq!(server.send(&legacy(Some(&session), request(1, "ping", json!({})))).await.status, 200);

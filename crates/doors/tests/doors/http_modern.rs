@@ -21,7 +21,14 @@ async fn discover_says_who_we_are() {
         json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"],
-            "capabilities": {"tools": {"listChanged": true}},
+            "capabilities": {
+                "tools": {"listChanged": true},
+                "prompts": {"listChanged": true},
+                "resources": {"subscribe": true, "listChanged": true},
+                "completions": {},
+                "logging": {},
+                "extensions": {"io.modelcontextprotocol/tasks": {}},
+            },
             "instructions": "use \"echo\" first",
             "ttlMs": 5000,
             "cacheScope": "private",
@@ -124,7 +131,16 @@ async fn a_name_no_header_can_hold_is_encoded() {
 #[tokio::test]
 async fn methods_that_are_not_there_are_not_found() {
     let server = Server::start().await;
-    for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe", "prompts/list", "no/such"] {
+    for method in [
+        "ping",
+        "initialize",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/result",
+        "tasks/list",
+        "no/such",
+    ] {
         let answer = server.send(&modern(5, method, json!({}))).await;
         assert_eq!((answer.status.as_u16(), answer.code()), (404, -32601), "{method}");
         assert_eq!(answer.json()["id"], 5);
@@ -220,64 +236,4 @@ async fn equal_ids_do_not_meet() {
     second.release.send(()).unwrap();
     first.release.send(()).unwrap();
     assert_eq!((one.await.unwrap().status.as_u16(), two.await.unwrap().status.as_u16()), (200, 200));
-}
-
-/// What is asked for, and what is granted.
-#[tokio::test]
-async fn a_subscription_is_acknowledged_with_what_is_granted() {
-    let server = Server::start().await;
-    for (asked, granted) in [
-        (json!({"toolsListChanged": true}), json!({"toolsListChanged": true})),
-        (
-            json!({"toolsListChanged": true, "promptsListChanged": true, "resourceSubscriptions": ["a:b"]}),
-            json!({"toolsListChanged": true}),
-        ),
-        (json!({"toolsListChanged": false}), json!({})),
-        (json!({}), json!({})),
-    ] {
-        let listen = modern("s", "subscriptions/listen", json!({"notifications": asked}));
-        let mut events = server.stream(&listen).await;
-        let message = events.next().await.unwrap();
-        assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
-        let tag = json!({"io.modelcontextprotocol/subscriptionId": "s"});
-        assert_eq!(message["params"], json!({"_meta": tag, "notifications": granted}));
-    }
-    for params in [json!({}), json!({"notifications": 5}), json!({"notifications": {"toolsListChanged": 1}})] {
-        let answer = server.send(&modern(1, "subscriptions/listen", params)).await;
-        assert_eq!((answer.status.as_u16(), answer.code()), (200, -32602));
-    }
-}
-
-#[tokio::test]
-async fn a_subscription_tells_of_changed_tools_until_the_server_ends_it() {
-    let server = Server::start().await;
-    let listen = |id, filter: Value| modern(id, "subscriptions/listen", json!({"notifications": filter}));
-    let mut events = server.stream(&listen(7, json!({"toolsListChanged": true}))).await;
-    let mut deaf = server.stream(&listen(8, json!({"promptsListChanged": true}))).await;
-    assert!(events.next().await.is_some() && deaf.next().await.is_some());
-    let tag = json!({"io.modelcontextprotocol/subscriptionId": 7});
-    for tools in [["echo"], ["slow"]] {
-        server.fixture.offer(&tools);
-        let message = events.next().await.unwrap();
-        assert_eq!(message["method"], "notifications/tools/list_changed");
-        assert_eq!(message["params"], json!({"_meta": tag}));
-    }
-
-    server.shutdown.cancel();
-    let farewell = events.next().await.unwrap();
-    assert_eq!((&farewell["id"], &farewell["result"]["resultType"]), (&json!(7), &json!("complete")));
-    assert_eq!(farewell["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
-    assert_eq!(events.next().await, None);
-    assert_eq!(deaf.next().await.unwrap()["id"], 8, "it heard nothing it had not asked for");
-    within(server.task).await.unwrap().unwrap();
-}
-
-#[tokio::test]
-async fn listeners_have_a_limit() {
-    let server = Server::start_with(|options| options.listen_streams_max = 1).await;
-    let listen = modern(1, "subscriptions/listen", json!({"notifications": {}}));
-    let mut open = server.stream(&listen).await;
-    assert!(open.next().await.is_some());
-    let answer = server.send(&listen).await;
-    assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
 }

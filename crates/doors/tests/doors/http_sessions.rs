@@ -34,11 +34,21 @@ async fn every_message_but_initialize_needs_its_session() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_header_is_a_bad_request() {
+async fn another_version_than_the_sessions_is_a_bad_request() {
     let server = Server::start().await;
     let session = server.begin_session().await;
     assert_eq!(server.send(&ping(&session).without("mcp-protocol-version")).await.status, 200);
-    assert_eq!(server.send(&ping(&session).with("mcp-protocol-version", "2025-03-26")).await.status, 200);
+    for other in ["2025-03-26", "2025-06-18"] {
+        let answer = server.send(&ping(&session).with("mcp-protocol-version", other)).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.code()),
+            (400, -32600),
+            "the session speaks 2025-11-25, not {other}"
+        );
+    }
+    let old = server.begin_session_with("2025-06-18", json!({})).await;
+    assert_eq!(server.send(&ping(&old).with("mcp-protocol-version", "2025-06-18")).await.status, 200);
+    assert_eq!(server.send(&ping(&old)).await.status, 400);
     let stray = |call: Call| call.with("mcp-protocol-version", "1999-01-01");
     for call in [ping(&session), get(&session), legacy(None, initialize("2025-11-25"))] {
         let answer = server.send(&stray(call)).await;

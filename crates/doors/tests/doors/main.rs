@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod batches;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod fixture;
@@ -16,6 +18,20 @@ mod http_modern;
 #[cfg(test)]
 mod http_sessions;
 #[cfg(test)]
+mod inquiries;
+#[cfg(test)]
+mod listening;
+#[cfg(test)]
+mod mirrored_arguments;
+#[cfg(test)]
+mod questions;
+#[cfg(test)]
+mod remarks;
+#[cfg(test)]
+mod replay;
+#[cfg(test)]
+mod revival;
+#[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod shutdown;
@@ -23,3 +39,5 @@ mod shutdown;
 mod stdio;
 #[cfg(test)]
 mod stdio_client;
+#[cfg(test)]
+mod stdio_sessions;

@@ -1,0 +1,136 @@
+//! Several messages in one POST, which only 2025-03-26 has: taken one after the other, answered together.
+
+use axum::{
+    http::{StatusCode, request::Parts},
+    response::Response,
+};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use servanda_engine::Gateway;
+use servanda_mcp::{EnvelopeError, Era, Message, fields::method};
+
+use super::{HttpDoor, deliver::AnswerStream, draining, empty, json, leased_session, post, sessions::Lease, stream};
+use crate::{
+    dispatch::{Reply, Request},
+    fault::Fault,
+    params::Params,
+    running::Running,
+    splice,
+};
+
+/// What came of a batch's messages.
+#[derive(Default)]
+struct Gathered {
+    answers: Vec<Vec<u8>>,
+    #[expect(clippy::vec_box, reason = "they come boxed and go on boxed")]
+    running: Vec<Box<Running>>,
+}
+
+/// Whether a body is a batch, well-formed or not.
+pub(super) fn is_batch(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// Answers a batch; nobody but a session of the one revision that has them may send one.
+pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &Bytes) -> Result<Response, Fault> {
+    let lease = match leased_session(door, parts).await {
+        Ok(lease) if lease.session().session.takes_batches() => lease,
+        Ok(_) | Err(_) => return Err(not_a_message(bytes)),
+    };
+    let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|_| not_a_message(bytes))?;
+    if messages.is_empty() || messages.len() > door.batch_messages_max {
+        let max = door.batch_messages_max;
+        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
+    }
+    let mut gathered = Gathered::default();
+    for message in messages {
+        // Upholds: `message` borrows from `bytes`.
+        gathered.take(door, &lease, &bytes.slice_ref(message.get().as_bytes())).await;
+    }
+    Ok(gathered.deliver(door, parts, lease))
+}
+
+impl Gathered {
+    async fn take<G: Gateway>(&mut self, door: &HttpDoor<G>, lease: &Lease, message: &Bytes) {
+        match Message::parse(message) {
+            Ok(Message::Request { id, method, params }) => {
+                let answer = match self.answer(door, lease, (&id, &method, params), message).await {
+                    Ok(Some(result)) => splice::response(&id, &result),
+                    Ok(None) => return,
+                    Err(fault) => fault.message(Some(&id)),
+                };
+                self.answers.push(answer);
+            }
+            Ok(Message::Notification { method, params }) => {
+                if let Ok(params) = Params::parse(params) {
+                    post::note(door, lease.session(), &method, &params);
+                }
+            }
+            Ok(Message::Response { id, result }) => {
+                lease.session().session.questions.answer(&id, Ok(result.to_owned()));
+            }
+            Ok(Message::Failure { id: Some(id), error }) => lease.session().session.questions.answer(&id, Err(error)),
+            Ok(Message::Failure { id: None, .. }) => {}
+            Err(error) => {
+                let id = match &error {
+                    EnvelopeError::NotAMessage { id, .. } => id.clone(),
+                    EnvelopeError::NotJson(_) => None,
+                };
+                self.answers.push(Fault::envelope(&error).message(id.as_ref()));
+            }
+        }
+    }
+
+    /// The result, where there is one at once.
+    async fn answer<G: Gateway>(
+        &mut self,
+        door: &HttpDoor<G>,
+        lease: &Lease,
+        (id, method, params): (&servanda_mcp::Id, &str, Option<&RawValue>),
+        source: &Bytes,
+    ) -> Result<Option<String>, Fault> {
+        if method == method::INITIALIZE {
+            return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, "`initialize` must not be part of a batch"));
+        }
+        let params = Params::parse(params)?;
+        let meta = params.meta()?;
+        let era = Era::Legacy;
+        let request = Request { id, method: method.into(), params, meta, era, source, trace_parent: None };
+        match door.desk.answer(&request, lease.session().peer())? {
+            Reply::Result(result) => Ok(Some(result)),
+            Reply::Soon(soon) => post::wait_for(door, lease.session(), soon).await.map(Some),
+            Reply::Running(running) => {
+                self.running.push(running);
+                Ok(None)
+            }
+            Reply::Welcome(_) | Reply::Listen(_) => Err(Fault::method_not_found(era, method)),
+        }
+    }
+
+    fn deliver<G>(self, door: &HttpDoor<G>, parts: &Parts, lease: Lease) -> Response {
+        if self.running.is_empty() {
+            return match self.answers.as_slice() {
+                [] => empty(StatusCode::ACCEPTED),
+                answers => json(splice::array(answers)),
+            };
+        }
+        let draining = draining(door, parts);
+        let (number, connected) = lease.session().reel.open_answer();
+        for answer in self.answers {
+            lease.session().reel.say(number, answer);
+        }
+        let answers = AnswerStream::new(lease.again(), number);
+        for running in self.running {
+            tokio::spawn(std::sync::Arc::clone(&answers).carry(running, draining.give_up.clone()));
+        }
+        stream::session(connected, lease, None, draining, door.keep_alive)
+    }
+}
+
+/// What everybody else is told who sends a batch.
+fn not_a_message(bytes: &[u8]) -> Fault {
+    match Message::parse(bytes) {
+        Err(error) => Fault::envelope(&error),
+        Ok(_) => Fault::internal("a batch is not a message"),
+    }
+}

@@ -1,0 +1,119 @@
+//! Tells one legacy session what happens outside its requests: news, what servers say of their own accord, questions that
+//! belong to no request. Also looks after what has become old, and takes leave when the session ends.
+
+use std::{sync::Arc, time::Duration};
+
+use servanda_engine::{Gateway, News, Remark};
+use servanda_mcp::LogLevel;
+use tokio::{
+    sync::{broadcast, mpsc},
+    time::MissedTickBehavior,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    reception::Notes,
+    sessions::{HttpSession, Sessions},
+};
+use crate::{remarks::Relay, tidings};
+
+/// How seldom, and how often, a session is looked after.
+const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
+
+/// The herald of one session.
+#[derive(Debug)]
+pub(super) struct Herald<G> {
+    pub(super) gateway: Arc<G>,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) session: Arc<HttpSession>,
+    pub(super) notes: Notes,
+    pub(super) news: broadcast::Receiver<News>,
+    pub(super) remarks: mpsc::Receiver<Remark>,
+    /// Whether the session is from before a restart, and what it asked for has to be taken up again.
+    pub(super) revived: bool,
+    /// The door is gone; its sessions are not.
+    pub(super) closed: CancellationToken,
+}
+
+impl<G: Gateway> Herald<G> {
+    /// Goes on until the session ends or the door is gone.
+    pub(super) async fn run(mut self) {
+        let mut relay = Relay::of_session(Arc::clone(&self.session.session));
+        let mut look = tokio::time::interval(self.look_every());
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut resuming = Box::pin(resume(Arc::clone(&self.gateway), Arc::clone(&self.session)));
+        let mut resumed = !self.revived;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.session.ended.cancelled() => {
+                    self.notes.erase(&self.session).await;
+                    self.sessions.forget(&self.session.id);
+                    break;
+                }
+                () = self.closed.cancelled() => break,
+                () = &mut resuming, if !resumed => resumed = true,
+                tidings = tidings::next(&mut self.news) => {
+                    for message in self.session.session.announcements(&tidings) {
+                        self.tell(message).await;
+                    }
+                }
+                Some(remark) = self.remarks.recv() => self.pass_on(&mut relay, remark).await,
+                () = self.session.note_due.notified() => self.notes.write(&self.session).await,
+                _ = look.tick() => self.look_after(),
+            }
+        }
+        self.gateway.leave(&self.session.session.guest.affinity);
+    }
+
+    async fn pass_on(&self, relay: &mut Relay, remark: Remark) {
+        let Remark::Ask(ask) = remark else {
+            if let Some(message) = relay.pass(remark) {
+                self.tell(message).await;
+            }
+            return;
+        };
+        if let Some(question) = relay.ask(ask)
+            && !self.session.reel.ask(question, self.sessions.now_ms())
+        {
+            self.session.stream_wanted.notify_one();
+        }
+    }
+
+    async fn tell(&self, message: Vec<u8>) {
+        self.session.reel.room(None).await;
+        self.session.reel.tell(message);
+    }
+
+    fn look_after(&self) {
+        if self.sessions.end_if_expired(&self.session) {
+            return;
+        }
+        for question in self.session.reel.tidy(self.sessions.now_ms()) {
+            self.session.session.questions.withdraw(&question);
+        }
+    }
+
+    /// Often enough for the shortest of the times that end something.
+    fn look_every(&self) -> Duration {
+        let (least, most) = LOOK_EVERY;
+        Duration::from_millis(self.sessions.limits().shortest_ms() / 2).clamp(least, most)
+    }
+}
+
+/// Takes up again what a session had asked for.
+async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>) {
+    let session = &session.session;
+    if let Some(level) = session.log_level().map(LogLevel::as_str)
+        && let Err(error) = gateway.set_log_level(&session.guest, level).await
+    {
+        tracing::debug!(code = error.code, message = error.message, "a session's log level is not taken up again");
+    }
+    for uri in session.watched() {
+        let watch = gateway.watch(&session.guest, &uri).await;
+        if let Err(error) = &watch {
+            tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");
+        }
+        session.keep_watch(&uri, watch.ok());
+    }
+}

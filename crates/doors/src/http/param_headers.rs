@@ -1,0 +1,237 @@
+//! Headers that repeat arguments. A tool may ask, in its input schema, that some of its arguments stand in headers too, so
+//! that something in front of the door can route by them; what was routed by must be what is done.
+//!
+//! Which arguments, is read from the listed definitions once per list. A definition whose annotations break the rules has
+//! none: no client mirrors them either.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use servanda_engine::{Gateway, Guest, Listing};
+use servanda_mcp::{ClientCapabilities, RawObject, fields};
+
+use super::headers;
+use crate::fault::Fault;
+
+/// What annotates an argument.
+const ANNOTATION: &str = "x-mcp-header";
+/// How many lists are remembered: guests of other capabilities may see another.
+const TABLES_MAX: usize = 16;
+/// How deep an annotated argument may stand.
+const DEPTH_MAX: usize = 16;
+/// Beyond this, whole numbers do not survive every reader.
+const SAFE_INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// The annotations of the lists seen last.
+#[derive(Debug, Default)]
+pub(super) struct ParamHeaders {
+    tables: Mutex<Vec<Remembered>>,
+}
+
+#[derive(Debug)]
+struct Remembered {
+    capabilities: ClientCapabilities,
+    generation: u64,
+    table: Arc<Table>,
+}
+
+/// By tool; only those that annotate something.
+type Table = HashMap<String, Vec<Mirrored>>;
+
+/// An argument that stands in a header too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mirrored {
+    /// The whole name of the header, in lower case.
+    header: String,
+    /// The members that lead to the argument.
+    path: Vec<String>,
+}
+
+impl ParamHeaders {
+    /// Refuses a call whose headers do not say what its arguments say.
+    pub(super) async fn check<G: Gateway>(
+        &self,
+        gateway: &G,
+        guest: &Guest,
+        headers: &HeaderMap,
+        (tool, arguments): (&str, Option<&RawValue>),
+    ) -> Result<(), Fault> {
+        let listing = gateway.listing(guest).await;
+        let table = self.table(&listing, &guest.capabilities);
+        table
+            .get(tool)
+            .map_or(Ok(()), |mirrored| mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments)))
+    }
+
+    fn table(&self, listing: &Listing, capabilities: &ClientCapabilities) -> Arc<Table> {
+        // Every critical section leaves a whole list: no panic can leave it half-changed.
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = listing.generation;
+        if let Some(known) = tables.iter().find(|known| known.capabilities == *capabilities)
+            && known.generation == generation
+        {
+            return Arc::clone(&known.table);
+        }
+        let table = Arc::new(read(listing));
+        tables.retain(|known| known.capabilities != *capabilities);
+        if tables.len() >= TABLES_MAX {
+            tables.remove(0);
+        }
+        tables.push(Remembered { capabilities: capabilities.clone(), generation, table: Arc::clone(&table) });
+        table
+    }
+}
+
+impl Mirrored {
+    fn check(&self, headers: &HeaderMap, arguments: Option<&RawValue>) -> Result<(), Fault> {
+        let present = headers.contains_key(self.header.as_str());
+        let written = headers::decoded_text(headers, &self.header);
+        let argument = self.find(arguments);
+        let fits = match argument {
+            Argument::Absent => !present,
+            Argument::Unreadable => false,
+            Argument::Present(value) => match (value, &written) {
+                (Value::String(text), Some(written)) => *text == **written,
+                (Value::Bool(flag), Some(written)) => **written == *flag.to_string(),
+                (Value::Number(number), Some(written)) => same_number(&number.to_string(), written),
+                // No header can say it; whether the tool takes it is not the door's question.
+                (Value::Array(_) | Value::Object(_), _) => !present,
+                (_, _) => false,
+            },
+        };
+        if fits {
+            return Ok(());
+        }
+        let path = self.path.join(".");
+        Err(Fault::header_mismatch(format!(
+            "the header `{}` does not say what the argument `{path}` says",
+            self.header
+        ))
+        .hint("list the tools again: their input schemas say which arguments stand in headers too"))
+    }
+
+    fn find(&self, arguments: Option<&RawValue>) -> Argument {
+        let Some(mut raw) = arguments else { return Argument::Absent };
+        for name in &self.path {
+            if !raw.get().starts_with('{') {
+                return Argument::Absent;
+            }
+            // A member that stands twice would be found once here and once elsewhere.
+            let Ok(object) = serde_json::from_str::<RawObject<'_>>(raw.get()) else { return Argument::Unreadable };
+            match object.get(name) {
+                Some(member) => raw = member,
+                None => return Argument::Absent,
+            }
+        }
+        match serde_json::from_str(raw.get()) {
+            Ok(Value::Null) => Argument::Absent,
+            Ok(value) => Argument::Present(value),
+            Err(_) => Argument::Unreadable,
+        }
+    }
+}
+
+/// What stands at the annotated place.
+enum Argument {
+    /// Nothing, or null.
+    Absent,
+    Present(Value),
+    Unreadable,
+}
+
+/// Whether two numbers are the same, however they are written: `42` and `42.0` are.
+fn same_number(one: &str, other: &str) -> bool {
+    one == other
+        || matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other))
+            if one.to_bits() == other.to_bits() && one.abs() <= SAFE_INTEGER_MAX)
+}
+
+fn read(listing: &Listing) -> Table {
+    #[derive(Deserialize)]
+    struct Definition {
+        #[serde(rename = "inputSchema")]
+        input_schema: Value,
+    }
+    // Most definitions have none, and are not taken apart.
+    let annotated = listing.tools.iter().filter(|tool| tool.definition.get().contains(ANNOTATION));
+    let tables = annotated.filter_map(|tool| {
+        let definition: Definition = serde_json::from_str(tool.definition.get()).ok()?;
+        match mirrored(&definition.input_schema) {
+            Some(mirrored) if !mirrored.is_empty() => Some((tool.name.clone(), mirrored)),
+            Some(_) => None,
+            None => {
+                tracing::warn!(tool = tool.name, "its `x-mcp-header` annotations are invalid and not looked at");
+                None
+            }
+        }
+    });
+    tables.collect()
+}
+
+/// The annotations of a schema. None if one of them breaks the rules.
+fn mirrored(schema: &Value) -> Option<Vec<Mirrored>> {
+    let mut found = Vec::new();
+    gather(schema, &mut Vec::new(), &mut found)?;
+    let places = count(schema, 0)?;
+    let mut names: Vec<&str> = found.iter().map(|mirrored: &Mirrored| mirrored.header.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    // One that was counted but not reached stands where none may; two of one name cannot both be right.
+    (names.len() == found.len() && places == found.len()).then_some(found)
+}
+
+/// Follows `properties` only, which is where annotations may stand.
+fn gather(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) -> Option<()> {
+    if let Some(name) = schema.get(ANNOTATION) {
+        let name = name.as_str().filter(|name| is_token(name))?;
+        let kind = schema.get("type").and_then(Value::as_str);
+        if path.is_empty() || !matches!(kind, Some("string" | "integer" | "boolean")) {
+            return None;
+        }
+        let header = format!("{}{}", fields::header::PARAM_PREFIX, name.to_ascii_lowercase());
+        found.push(Mirrored { header, path: path.clone() });
+    }
+    if path.len() >= DEPTH_MAX {
+        return Some(());
+    }
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        path.push(name.clone());
+        gather(property, path, found)?;
+        path.pop();
+    }
+    Some(())
+}
+
+/// How often the annotation stands anywhere in a schema, as a keyword or as what only looks like one. None where it is
+/// deeper than anybody should look.
+fn count(value: &Value, depth: usize) -> Option<usize> {
+    if depth > 4 * DEPTH_MAX {
+        return None;
+    }
+    match value {
+        Value::Object(members) => {
+            let mut sum = usize::from(members.get(ANNOTATION).is_some_and(|name| !name.is_object()));
+            for member in members.values() {
+                sum += count(member, depth + 1)?;
+            }
+            Some(sum)
+        }
+        Value::Array(items) => items.iter().map(|item| count(item, depth + 1)).sum(),
+        _ => Some(0),
+    }
+}
+
+/// What a header's name may be made of.
+fn is_token(name: &str) -> bool {
+    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_tchar)
+}
+
+#[cfg(test)]
+#[path = "param_headers_tests.rs"]
+mod tests;

@@ -1,0 +1,173 @@
+//! Where legacy sessions begin, are found again after a restart, and end; and what is written down of them meanwhile.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use servanda_contract::{Caller, Timestamp, time::Clock};
+use servanda_engine::{Gateway, Guest, Note, NoteKind, Notebook};
+use servanda_mcp::Era;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use uuid::Uuid;
+
+use super::{
+    herald::Herald,
+    note,
+    sessions::{Found, HttpSession, Lease, NOTE_EVERY_MS, NotAdded, Sessions},
+};
+use crate::{dispatch::Welcome, fault::Fault, session::Session};
+
+/// The reception.
+#[derive(Debug)]
+pub(super) struct Reception<G> {
+    gateway: Arc<G>,
+    sessions: Arc<Sessions>,
+    notes: Notes,
+    closed: CancellationToken,
+    _close_on_drop: DropGuard,
+}
+
+/// Where sessions are written down.
+#[derive(Debug, Clone)]
+pub(super) struct Notes {
+    notebook: Arc<dyn Notebook>,
+    clock: Arc<dyn Clock>,
+    keep_ms: u64,
+}
+
+impl<G: Gateway> Reception<G> {
+    pub(super) fn new(gateway: Arc<G>, sessions: Sessions, clock: Arc<dyn Clock>) -> Self {
+        // Longer than a session may be idle, because a session in use is not written down at every use.
+        let keep_ms = sessions.limits().idle_ms_max.saturating_add(NOTE_EVERY_MS);
+        let notes = Notes { notebook: gateway.notebook(), clock, keep_ms };
+        let closed = CancellationToken::new();
+        let guard = closed.clone().drop_guard();
+        Self { gateway, sessions: Arc::new(sessions), notes, closed, _close_on_drop: guard }
+    }
+
+    /// Begins a session and returns its id.
+    pub(super) async fn begin(&self, caller: Caller, welcome: Welcome) -> Result<String, Fault> {
+        let id = Uuid::new_v4().to_string();
+        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..caller };
+        let affinity = Arc::from(id.as_str());
+        let guest = Guest { caller, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
+        let session = Session::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);
+        let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
+        self.notes.write(lease.session()).await;
+        self.send_herald(lease.session(), false);
+        Ok(id)
+    }
+
+    /// Takes a session into use: one that is here, or one that was written down.
+    pub(super) async fn lease(&self, id: &str, caller: &Caller) -> Result<Lease, Fault> {
+        match self.sessions.lease(id, caller) {
+            Found::Here(lease) => Ok(lease),
+            Found::Nothing => self.revive(id, caller).await,
+            Found::Ended => Err(no_such_session()),
+        }
+    }
+
+    /// Ends a session for good.
+    pub(super) async fn end(&self, session: &HttpSession) {
+        self.sessions.end(&session.id);
+        self.notes.erase(session).await;
+    }
+
+    /// Writes down what changed.
+    pub(super) async fn note(&self, session: &HttpSession) {
+        self.notes.write(session).await;
+    }
+
+    async fn revive(&self, id: &str, caller: &Caller) -> Result<Lease, Fault> {
+        // Ours are UUIDs; anything else is not worth looking for.
+        let note = match Uuid::try_parse(id) {
+            Ok(_) => self.notes.read(id).await,
+            Err(_) => None,
+        };
+        let remembered = note.and_then(|text| note::read(id, &text)).ok_or_else(no_such_session)?;
+        if remembered.caller.principal != caller.principal || remembered.caller.tenant != caller.tenant {
+            // Not even that it exists is a stranger's business.
+            return Err(no_such_session());
+        }
+        let affinity = Arc::from(id);
+        let (caller, capabilities) = (remembered.caller, remembered.capabilities);
+        let guest = Guest { caller, era: Era::Legacy, capabilities, affinity };
+        let session = Session::new(guest, remembered.version, Arc::default(), self.sessions.limits().session);
+        if let Some(level) = remembered.log_level {
+            session.set_log_level(level);
+        }
+        for uri in &remembered.watched {
+            // There may be fewer than before: the limit may be another now.
+            let _ = session.prepare_watch(uri);
+        }
+        let (lease, added) = self.sessions.add(id, session).map_err(not_added)?;
+        if added {
+            tracing::info!("a session from before the restart is taken up again");
+            self.notes.write(lease.session()).await;
+            self.send_herald(lease.session(), true);
+        }
+        Ok(lease)
+    }
+
+    fn send_herald(&self, session: &Arc<HttpSession>, revived: bool) {
+        let herald = Herald {
+            news: self.gateway.news(),
+            remarks: self.gateway.attend(&session.id),
+            gateway: Arc::clone(&self.gateway),
+            sessions: Arc::clone(&self.sessions),
+            session: Arc::clone(session),
+            notes: self.notes.clone(),
+            revived,
+            closed: self.closed.clone(),
+        };
+        tokio::spawn(herald.run());
+    }
+}
+
+impl Notes {
+    /// Writes a session down, unless it has ended. A session that cannot be written down still works until the restart.
+    pub(super) async fn write(&self, session: &HttpSession) {
+        let _turn = session.noting.lock().await;
+        if session.ended.is_cancelled() {
+            return;
+        }
+        let Ok(value) = note::write(&session.session) else { return };
+        let expires_at = Timestamp::from_unix_ms(self.clock.now().unix_ms().saturating_add(self.keep_ms));
+        let key = session.id.clone();
+        let note = Note { kind: NoteKind::Session, key, value, expires_at: Some(expires_at) };
+        if let Err(error) = self.notebook.write(note).await {
+            tracing::warn!(%error, "a session is not written down and will not survive a restart");
+        }
+    }
+
+    /// Erases a session that has ended.
+    pub(super) async fn erase(&self, session: &HttpSession) {
+        let _turn = session.noting.lock().await;
+        if let Err(error) = self.notebook.erase(NoteKind::Session, &session.id).await {
+            tracing::warn!(%error, "a session that ended is still written down");
+        }
+    }
+
+    async fn read(&self, id: &str) -> Option<String> {
+        match self.notebook.read(NoteKind::Session, id, self.clock.now()).await {
+            Ok(note) => note.map(|note| note.value),
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be seen whether a session is written down");
+                None
+            }
+        }
+    }
+}
+
+fn no_such_session() -> Fault {
+    Fault::invalid_request(StatusCode::NOT_FOUND, "there is no such session")
+        .hint("it ended or was idle for too long; start a new one with `initialize`")
+}
+
+fn not_added(why: NotAdded) -> Fault {
+    match why {
+        NotAdded::AllInUse => {
+            Fault::busy("every session is in use", "end a session with DELETE, or try again when one is idle")
+        }
+        NotAdded::Ended => no_such_session(),
+    }
+}

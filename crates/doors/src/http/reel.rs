@@ -1,0 +1,345 @@
+//! The streams of one legacy session: which there are, what went out on each, and what can still be replayed.
+//!
+//! Every event has an id that names this reel, its stream and its position there. What went out is kept for a while, within
+//! limits of number and size, so that a client whose connection broke can ask for what came after the last event it saw.
+//! A stream outlives its connections: it ends with the answer it is for, or when nobody has asked for it for too long.
+//! Time is a value here; who ticks is the herald's business.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use servanda_mcp::Id;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::{questions::Question, splice};
+
+/// Frames a slow connection may be behind with. One that is behind further is closed, and may come back for the rest.
+const FRAMES_MAX: usize = 64;
+/// How long a connection may take nothing at all while there is something for it.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReelLimits {
+    /// Events kept for replay.
+    pub(super) events_max: usize,
+    /// Their bytes.
+    pub(super) bytes_max: usize,
+    /// Streams known at once, apart from those that answer a running request.
+    pub(super) streams_max: usize,
+    /// How long a stream is known after it ended or its client left.
+    pub(super) keep_ms: u64,
+    /// Messages that wait for a stream.
+    pub(super) backlog_max: usize,
+    /// How long a question waits for a stream.
+    pub(super) question_wait_ms: u64,
+    /// When a client whose connection broke should come back.
+    pub(super) retry_ms: u64,
+}
+
+/// All streams of a session.
+#[derive(Debug)]
+pub(super) struct Reel {
+    /// Two lives of a session must not give out the same event id.
+    tag: String,
+    limits: ReelLimits,
+    /// Whether the client can take an event without data as the first.
+    primes: bool,
+    state: Mutex<State>,
+}
+
+/// What a stream is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Whatever is said to the session outside any request.
+    Standing,
+    /// The answer to a request, and what comes before it.
+    Answer,
+}
+
+/// A connection's end of a stream.
+#[derive(Debug)]
+pub(super) struct Connected {
+    pub(super) purpose: Purpose,
+    pub(super) frames: mpsc::Receiver<Bytes>,
+}
+
+/// A stream by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StreamNumber(u64);
+
+/// The event is unknown, or so old that something after it is not kept any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotKept;
+
+#[derive(Debug, Default)]
+struct State {
+    opened: u64,
+    streams: BTreeMap<StreamNumber, Stream>,
+    /// Of all streams, oldest first.
+    kept: VecDeque<Kept>,
+    kept_bytes: usize,
+    /// Messages that had no stream to go out on.
+    backlog: VecDeque<Vec<u8>>,
+    /// Questions that had none.
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    purpose: Purpose,
+    /// The position of the last event. Zero is where a stream begins.
+    position: u64,
+    /// Everything after this position is kept.
+    kept_after: u64,
+    connection: Option<mpsc::Sender<Bytes>>,
+    /// Whether there will be no more events.
+    ended: bool,
+    /// Since when it has been over, or without a connection.
+    left_at_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    stream: StreamNumber,
+    position: u64,
+    frame: Bytes,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    question: Question,
+    since_ms: u64,
+}
+
+impl Reel {
+    pub(super) fn new(limits: ReelLimits, primes: bool) -> Self {
+        Self { tag: Uuid::new_v4().simple().to_string(), limits, primes, state: Mutex::default() }
+    }
+
+    /// Opens a stream for an answer. Questions that waited for a stream go out on it.
+    pub(super) fn open_answer(&self) -> (StreamNumber, Connected) {
+        let mut state = self.state();
+        self.open(&mut state, Purpose::Answer)
+    }
+
+    /// Opens a stream for what is said outside any request. What waited for one goes out on it.
+    pub(super) fn open_standing(&self) -> Connected {
+        let mut state = self.state();
+        self.open(&mut state, Purpose::Standing).1
+    }
+
+    /// Goes on with a stream after the event of that id.
+    pub(super) fn resume(&self, event_id: &str) -> Result<Connected, NotKept> {
+        let (number, position) = self.parse(event_id).ok_or(NotKept)?;
+        let mut state = self.state();
+        let state = &mut *state;
+        let stream = state.streams.get_mut(&number).ok_or(NotKept)?;
+        if position > stream.position || position < stream.kept_after {
+            return Err(NotKept);
+        }
+        let missed = state.kept.iter().filter(|kept| kept.stream == number && kept.position > position);
+        let missed: Vec<Bytes> = missed.map(|kept| kept.frame.clone()).collect();
+        let (sender, frames) = mpsc::channel(missed.len() + FRAMES_MAX + state.backlog.len() + state.waiting.len());
+        for frame in missed {
+            let _ = sender.try_send(frame);
+        }
+        let purpose = stream.purpose;
+        if stream.ended {
+            return Ok(Connected { purpose, frames });
+        }
+        // A connection that was still open gives way: its client says that it broke.
+        stream.connection = Some(sender);
+        stream.left_at_ms = None;
+        self.put_waiting(state, number, purpose);
+        Ok(Connected { purpose, frames })
+    }
+
+    /// Waits until the connection of a stream, or of the one for what is said outside any request, can take another
+    /// frame. Not for ever: a client that does not read loses its connection and may come back for the rest. Cancel safe.
+    pub(super) async fn room(&self, number: Option<StreamNumber>) {
+        let connection = {
+            let state = self.state();
+            let number = number.or_else(|| state.connected(Purpose::Standing));
+            number.and_then(|number| state.streams.get(&number)).and_then(|stream| stream.connection.clone())
+        };
+        if let Some(connection) = connection {
+            let _ = tokio::time::timeout(STALL_MAX, connection.reserve()).await;
+        }
+    }
+
+    /// Puts a message onto a stream.
+    pub(super) fn say(&self, number: StreamNumber, message: Vec<u8>) {
+        self.put(&mut self.state(), number, message);
+    }
+
+    /// Ends a stream: there will be nothing more on it.
+    pub(super) fn end(&self, number: StreamNumber, now_ms: u64) {
+        let mut state = self.state();
+        if let Some(stream) = state.streams.get_mut(&number) {
+            stream.ended = true;
+            stream.connection = None;
+            stream.left_at_ms = Some(now_ms);
+        }
+        self.forget_surplus(&mut state);
+    }
+
+    /// Says something to the session outside any request, as soon as there is a stream for it. What already waits to be
+    /// said in the same words is not said twice.
+    pub(super) fn tell(&self, message: Vec<u8>) {
+        let mut state = self.state();
+        if let Some(number) = state.connected(Purpose::Standing) {
+            return self.put(&mut state, number, message);
+        }
+        if state.backlog.contains(&message) {
+            return;
+        }
+        if state.backlog.len() >= self.limits.backlog_max {
+            state.backlog.pop_front();
+        }
+        state.backlog.push_back(message);
+    }
+
+    /// Asks the session something outside any request. Whether there was a stream for it; if not, it waits for one.
+    pub(super) fn ask(&self, question: Question, now_ms: u64) -> bool {
+        let mut state = self.state();
+        let stream = state.connected(Purpose::Standing).or_else(|| state.connected(Purpose::Answer));
+        match stream {
+            Some(number) => self.put(&mut state, number, question.message),
+            None => state.waiting.push_back(Waiting { question, since_ms: now_ms }),
+        }
+        stream.is_some()
+    }
+
+    /// Forgets what nobody came for in time. The questions among it are to be declined.
+    pub(super) fn tidy(&self, now_ms: u64) -> Vec<Id> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let waited = |waiting: &Waiting| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
+        let mut declined = Vec::new();
+        while state.waiting.front().is_some_and(waited) {
+            declined.extend(state.waiting.pop_front().map(|waiting| waiting.question.id));
+        }
+        for stream in state.streams.values_mut().filter(|stream| !stream.ended) {
+            stream.left_at_ms = match stream.purpose {
+                Purpose::Standing if !stream.is_connected() => stream.left_at_ms.or(Some(now_ms)),
+                // One that still has to bring an answer is kept whoever reads it.
+                Purpose::Standing | Purpose::Answer => None,
+            };
+        }
+        let keep_ms = self.limits.keep_ms;
+        let over = |stream: &Stream| stream.left_at_ms.is_some_and(|at_ms| now_ms.saturating_sub(at_ms) >= keep_ms);
+        let gone: Vec<StreamNumber> =
+            state.streams.iter().filter(|(_, stream)| over(stream)).map(|(number, _)| *number).collect();
+        for number in gone {
+            state.forget(number);
+        }
+        declined
+    }
+
+    fn open(&self, state: &mut State, purpose: Purpose) -> (StreamNumber, Connected) {
+        state.opened += 1;
+        let number = StreamNumber(state.opened);
+        // Whatever waited is put onto the stream before anybody can read from it.
+        let (sender, frames) = mpsc::channel(FRAMES_MAX + state.backlog.len() + state.waiting.len());
+        if self.primes {
+            let (id, retry_ms) = (self.event_id(number, 0), self.limits.retry_ms);
+            let _ = sender.try_send(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into());
+        }
+        let connection = Some(sender);
+        let stream = Stream { purpose, position: 0, kept_after: 0, connection, ended: false, left_at_ms: None };
+        state.streams.insert(number, stream);
+        self.forget_surplus(state);
+        self.put_waiting(state, number, purpose);
+        (number, Connected { purpose, frames })
+    }
+
+    fn put_waiting(&self, state: &mut State, number: StreamNumber, purpose: Purpose) {
+        if purpose == Purpose::Standing {
+            for message in std::mem::take(&mut state.backlog) {
+                self.put(state, number, message);
+            }
+        }
+        for waiting in std::mem::take(&mut state.waiting) {
+            self.put(state, number, waiting.question.message);
+        }
+    }
+
+    fn put(&self, state: &mut State, number: StreamNumber, message: Vec<u8>) {
+        let Some(stream) = state.streams.get_mut(&number) else { return };
+        stream.position += 1;
+        let position = stream.position;
+        let id = self.event_id(number, position);
+        let frame: Bytes =
+            [b"id: ".as_slice(), id.as_bytes(), b"\ndata: ", &splice::single_line(message), b"\n\n"].concat().into();
+        if let Some(connection) = &stream.connection
+            && connection.try_send(frame.clone()).is_err()
+        {
+            // It is closed, or too slow; what it did not get it may come back for.
+            stream.connection = None;
+        }
+        state.kept_bytes += frame.len();
+        state.kept.push_back(Kept { stream: number, position, frame });
+        while state.kept.len() > self.limits.events_max || state.kept_bytes > self.limits.bytes_max {
+            let Some(oldest) = state.kept.pop_front() else { break };
+            state.kept_bytes -= oldest.frame.len();
+            if let Some(stream) = state.streams.get_mut(&oldest.stream) {
+                stream.kept_after = oldest.position;
+            }
+        }
+    }
+
+    /// Forgets the oldest streams nobody reads, if there are too many.
+    fn forget_surplus(&self, state: &mut State) {
+        let idle = |stream: &Stream| stream.ended || (stream.purpose == Purpose::Standing && !stream.is_connected());
+        let known: Vec<StreamNumber> =
+            state.streams.iter().filter(|(_, stream)| idle(stream)).map(|(number, _)| *number).collect();
+        let surplus = known.len().saturating_sub(self.limits.streams_max);
+        for number in known.into_iter().take(surplus) {
+            state.forget(number);
+        }
+    }
+
+    fn event_id(&self, StreamNumber(number): StreamNumber, position: u64) -> String {
+        format!("{}-{number}-{position}", self.tag)
+    }
+
+    fn parse(&self, event_id: &str) -> Option<(StreamNumber, u64)> {
+        let (number, position) = event_id.strip_prefix(&self.tag)?.strip_prefix('-')?.split_once('-')?;
+        Some((StreamNumber(number.parse().ok()?), position.parse().ok()?))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every critical section leaves a whole state: no panic can leave it half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The newest stream of that purpose somebody reads.
+    fn connected(&self, purpose: Purpose) -> Option<StreamNumber> {
+        let mut streams = self.streams.iter().rev();
+        streams.find(|(_, stream)| stream.purpose == purpose && stream.is_connected()).map(|(number, _)| *number)
+    }
+
+    fn forget(&mut self, number: StreamNumber) {
+        self.streams.remove(&number);
+        self.kept.retain(|kept| kept.stream != number);
+        self.kept_bytes = self.kept.iter().map(|kept| kept.frame.len()).sum();
+    }
+}
+
+impl Stream {
+    fn is_connected(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| !connection.is_closed())
+    }
+}
+
+#[cfg(test)]
+#[path = "reel_tests.rs"]
+mod tests;

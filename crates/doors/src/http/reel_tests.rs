@@ -1,0 +1,217 @@
+//! The reel, with the time as a value.
+
+use servanda_mcp::Id;
+
+use super::*;
+
+const LIMITS: ReelLimits = ReelLimits {
+    events_max: 8,
+    bytes_max: 10_000,
+    streams_max: 2,
+    keep_ms: 1000,
+    backlog_max: 3,
+    question_wait_ms: 100,
+    retry_ms: 5,
+};
+
+fn reel() -> Reel {
+    Reel::new(LIMITS, true)
+}
+
+fn question(number: i64) -> Question {
+    Question { id: Id::Number(number), message: format!("q{number}").into_bytes() }
+}
+
+/// Id and data of all frames that are there.
+fn read(connected: &mut Connected) -> Vec<(String, String)> {
+    let mut events = Vec::new();
+    while let Ok(frame) = connected.frames.try_recv() {
+        let text = String::from_utf8(frame.to_vec()).unwrap();
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        events.push((field("id: "), field("data: ")));
+    }
+    events
+}
+
+fn data(connected: &mut Connected) -> Vec<String> {
+    read(connected).into_iter().map(|(_, data)| data).collect()
+}
+
+fn is_over(connected: &mut Connected) -> bool {
+    matches!(connected.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected))
+}
+
+#[test]
+fn a_stream_is_primed_and_every_event_has_an_id_of_its_own() {
+    let reel = reel();
+    let (one, mut first) = reel.open_answer();
+    let (two, mut second) = reel.open_answer();
+    let primed = first.frames.try_recv().unwrap();
+    assert_eq!(primed, format!("id: {}-1-0\nretry: 5\ndata: \n\n", reel.tag));
+    reel.say(one, b"a\nb".to_vec());
+    reel.say(two, b"c".to_vec());
+    reel.say(one, b"d".to_vec());
+    assert_eq!(
+        read(&mut first),
+        [(format!("{}-1-1", reel.tag), "a b".to_owned()), (format!("{}-1-2", reel.tag), "d".to_owned())]
+    );
+    assert_eq!(data(&mut second), ["", "c"]);
+
+    let old_client = Reel::new(LIMITS, false);
+    assert!(data(&mut old_client.open_standing()).is_empty(), "it could not read an event without data");
+    assert_ne!(old_client.tag, reel.tag);
+}
+
+#[test]
+fn what_came_after_an_event_is_replayed_on_its_stream_only() {
+    let reel = reel();
+    let (one, mut first) = reel.open_answer();
+    let (two, _second) = reel.open_answer();
+    reel.say(one, b"a".to_vec());
+    let seen = read(&mut first).pop().unwrap().0;
+    drop(first);
+    reel.say(one, b"b".to_vec());
+    reel.say(two, b"other".to_vec());
+    reel.say(one, b"c".to_vec());
+    let mut resumed = reel.resume(&seen).unwrap();
+    assert_eq!(resumed.purpose, Purpose::Answer);
+    assert_eq!(data(&mut resumed), ["b", "c"]);
+    reel.say(one, b"d".to_vec());
+    assert_eq!(data(&mut resumed), ["d"], "and it goes on");
+    reel.end(one, 0);
+    assert!(is_over(&mut resumed));
+
+    let mut again = reel.resume(&seen).unwrap();
+    assert_eq!(data(&mut again), ["b", "c", "d"], "also after the end");
+    assert!(is_over(&mut again));
+}
+
+#[test]
+fn events_that_were_never_given_or_are_not_kept_cannot_be_gone_on_from() {
+    let reel = reel();
+    let (number, mut connected) = reel.open_answer();
+    let tag = &reel.tag;
+    for text in ["", "1-0", "nonsense", &format!("{tag}-1-1"), &format!("{tag}-2-0"), &format!("{tag}-1"), "x-1-0"] {
+        assert_eq!(reel.resume(text).unwrap_err(), NotKept, "{text}");
+    }
+    for index in 0..=LIMITS.events_max {
+        reel.say(number, index.to_string().into_bytes());
+    }
+    data(&mut connected);
+    assert!(reel.resume(&format!("{tag}-1-0")).is_err(), "the first event is not kept any more");
+    let mut rest = reel.resume(&format!("{tag}-1-1")).unwrap();
+    assert_eq!(data(&mut rest).len(), LIMITS.events_max);
+}
+
+#[test]
+fn bytes_have_a_limit() {
+    let reel = reel();
+    let (number, mut connected) = reel.open_answer();
+    for _ in 0..3 {
+        reel.say(number, vec![b'x'; 4000]);
+    }
+    assert_eq!(reel.state().kept.len(), 2);
+    assert!(reel.state().kept_bytes <= LIMITS.bytes_max);
+    reel.say(number, vec![b'x'; 20_000]);
+    assert_eq!(reel.state().kept_bytes, 0);
+    assert_eq!(data(&mut connected).len(), 5, "whoever is connected gets all of it");
+}
+
+#[test]
+fn a_connection_that_does_not_read_is_closed_and_can_come_back() {
+    let reel = Reel::new(ReelLimits { events_max: 1000, ..LIMITS }, true);
+    let (number, mut connected) = reel.open_answer();
+    for index in 0..=FRAMES_MAX {
+        reel.say(number, index.to_string().into_bytes());
+    }
+    let events = read(&mut connected);
+    assert_eq!(events.len(), FRAMES_MAX);
+    assert!(is_over(&mut connected));
+    let mut resumed = reel.resume(&events.last().unwrap().0).unwrap();
+    assert_eq!(data(&mut resumed), [(FRAMES_MAX - 1).to_string(), FRAMES_MAX.to_string()]);
+}
+
+#[test]
+fn what_nobody_can_hear_waits_and_is_not_said_twice() {
+    let reel = reel();
+    let (_, mut answer) = reel.open_answer();
+    for text in ["a", "b", "a", "c", "d"] {
+        reel.tell(text.as_bytes().to_vec());
+    }
+    assert_eq!(data(&mut answer), [""], "an answer's stream is for its answer");
+    let mut standing = reel.open_standing();
+    assert_eq!(data(&mut standing), ["", "b", "c", "d"], "the oldest made room");
+    reel.tell(b"e".to_vec());
+    reel.tell(b"e".to_vec());
+    assert_eq!(data(&mut standing), ["e", "e"]);
+    let seen = format!("{}-2-0", reel.tag);
+    drop(standing);
+    reel.tell(b"f".to_vec());
+    let mut resumed = reel.resume(&seen).unwrap();
+    assert_eq!(data(&mut resumed), ["b", "c", "d", "e", "e", "f"]);
+}
+
+#[test]
+fn a_message_goes_out_on_the_newest_stream_somebody_reads() {
+    let reel = reel();
+    let (mut one, mut two) = (reel.open_standing(), reel.open_standing());
+    reel.tell(b"a".to_vec());
+    drop(two.frames);
+    two = reel.open_standing();
+    reel.tell(b"b".to_vec());
+    drop(two.frames);
+    reel.tell(b"c".to_vec());
+    assert_eq!(data(&mut one), ["", "c"]);
+}
+
+#[test]
+fn a_question_takes_any_stream_or_waits_for_one() {
+    let reel = reel();
+    assert!(!reel.ask(question(1), 0));
+    let (_, mut answer) = reel.open_answer();
+    assert_eq!(data(&mut answer), ["", "q1"]);
+    assert!(reel.ask(question(2), 0));
+    assert_eq!(data(&mut answer), ["q2"]);
+    let mut standing = reel.open_standing();
+    assert!(reel.ask(question(3), 0));
+    assert_eq!((data(&mut standing), data(&mut answer)), (vec![String::new(), "q3".to_owned()], vec![]));
+
+    drop((standing, answer));
+    assert!(!reel.ask(question(4), 0));
+    assert!(!reel.ask(question(5), 50));
+    assert!(reel.tidy(99).is_empty());
+    assert_eq!(reel.tidy(100), [Id::Number(4)]);
+    assert_eq!(data(&mut reel.open_standing()), ["", "q5"], "the other was declined");
+}
+
+#[test]
+fn streams_are_forgotten_in_time_but_never_one_that_has_to_bring_an_answer() {
+    let reel = reel();
+    let (running, _) = reel.open_answer();
+    let (ended, _) = reel.open_answer();
+    reel.end(ended, 0);
+    drop(reel.open_standing());
+    reel.tidy(500);
+    assert_eq!(reel.state().streams.len(), 3);
+    reel.tidy(1000);
+    assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running, &StreamNumber(3)]);
+    reel.tidy(1500);
+    assert_eq!(reel.state().streams.keys().collect::<Vec<_>>(), [&running]);
+}
+
+#[test]
+fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
+    let reel = reel();
+    let open = reel.open_standing();
+    let (running, _) = reel.open_answer();
+    for _ in 0..4 {
+        let (number, _) = reel.open_answer();
+        reel.say(number, b"x".to_vec());
+        reel.end(number, 0);
+    }
+    let state = reel.state();
+    assert_eq!(state.streams.len(), 4);
+    assert!(state.streams.contains_key(&StreamNumber(1)) && state.streams.contains_key(&running));
+    assert_eq!((state.kept.len(), state.kept_bytes), (2, state.kept.iter().map(|kept| kept.frame.len()).sum()));
+    drop((state, open));
+}

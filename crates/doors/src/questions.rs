@@ -1,0 +1,158 @@
+//! What a legacy client has been asked and not answered yet.
+//!
+//! A question is known by an id of our own and only within its session, so nobody else's answer can be taken for it. How
+//! it travels is the business of each door. Dropped unanswered, a question is declined.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_engine::{Ask, Reply};
+use servanda_mcp::{ClientCapabilities, Id};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::splice;
+
+/// The open questions of one session.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    /// Makes ids of two sessions, and of two lives of one session, different.
+    tag: String,
+    open_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: u64,
+    open: HashMap<Id, oneshot::Sender<Reply>>,
+}
+
+/// A question that is to be sent.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) id: Id,
+    /// The request.
+    pub(crate) message: Vec<u8>,
+}
+
+impl Questions {
+    pub(crate) fn new(open_max: usize) -> Self {
+        let tag = Uuid::new_v4().simple().to_string();
+        Self { tag, open_max, state: Mutex::default() }
+    }
+
+    /// Opens a question, unless the client cannot answer it or too many are open: then it is declined.
+    pub(crate) fn open(&self, ask: Ask, capabilities: &ClientCapabilities) -> Option<Question> {
+        if !capabilities.answers(&ask.method, ask.params.as_deref()) {
+            tracing::debug!(method = ask.method, "declined: the client did not say that it answers this");
+            return None;
+        }
+        let mut state = self.state();
+        if state.open.len() >= self.open_max {
+            // Nobody waits for these any more.
+            state.open.retain(|_, reply| !reply.is_closed());
+        }
+        if state.open.len() >= self.open_max {
+            tracing::warn!(open = state.open.len(), "declined: the client has too many questions to answer");
+            return None;
+        }
+        state.asked += 1;
+        let id = Id::Text(format!("servanda-{}-{}", self.tag, state.asked));
+        let message = splice::request(&id, &ask.method, ask.params.as_deref());
+        state.open.insert(id.clone(), ask.reply);
+        Some(Question { id, message })
+    }
+
+    /// Hands on an answer; one that nobody asked for, or asked for any longer, is forgotten.
+    pub(crate) fn answer(&self, id: &Id, reply: Reply) {
+        let asker = self.state().open.remove(id);
+        if let Some(asker) = asker {
+            let _ = asker.send(reply);
+        }
+    }
+
+    /// Whether somebody still waits for the answer.
+    pub(crate) fn is_open(&self, id: &Id) -> bool {
+        self.state().open.get(id).is_some_and(|reply| !reply.is_closed())
+    }
+
+    /// Closes a question. Whether it was still open.
+    pub(crate) fn withdraw(&self, id: &Id) -> bool {
+        self.state().open.remove(id).is_some()
+    }
+
+    /// Closes all of them.
+    pub(crate) fn withdraw_all(&self) {
+        self.state().open.clear();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every critical section leaves a whole table: no panic can leave it half-changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+    use servanda_mcp::RpcError;
+
+    use super::*;
+
+    fn capabilities() -> ClientCapabilities {
+        ClientCapabilities::parse(Some(&RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap()))
+    }
+
+    fn ask(method: &str) -> (Ask, oneshot::Receiver<Reply>) {
+        let (reply, answered) = oneshot::channel();
+        (Ask { method: method.to_owned(), params: None, reply }, answered)
+    }
+
+    fn refused() -> Reply {
+        Err(RpcError::new(-1, "no"))
+    }
+
+    #[test]
+    fn an_answer_reaches_its_question_once_and_within_its_session() {
+        let (here, there) = (Questions::new(4), Questions::new(4));
+        let (asked, mut answered) = ask("roots/list");
+        let question = here.open(asked, &capabilities()).unwrap();
+        there.answer(&question.id, refused());
+        assert!(answered.try_recv().is_err(), "another session's answer");
+        here.answer(&question.id, refused());
+        assert!(answered.try_recv().unwrap().is_err());
+        here.answer(&question.id, refused());
+        assert!(!here.withdraw(&question.id));
+    }
+
+    #[test]
+    fn what_the_client_cannot_answer_is_declined() {
+        let (asked, mut answered) = ask("sampling/createMessage");
+        assert!(Questions::new(4).open(asked, &capabilities()).is_none());
+        assert_eq!(answered.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
+    }
+
+    #[test]
+    fn there_is_a_limit_that_forgotten_questions_do_not_count_against() {
+        let questions = Questions::new(2);
+        let (first, answered) = ask("roots/list");
+        let (second, _second) = ask("roots/list");
+        assert!(questions.open(first, &capabilities()).is_some());
+        assert!(questions.open(second, &capabilities()).is_some());
+        assert!(questions.open(ask("roots/list").0, &capabilities()).is_none());
+        drop(answered);
+        assert!(questions.open(ask("roots/list").0, &capabilities()).is_some());
+    }
+
+    #[test]
+    fn a_question_withdrawn_is_declined() {
+        let questions = Questions::new(2);
+        let (asked, mut answered) = ask("roots/list");
+        let question = questions.open(asked, &capabilities()).unwrap();
+        assert!(questions.withdraw(&question.id));
+        assert_eq!(answered.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
+    }
+}

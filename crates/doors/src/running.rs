@@ -1,0 +1,293 @@
+//! A request under way, as a door watches it: what is said on the way, then the answer, or nothing any more once cancelled.
+//!
+//! The work itself runs in a task of its own, which nothing here stops: a call that has been dispatched is read to its end
+//! and recorded whether or not somebody still waits. A request that is cancelled, or whose [`Running`] is dropped where
+//! that means the same, has its token cancelled, and the engine decides what that means.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
+use servanda_mcp::{Era, Id, RpcError, envelope::code};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    task::{JoinError, JoinHandle},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    fault::{Fault, LOOK_FIRST},
+    greeting::{Greeting, LIST_TTL_MS},
+    in_flight::Entry,
+    remarks::Relay,
+    session::{self, Session},
+    splice::{self, ResultType, Ttl},
+};
+
+/// Remarks a slow reader may be behind with; more are lost, as they may be.
+pub(crate) const REMARKS_MAX: usize = 64;
+
+/// What a client means by going away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// That it does not want the answer any more.
+    Cancels,
+    /// Nothing: it may come back for it.
+    MeansNothing,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Errand {
+    Call(CallRequest),
+    Inquiry(Inquiry),
+}
+
+/// Who waits for the answer, and in which form.
+#[derive(Debug)]
+pub(crate) struct Asker {
+    pub(crate) id: Id,
+    pub(crate) era: Era,
+    pub(crate) greeting: Arc<Greeting>,
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+/// What is held until the work is done, whoever waits for it.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held to be dropped with the work")]
+pub(crate) struct Held {
+    /// Its place among all requests.
+    pub(crate) permit: OwnedSemaphorePermit,
+    /// Its place among the session's or the connection's unanswered ones.
+    pub(crate) entry: Option<Entry>,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    asker: Asker,
+    work: JoinHandle<Outcome>,
+    remarks: Option<mpsc::Receiver<Remark>>,
+    relay: Relay,
+    finished: Option<Answered>,
+    cancel: CancellationToken,
+    _cancel_on_drop: Option<DropGuard>,
+}
+
+/// What happened to a request.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A message on the way.
+    Said(Vec<u8>),
+    /// The answer.
+    Answered(Answered),
+    /// The caller does not want an answer any more.
+    Cancelled,
+}
+
+/// An answer, and the status a door of HTTP gives it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) message: Vec<u8>,
+    pub(crate) status: StatusCode,
+}
+
+/// How the work ended.
+#[derive(Debug)]
+enum Outcome {
+    Call(CallAnswer),
+    Inquiry { subject: Subject, continued: bool, answer: Result<InquiryAnswer, RpcError> },
+}
+
+impl Errand {
+    async fn run(self, gateway: &impl Gateway) -> Outcome {
+        match self {
+            Self::Call(request) => Outcome::Call(gateway.call(request).await),
+            Self::Inquiry(inquiry) => {
+                let subject = inquiry.subject;
+                let continued = inquiry.terms.input_responses.is_some() || inquiry.terms.request_state.is_some();
+                Outcome::Inquiry { subject, continued, answer: gateway.inquire(inquiry).await }
+            }
+        }
+    }
+
+    fn cancel(&self) -> &CancellationToken {
+        match self {
+            Self::Call(request) => &request.terms.cancel,
+            Self::Inquiry(inquiry) => &inquiry.terms.cancel,
+        }
+    }
+}
+
+impl Running {
+    /// Starts the work.
+    pub(crate) fn start<G: Gateway>(
+        gateway: Arc<G>,
+        errand: Errand,
+        held: Held,
+        asker: Asker,
+        watched: (Option<mpsc::Receiver<Remark>>, Relay),
+        departure: Departure,
+    ) -> Self {
+        let cancel = errand.cancel().clone();
+        let work = tokio::spawn(async move {
+            let outcome = errand.run(&*gateway).await;
+            drop(held);
+            outcome
+        });
+        let (remarks, relay) = watched;
+        let guard = (departure == Departure::Cancels).then(|| cancel.clone().drop_guard());
+        Self { asker, work, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
+    }
+
+    /// Whether anything can be said on the way.
+    pub(crate) fn may_say_something(&self) -> bool {
+        self.remarks.is_some()
+    }
+
+    /// The answer of a door that cannot wait any longer.
+    pub(crate) fn end_unknown(&self) -> Vec<u8> {
+        Fault::end_unknown().message(Some(&self.asker.id))
+    }
+
+    /// Waits for what happens next; not to be called again after the last event. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Event {
+        loop {
+            if self.cancel.is_cancelled() {
+                return Event::Cancelled;
+            }
+            if self.finished.is_some() {
+                return self.last_words();
+            }
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Event::Cancelled,
+                Some(remark) = next_remark(self.remarks.as_mut()) => if let Some(message) = self.relay.pass(remark) {
+                    return Event::Said(message);
+                },
+                outcome = &mut self.work => self.finished = Some(self.asker.answered(outcome)),
+            }
+        }
+    }
+
+    /// What was said before the answer goes out before it; what was asked is not asked any more.
+    fn last_words(&mut self) -> Event {
+        while let Some(remark) = self.remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
+            if !matches!(remark, Remark::Ask(_))
+                && let Some(message) = self.relay.pass(remark)
+            {
+                return Event::Said(message);
+            }
+        }
+        if let Some(message) = self.relay.withdraw() {
+            return Event::Said(message);
+        }
+        self.finished.take().map_or(Event::Cancelled, Event::Answered)
+    }
+}
+
+impl Asker {
+    fn answered(&self, outcome: Result<Outcome, JoinError>) -> Answered {
+        let result = match outcome {
+            Ok(Outcome::Call(answer)) => self.of_call(answer),
+            Ok(Outcome::Inquiry { subject, continued, answer }) => self.of_inquiry(subject, continued, answer),
+            Err(error) => {
+                tracing::error!(request = %self.id, %error, "a request's task ended without an answer");
+                Err(Fault::internal("the request ended without an answer; whether it had an effect is not known")
+                    .hint(LOOK_FIRST))
+            }
+        };
+        match result {
+            Ok(result) => Answered { message: splice::response(&self.id, &result), status: StatusCode::OK },
+            Err(fault) => Answered { message: fault.message(Some(&self.id)), status: fault.status },
+        }
+    }
+
+    fn of_call(&self, answer: CallAnswer) -> Result<String, Fault> {
+        let (json, kind) = match answer {
+            CallAnswer::Result(result) => (result.json, ResultType::Complete),
+            CallAnswer::InputRequired(json) => (json, ResultType::InputRequired),
+            CallAnswer::Task(json) => (json, ResultType::Task),
+            CallAnswer::UnknownTool(refusal) => {
+                let error = RpcError::new(code::INVALID_PARAMS, refusal.message.clone()).with_data(&refusal);
+                return Err(Fault::answered(self.era, error));
+            }
+            CallAnswer::Failed(error) => return Err(Fault::answered(self.era, error)),
+        };
+        match (self.era, kind) {
+            (Era::Modern, kind) => self.typed(&json, kind),
+            (Era::Legacy, ResultType::InputRequired) => Err(asked_by_answer()),
+            (Era::Legacy, kind) => {
+                if kind == ResultType::Task
+                    && let Some(session) = &self.session
+                    && let Some(task_id) = session::task_id(&json)
+                {
+                    session.remember_task(&task_id);
+                }
+                Ok(json)
+            }
+        }
+    }
+
+    fn of_inquiry(
+        &self,
+        subject: Subject,
+        continued: bool,
+        answer: Result<InquiryAnswer, RpcError>,
+    ) -> Result<String, Fault> {
+        let (cacheable, meta_member) = (ttl_ms(subject), &self.greeting.meta_member);
+        match (self.era, answer.map_err(|error| Fault::answered(self.era, error))?) {
+            (Era::Modern, InquiryAnswer::InputRequired(json)) => self.typed(&json, ResultType::InputRequired),
+            (Era::Modern, InquiryAnswer::Complete(json)) => match cacheable {
+                // What depends on a client's answers is nobody's to keep, whatever its server says.
+                Some(_) if continued => splice::cacheable(&json, Ttl::None, meta_member).ok_or_else(not_an_object),
+                Some(ttl_ms) => splice::cacheable(&json, Ttl::Unless(ttl_ms), meta_member).ok_or_else(not_an_object),
+                None => self.typed(&splice::untyped(json, false).ok_or_else(not_an_object)?, ResultType::Complete),
+            },
+            (Era::Legacy, InquiryAnswer::Complete(json)) => {
+                splice::untyped(json, cacheable.is_some()).ok_or_else(not_an_object)
+            }
+            (Era::Legacy, InquiryAnswer::InputRequired(_)) => Err(asked_by_answer()),
+        }
+    }
+
+    fn typed(&self, json: &str, kind: ResultType) -> Result<String, Fault> {
+        splice::typed(json, kind, &self.greeting.meta_member).ok_or_else(not_an_object)
+    }
+}
+
+/// How long a result may be cached if its server does not say: none where it may not be at all.
+const fn ttl_ms(subject: Subject) -> Option<u64> {
+    match subject {
+        Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => Some(LIST_TTL_MS),
+        // Nobody but its server knows how long a resource stays as it is.
+        Subject::Resource => Some(0),
+        Subject::Prompt
+        | Subject::Completion
+        | Subject::Task
+        | Subject::TaskUpdate
+        | Subject::TaskCancel
+        | Subject::TaskResult
+        | Subject::Tasks => None,
+    }
+}
+
+fn not_an_object() -> Fault {
+    Fault::internal("the result is not a JSON object")
+}
+
+/// The engine asks legacy clients on the way, so this is its mistake.
+fn asked_by_answer() -> Fault {
+    Fault::internal("the server asks for input in a way that this revision of the protocol does not have")
+}
+
+async fn next_remark(remarks: Option<&mut mpsc::Receiver<Remark>>) -> Option<Remark> {
+    match remarks {
+        Some(remarks) => remarks.recv().await,
+        None => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "running_tests.rs"]
+mod tests;

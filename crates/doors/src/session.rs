@@ -1,0 +1,261 @@
+//! A legacy session, whatever carries it: who the client is, what it speaks, what it wants to hear, and what it has been
+//! asked. How messages reach it is the business of each door.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::value::RawValue;
+use servanda_engine::{Guest, News, Watch};
+use servanda_mcp::{LogLevel, ProtocolVersion, fields::method};
+
+use crate::{
+    in_flight::InFlight,
+    questions::Questions,
+    splice,
+    tidings::{self, Tidings},
+};
+
+/// Tasks a session is told about; the oldest is forgotten for the next, and can still be asked for.
+const TASKS_MAX: usize = 64;
+
+/// What a session holds at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SessionLimits {
+    pub(crate) questions_max: usize,
+    pub(crate) watches_max: usize,
+}
+
+/// One session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) guest: Guest,
+    pub(crate) version: ProtocolVersion,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) questions: Questions,
+    /// Whether the client said that it can be asked anything at all.
+    pub(crate) answers_anything: bool,
+    watches_max: usize,
+    wishes: Mutex<Wishes>,
+}
+
+/// What the client wants to hear of.
+#[derive(Debug, Default)]
+struct Wishes {
+    log_level: Option<LogLevel>,
+    /// None for a resource whose watch is being taken up.
+    watches: BTreeMap<String, Option<Watch>>,
+    tasks: VecDeque<String>,
+}
+
+/// There is no room for another watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooManyWatches;
+
+impl Session {
+    pub(crate) fn new(guest: Guest, version: ProtocolVersion, in_flight: Arc<InFlight>, limits: SessionLimits) -> Self {
+        Self {
+            answers_anything: guest.capabilities.answers_anything(),
+            guest,
+            version,
+            in_flight,
+            questions: Questions::new(limits.questions_max),
+            watches_max: limits.watches_max,
+            wishes: Mutex::default(),
+        }
+    }
+
+    /// Whether it is of a revision that may put several messages into one.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.version == ProtocolVersion::V2025_03_26
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.wishes().log_level
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.wishes().log_level = Some(level);
+    }
+
+    /// Makes room for a watch. Whether there is none of that resource yet.
+    pub(crate) fn prepare_watch(&self, uri: &str) -> Result<bool, TooManyWatches> {
+        let mut wishes = self.wishes();
+        if wishes.watches.contains_key(uri) {
+            return Ok(false);
+        }
+        if wishes.watches.len() >= self.watches_max {
+            return Err(TooManyWatches);
+        }
+        wishes.watches.insert(uri.to_owned(), None);
+        Ok(true)
+    }
+
+    /// Keeps a watch for which room was made, or gives the room back.
+    pub(crate) fn keep_watch(&self, uri: &str, watch: Option<Watch>) {
+        let mut wishes = self.wishes();
+        match (wishes.watches.get_mut(uri), watch) {
+            (Some(place), Some(watch)) => *place = Some(watch),
+            (Some(_), None) => drop(wishes.watches.remove(uri)),
+            // It was given up meanwhile.
+            (None, watch) => drop(watch),
+        }
+    }
+
+    pub(crate) fn unwatch(&self, uri: &str) {
+        let watch = self.wishes().watches.remove(uri);
+        drop(watch);
+    }
+
+    /// The watched resources.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        self.wishes().watches.keys().cloned().collect()
+    }
+
+    /// Remembers a task that is this session's, so that it hears of it.
+    pub(crate) fn remember_task(&self, task_id: &str) {
+        let mut wishes = self.wishes();
+        if wishes.tasks.iter().any(|known| known == task_id) {
+            return;
+        }
+        if wishes.tasks.len() >= TASKS_MAX {
+            wishes.tasks.pop_front();
+        }
+        wishes.tasks.push_back(task_id.to_owned());
+    }
+
+    /// The notifications the client gets of some news.
+    pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
+        let mut messages: Vec<Vec<u8>> =
+            tidings.changed_lists().iter().map(|method| splice::notification(method, None)).collect();
+        let wishes = self.wishes();
+        for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
+            messages.push(splice::notification(method::RESOURCES_UPDATED, Some(&params)));
+        }
+        if let Tidings::One(News::Task { principal, task_id, params }) = tidings
+            && **principal == *self.guest.caller.principal
+            && wishes.tasks.iter().any(|known| **known == **task_id)
+            && !tidings::is_modern_task(params)
+        {
+            messages.push(splice::notification(method::TASKS_STATUS, Some(params)));
+        }
+        messages
+    }
+
+    /// Ends what the session has under way.
+    pub(crate) fn end(&self) {
+        self.in_flight.cancel_all();
+        self.questions.withdraw_all();
+        let watches = std::mem::take(&mut self.wishes().watches);
+        drop(watches);
+    }
+
+    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        // Every critical section leaves whole wishes: no panic can leave them half-changed.
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The id of the task that a legacy result is about: of a task that was begun, or of one that was asked for.
+pub(crate) fn task_id(result: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Begun<'a> {
+        #[serde(borrow)]
+        task: &'a RawValue,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        task_id: String,
+    }
+    let begun: Begun<'_> = serde_json::from_str(result).ok()?;
+    serde_json::from_str::<Named>(begun.task.get()).ok().map(|named| named.task_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use servanda_engine::Guest;
+
+    use super::*;
+
+    fn session(watches_max: usize) -> Session {
+        let limits = SessionLimits { questions_max: 1, watches_max };
+        Session::new(Guest::local(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits)
+    }
+
+    fn text(messages: Vec<Vec<u8>>) -> Vec<String> {
+        messages.into_iter().map(|message| String::from_utf8(message).unwrap()).collect()
+    }
+
+    fn params(text: &str) -> Arc<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap().into()
+    }
+
+    #[test]
+    fn watches_have_a_limit_and_each_resource_has_one() {
+        let session = session(2);
+        assert_eq!(session.prepare_watch("a:1"), Ok(true));
+        assert_eq!(session.prepare_watch("a:1"), Ok(false));
+        assert_eq!(session.prepare_watch("a:2"), Ok(true));
+        assert_eq!(session.prepare_watch("a:3"), Err(TooManyWatches));
+        session.keep_watch("a:2", None);
+        assert_eq!(session.prepare_watch("a:3"), Ok(true), "the one that failed made room");
+        session.unwatch("a:1");
+        assert_eq!(session.watched(), ["a:3"]);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_told() {
+        let session = session(2);
+        session.prepare_watch("a:1").unwrap();
+        let updated = |uri: &str| {
+            let params = params(&format!(r#"{{"uri":"{uri}","x":1.0}}"#));
+            Tidings::One(News::Resource { uri: uri.into(), params })
+        };
+        assert_eq!(
+            text(session.announcements(&updated("a:1"))),
+            [r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","x":1.0}}"#]
+        );
+        assert!(session.announcements(&updated("a:2")).is_empty());
+        assert_eq!(
+            text(session.announcements(&Tidings::One(News::Prompts))),
+            [r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#]
+        );
+        assert_eq!(session.announcements(&Tidings::Anything).len(), 4, "three lists and the watched resource");
+    }
+
+    /// Whose task it is, which, in which era's form, and whether this session is told.
+    #[test]
+    fn tasks_are_told_to_the_session_that_has_them() {
+        let session = session(1);
+        session.remember_task("mine");
+        for (principal, task_id, form, told) in [
+            ("local", "mine", r#"{"ttl":1}"#, true),
+            ("local", "other", r#"{"ttl":1}"#, false),
+            ("stranger", "mine", r#"{"ttl":1}"#, false),
+            ("local", "mine", r#"{"ttlMs":1}"#, false),
+        ] {
+            let news = News::Task { principal: principal.into(), task_id: task_id.into(), params: params(form) };
+            assert_eq!(session.announcements(&Tidings::One(news)).len(), usize::from(told), "{principal} {task_id}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_task_is_forgotten() {
+        let session = session(1);
+        for number in 0..=TASKS_MAX {
+            session.remember_task(&number.to_string());
+        }
+        assert_eq!(session.wishes().tasks.len(), TASKS_MAX);
+        assert!(!session.wishes().tasks.contains(&"0".to_owned()));
+    }
+
+    #[test]
+    fn a_begun_task_is_named() {
+        assert_eq!(task_id(r#"{"task":{"taskId":"t","status":"working"}}"#).as_deref(), Some("t"));
+        for other in ["{}", r#"{"task":5}"#, r#"{"taskId":"t"}"#] {
+            assert_eq!(task_id(other), None);
+        }
+    }
+}

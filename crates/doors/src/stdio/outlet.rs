@@ -1,0 +1,100 @@
+//! Where what is said to a client goes: a line each, or, for the answers to a batch, one line for all of them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::splice;
+
+/// The client stopped reading.
+#[derive(Debug)]
+pub(super) struct Unheard;
+
+/// Where the messages of one request go.
+#[derive(Debug, Clone)]
+pub(super) struct Outlet {
+    output: mpsc::Sender<Vec<u8>>,
+    batch: Option<Arc<Mutex<Batch>>>,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    /// Requests that are not answered yet, and the reading of the batch itself.
+    open: usize,
+    answers: Vec<Vec<u8>>,
+}
+
+impl Outlet {
+    /// A line for every message.
+    pub(super) fn single(output: mpsc::Sender<Vec<u8>>) -> Self {
+        Self { output, batch: None }
+    }
+
+    /// One line for all answers, once [`Outlet::settle`] was called for each request and for the batch itself.
+    pub(super) fn batch(output: mpsc::Sender<Vec<u8>>) -> Self {
+        Self { output, batch: Some(Arc::new(Mutex::new(Batch { open: 1, answers: Vec::new() }))) }
+    }
+
+    /// A request will be answered here.
+    pub(super) fn expect(&self) {
+        if let Some(batch) = &self.batch {
+            lock(batch).open += 1;
+        }
+    }
+
+    /// Says something that is no answer.
+    pub(super) async fn say(&self, message: Vec<u8>) -> Result<(), Unheard> {
+        self.output.send(message).await.map_err(|_| Unheard)
+    }
+
+    /// Answers an expected request; with nothing if it was cancelled.
+    pub(super) async fn settle(&self, answer: Option<Vec<u8>>) -> Result<(), Unheard> {
+        let Some(batch) = &self.batch else {
+            return match answer {
+                Some(answer) => self.say(answer).await,
+                None => Ok(()),
+            };
+        };
+        let answers = {
+            let mut batch = lock(batch);
+            batch.answers.extend(answer);
+            batch.open = batch.open.saturating_sub(1);
+            if batch.open > 0 {
+                return Ok(());
+            }
+            std::mem::take(&mut batch.answers)
+        };
+        if answers.is_empty() { Ok(()) } else { self.say(splice::array(&answers)).await }
+    }
+}
+
+fn lock(batch: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
+    // Every critical section leaves a whole batch: no panic can leave it half-changed.
+    batch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_batch_is_answered_when_the_last_of_it_is() {
+        let (output, mut lines) = mpsc::channel(4);
+        let outlet = Outlet::batch(output);
+        for _ in 0..3 {
+            outlet.expect();
+        }
+        outlet.settle(Some(b"1".to_vec())).await.unwrap();
+        outlet.settle(None).await.unwrap();
+        outlet.settle(None).await.unwrap();
+        outlet.say(b"note".to_vec()).await.unwrap();
+        assert_eq!(lines.recv().await.unwrap(), b"note");
+        outlet.settle(Some(b"2".to_vec())).await.unwrap();
+        assert_eq!(lines.recv().await.unwrap(), b"[1,2]");
+
+        let silent = Outlet::batch(outlet.output.clone());
+        silent.settle(None).await.unwrap();
+        drop((outlet, silent));
+        assert!(lines.recv().await.is_none(), "a batch of notifications is answered with nothing");
+    }
+}

@@ -1,0 +1,62 @@
+//! On what terms a request is made: read from its `_meta`, and arranged so that what is said on the way reaches whoever
+//! waits for the answer.
+
+use std::sync::Arc;
+
+use servanda_engine::{Remark, Terms};
+use servanda_mcp::Era;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    dispatch::Request,
+    fault::Fault,
+    params,
+    remarks::{Audience, Log, Relay},
+    running::REMARKS_MAX,
+    session::Session,
+};
+
+/// Both ends of a request's remarks.
+#[derive(Debug)]
+pub(crate) struct Arrangement {
+    /// For the engine.
+    pub(crate) terms: Terms,
+    /// For the door.
+    pub(crate) remarks: Option<mpsc::Receiver<Remark>>,
+    pub(crate) relay: Relay,
+    pub(crate) session: Option<Arc<Session>>,
+}
+
+impl Arrangement {
+    /// Takes the session, if there is one.
+    pub(crate) fn of(request: &Request<'_>, session: &mut Option<Arc<Session>>) -> Result<Self, Fault> {
+        let Request { meta, params, era, .. } = request;
+        let token = meta.progress_token()?;
+        let (log_level, input_responses, request_state) = match era {
+            Era::Legacy => (None, None, None),
+            Era::Modern => (meta.log_level()?, params.input_responses()?, params.request_state()?),
+        };
+        let (log, hears_anyway) = match (era, log_level) {
+            // A legacy session hears its servers' log unasked, and may be asked something.
+            (Era::Legacy, _) => (Log::OfSession, true),
+            (Era::Modern, Some(level)) => (Log::From(level), true),
+            (Era::Modern, None) => (Log::None, false),
+        };
+        let (sender, remarks) = (hears_anyway || token.is_some()).then(|| mpsc::channel(REMARKS_MAX)).unzip();
+        let terms = Terms {
+            caller_wait_ms: meta.caller_wait_ms()?,
+            trace_parent: meta.trace_parent().or_else(|| request.trace_parent.and_then(params::trace_parent)),
+            meta: meta.others(),
+            wants_progress: token.is_some(),
+            log_level: log_level.map(|level| level.as_str().to_owned()),
+            remarks: sender,
+            input_responses,
+            request_state,
+            cancel: CancellationToken::new(),
+        };
+        let session = session.take();
+        let audience = Audience { progress_token: token.map(str::to_owned), log, session: session.clone() };
+        Ok(Self { terms, remarks, relay: Relay::new(audience), session })
+    }
+}

@@ -1,0 +1,62 @@
+//! News of the gateway as doors hear it, and what legacy clients are told of it.
+
+use serde_json::value::RawValue;
+use servanda_engine::News;
+use servanda_mcp::{envelope::to_json, fields::method};
+use tokio::sync::broadcast;
+
+use crate::splice;
+
+/// What was heard.
+#[derive(Debug, Clone)]
+pub(crate) enum Tidings {
+    /// One thing changed.
+    One(News),
+    /// So much happened that some of it was missed: anything may have changed.
+    Anything,
+}
+
+/// Waits for news; forever once there can be none. Cancel safe.
+pub(crate) async fn next(news: &mut broadcast::Receiver<News>) -> Tidings {
+    match news.recv().await {
+        Ok(one) => Tidings::One(one),
+        Err(broadcast::error::RecvError::Lagged(_)) => Tidings::Anything,
+        Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+    }
+}
+
+impl Tidings {
+    /// The methods of the lists that changed.
+    pub(crate) fn changed_lists(&self) -> &'static [&'static str] {
+        match self {
+            Self::One(News::Tools) => &[method::TOOLS_LIST_CHANGED],
+            Self::One(News::Prompts) => &[method::PROMPTS_LIST_CHANGED],
+            Self::One(News::Resources) => &[method::RESOURCES_LIST_CHANGED],
+            Self::One(News::Resource { .. } | News::Task { .. }) => &[],
+            Self::Anything => {
+                &[method::TOOLS_LIST_CHANGED, method::PROMPTS_LIST_CHANGED, method::RESOURCES_LIST_CHANGED]
+            }
+        }
+    }
+
+    /// Which of the watched resources changed: the parameters of the notifications.
+    pub(crate) fn updates<'a>(&self, watched: impl Iterator<Item = &'a str>) -> Vec<Box<RawValue>> {
+        match self {
+            Self::One(News::Resource { uri, params }) => {
+                let mut watched = watched;
+                watched.find(|watched| *watched == &**uri).map(|_| (**params).to_owned()).into_iter().collect()
+            }
+            Self::One(_) => Vec::new(),
+            Self::Anything => watched.filter_map(of_resource).collect(),
+        }
+    }
+}
+
+/// Whether parameters of a task's notification are the modern era's: the two call its time to live by different names.
+pub(crate) fn is_modern_task(params: &RawValue) -> bool {
+    splice::has_member(params, "ttlMs")
+}
+
+fn of_resource(uri: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(format!(r#"{{"uri":{}}}"#, to_json(uri))).ok()
+}

@@ -1,0 +1,172 @@
+//! `subscriptions/listen` over HTTP: what is granted, what is told, and until when.
+
+use serde_json::{Value, json};
+use servanda_engine::News;
+
+use crate::{
+    fixture::{raw, within},
+    http_client::{Call, Events, Server, modern},
+};
+
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn listen(id: impl Into<Value>, filter: &Value) -> Call {
+    modern(id, "subscriptions/listen", json!({"notifications": filter}))
+}
+
+/// The same for a client that knows tasks.
+fn listen_with_tasks(id: impl Into<Value>, filter: &Value) -> Call {
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let meta = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
+    modern(id, "subscriptions/listen", json!({"notifications": filter, "_meta": meta}))
+}
+
+/// The acknowledgement has been read: from now on nothing is missed.
+async fn acknowledged(server: &Server, call: &Call) -> Events {
+    let mut events = server.stream(call).await;
+    let message = events.next().await.unwrap();
+    assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
+    assert!(events.last_id.is_none(), "the modern era cannot go on with a stream");
+    events
+}
+
+/// What is asked for, and what is granted.
+#[tokio::test]
+async fn a_subscription_is_acknowledged_with_what_is_granted() {
+    let server = Server::start().await;
+    for (asked, granted) in [
+        (json!({"toolsListChanged": true}), json!({"toolsListChanged": true})),
+        (
+            json!({
+                "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+                "resourceSubscriptions": ["a:2", "missing:1", "a:1", "a:2"], "unheardOf": 5,
+            }),
+            json!({
+                "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
+                "resourceSubscriptions": ["a:1", "a:2"],
+            }),
+        ),
+        (json!({"toolsListChanged": false, "resourceSubscriptions": []}), json!({})),
+        (json!({"resourceSubscriptions": ["missing:1"]}), json!({})),
+        (json!({"taskIds": ["t1"]}), json!({"taskIds": ["t1"]})),
+        (json!({}), json!({})),
+    ] {
+        let mut events = server.stream(&listen_with_tasks("s", &asked)).await;
+        let message = events.next().await.unwrap();
+        assert_eq!(message["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(message["params"], json!({"_meta": {SUBSCRIPTION_ID: "s"}, "notifications": granted}), "{asked}");
+    }
+    for params in [
+        json!({}),
+        json!({"notifications": 5}),
+        json!({"notifications": {"toolsListChanged": 1}}),
+        json!({"notifications": {"resourceSubscriptions": "a:1"}}),
+        json!({"notifications": {"resourceSubscriptions": vec!["a:1"; 65]}}),
+    ] {
+        let answer = server.send(&modern(1, "subscriptions/listen", params.clone())).await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (200, -32602), "{params}");
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_told_of_only_to_clients_that_know_them() {
+    let server = Server::start().await;
+    let answer = server.send(&listen(3, &json!({"taskIds": ["t1"]}))).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (400, -32021));
+    let required = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    assert_eq!(answer.json()["error"]["data"]["requiredCapabilities"], required);
+}
+
+#[tokio::test]
+async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() {
+    let server = Server::start().await;
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1"]});
+    let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
+    let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
+    let task = |principal: &str, id: &str, params: Value| News::Task {
+        principal: principal.into(),
+        task_id: id.into(),
+        params: raw(&params).into(),
+    };
+    server.fixture.announce(News::Resources);
+    server.fixture.update("a:2");
+    server.fixture.announce(task("stranger", "t1", json!({"taskId": "t1", "ttlMs": 1})));
+    server.fixture.announce(task("local", "t2", json!({"taskId": "t2", "ttlMs": 1})));
+    server.fixture.announce(task("local", "t1", json!({"taskId": "t1", "ttl": 1})));
+    for (news, method, params) in [
+        (News::Tools, "notifications/tools/list_changed", json!({})),
+        (
+            News::Resource { uri: "a:1".into(), params: raw(&json!({"uri": "a:1", "_meta": {"x": 1}})).into() },
+            "notifications/resources/updated",
+            json!({"uri": "a:1", "_meta": {"x": 1}}),
+        ),
+        (
+            task("local", "t1", json!({"taskId": "t1", "status": "working", "ttlMs": 1})),
+            "notifications/tasks",
+            json!({"taskId": "t1", "status": "working", "ttlMs": 1}),
+        ),
+    ] {
+        server.fixture.announce(news);
+        let message = events.next().await.unwrap();
+        assert_eq!(message["method"], method);
+        let mut expected = params;
+        expected["_meta"][SUBSCRIPTION_ID] = json!(7);
+        assert_eq!(message["params"], expected);
+    }
+    server.fixture.announce(News::Prompts);
+    let message = deaf.next().await.unwrap();
+    assert_eq!(message["method"], "notifications/prompts/list_changed", "it heard nothing it had not asked for");
+    assert_eq!(message["params"], json!({"_meta": {SUBSCRIPTION_ID: 8}}));
+}
+
+#[tokio::test]
+async fn a_subscription_ends_with_an_answer_when_the_server_does() {
+    let server = Server::start().await;
+    let mut events = acknowledged(&server, &listen(7, &json!({"toolsListChanged": true}))).await;
+    for tools in [["echo"], ["slow"]] {
+        server.fixture.offer(&tools);
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    }
+    server.shutdown.cancel();
+    let farewell = events.next().await.unwrap();
+    assert_eq!((&farewell["id"], &farewell["result"]["resultType"]), (&json!(7), &json!("complete")));
+    assert_eq!(farewell["result"]["_meta"][SUBSCRIPTION_ID], 7);
+    assert_eq!(events.next().await, None);
+    within(server.task).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn resources_are_watched_for_as_long_as_the_client_listens() {
+    let server = Server::start().await;
+    let events = acknowledged(&server, &listen(7, &json!({"resourceSubscriptions": ["a:1"]}))).await;
+    server.fixture.happened("watch a:1", 1).await;
+    drop(events);
+    server.fixture.happened("unwatch a:1", 1).await;
+}
+
+/// The fixture's news have room for eight.
+#[tokio::test]
+async fn whoever_missed_news_hears_that_anything_may_have_changed() {
+    let server = Server::start().await;
+    let filter = json!({"promptsListChanged": true, "resourceSubscriptions": ["a:1"]});
+    let mut events = acknowledged(&server, &listen(7, &filter)).await;
+    // Nobody else runs before all of these are sent.
+    for _ in 0..20 {
+        server.fixture.announce(News::Tools);
+    }
+    let mut told: Vec<String> = Vec::new();
+    for _ in 0..2 {
+        told.push(events.next().await.unwrap()["method"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told, ["notifications/prompts/list_changed", "notifications/resources/updated"]);
+}
+
+#[tokio::test]
+async fn listeners_have_a_limit() {
+    let server = Server::start_with(|options| options.listen_streams_max = 1).await;
+    let call = listen(1, &json!({}));
+    let mut open = server.stream(&call).await;
+    assert!(open.next().await.is_some());
+    let answer = server.send(&call).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
+}

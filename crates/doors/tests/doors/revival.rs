@@ -1,0 +1,175 @@
+//! Legacy sessions that outlive the door that began them, because they are written down; and whose they are.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use reqwest::Method;
+use serde_json::json;
+use servanda_contract::{Timestamp, time::Clock};
+
+use crate::{
+    fixture::log_line,
+    http_client::{Call, Server, legacy, request},
+};
+
+/// A clock a test turns.
+#[derive(Debug, Default)]
+struct TestClock(AtomicU64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.0.load(Ordering::Relaxed))
+    }
+}
+
+fn ping(session: &str) -> Call {
+    legacy(Some(session), request(1, "ping", json!({})))
+}
+
+fn subscribe(session: &str, uri: &str) -> Call {
+    legacy(Some(session), request(1, "resources/subscribe", json!({"uri": uri})))
+}
+
+fn get(session: &str) -> Call {
+    legacy(Some(session), json!({})).method(Method::GET).without("content-type")
+}
+
+#[tokio::test]
+async fn a_session_is_taken_up_by_another_door_with_everything_it_asked_for() {
+    let first = Server::start().await;
+    let session = first.begin_session_with("2025-06-18", json!({"elicitation": {}})).await;
+    let old = |call: Call| call.with("mcp-protocol-version", "2025-06-18");
+    assert_eq!(first.send(&old(subscribe(&session, "a:1"))).await.status, 200);
+    assert_eq!(first.send(&old(subscribe(&session, "a:2"))).await.status, 200);
+    let unsubscribe = legacy(Some(&session), request(1, "resources/unsubscribe", json!({"uri": "a:2"})));
+    assert_eq!(first.send(&old(unsubscribe)).await.status, 200);
+    let level = legacy(Some(&session), request(1, "logging/setLevel", json!({"level": "error"})));
+    assert_eq!(first.send(&old(level)).await.status, 200);
+    assert_eq!(first.fixture.events(), ["watch a:1", "watch a:2", "unwatch a:2", &format!("level error {session}")]);
+
+    let second = first.start_beside(|_| {}).await;
+    let call = legacy(Some(&session), request(1, "tools/call", json!({"name": "echo"})));
+    let answer = second.send(&old(call.clone())).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let facts = &answer.json()["result"]["_meta"]["servanda/observation"];
+    assert_eq!((&facts["session"], &facts["client"]), (&json!(session), &json!("testclient 1.0")));
+    assert_eq!(facts["guest"]["capabilities"], r#"{"elicitation":{}}"#);
+    assert_eq!(second.send(&call).await.status, 400, "it still speaks 2025-06-18");
+
+    second.fixture.happened("watch a:1", 2).await;
+    second.fixture.happened(&format!("level error {session}"), 2).await;
+    assert_eq!(second.fixture.events().iter().filter(|event| *event == "watch a:2").count(), 1);
+    let mut events = second.stream(&old(get(&session))).await;
+    second.fixture.remark(&session, log_line("warning")).await;
+    second.fixture.remark(&session, log_line("alert")).await;
+    assert_eq!(events.next().await.unwrap()["params"]["level"], "alert", "its level is the one it set");
+    second.fixture.update("a:2");
+    second.fixture.update("a:1");
+    assert_eq!(events.next().await.unwrap()["params"]["uri"], "a:1");
+}
+
+#[tokio::test]
+async fn events_of_a_former_life_are_not_taken_for_others() {
+    let first = Server::start().await;
+    let session = first.begin_session().await;
+    let mut events = first.stream(&get(&session)).await;
+    assert_eq!(events.event().await.unwrap(), "");
+    let second = first.start_beside(|_| {}).await;
+    let mut again = second.stream(&get(&session)).await;
+    assert_eq!(again.event().await.unwrap(), "");
+    let resumed = second.send(&get(&session).with("last-event-id", &events.last_id.unwrap())).await;
+    assert_eq!((resumed.status.as_u16(), resumed.code()), (400, -32600));
+}
+
+#[tokio::test]
+async fn a_session_is_its_principals_here_and_after_a_restart() {
+    let first = Server::start().await;
+    let begun = legacy(None, crate::http_client::initialize("2025-11-25")).with("x-test-principal", "ada");
+    let session = first.send(&begun).await.session().unwrap();
+    let second = first.start_beside(|_| {}).await;
+    for server in [&first, &second] {
+        for call in [ping(&session), get(&session), get(&session).method(Method::DELETE)] {
+            for stranger in [call.clone(), call.clone().with("x-test-principal", "bob")] {
+                let answer = server.send(&stranger).await;
+                assert_eq!((answer.status.as_u16(), answer.code()), (404, -32600), "as if there were none");
+            }
+        }
+        assert_eq!(server.send(&ping(&session).with("x-test-principal", "ada")).await.status, 200);
+    }
+    let call = legacy(Some(&session), request(1, "tools/call", json!({"name": "echo"})));
+    let answer = second.send(&call.with("x-test-principal", "ada")).await;
+    assert_eq!(answer.json()["result"]["_meta"]["servanda/observation"]["principal"], "ada");
+}
+
+#[tokio::test]
+async fn a_session_that_ended_is_gone_for_good() {
+    let first = Server::start().await;
+    let session = first.begin_session().await;
+    assert_eq!(first.send(&get(&session).method(Method::DELETE)).await.status, 204);
+    let second = first.start_beside(|_| {}).await;
+    for server in [&first, &second] {
+        assert_eq!(server.send(&ping(&session)).await.status, 404);
+    }
+    first.fixture.happened(&format!("leave {session}"), 1).await;
+}
+
+#[tokio::test]
+async fn a_session_that_made_room_is_gone_for_good() {
+    let first = Server::start_with(|options| options.sessions_max = 1).await;
+    let session = first.begin_session().await;
+    first.begin_session().await;
+    first.fixture.happened(&format!("leave {session}"), 1).await;
+    let second = first.start_beside(|_| {}).await;
+    assert_eq!(second.send(&ping(&session)).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_session_nobody_used_is_not_taken_up() {
+    let clock = Arc::new(TestClock::default());
+    let first = Server::start_with(|options| options.clock = clock.clone()).await;
+    let (session, idle) = (first.begin_session().await, 30 * 60 * 1000);
+    let second = first.start_beside(|options| options.clock = clock.clone()).await;
+    clock.0.store(idle, Ordering::Relaxed);
+    assert_eq!(second.send(&ping(&session)).await.status, 200);
+    let third = first.start_beside(|options| options.clock = clock.clone()).await;
+    // What was taken up was written down anew; from then on it is too late.
+    clock.0.store(2 * idle + 5 * 60 * 1000, Ordering::Relaxed);
+    assert_eq!(third.send(&ping(&session)).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_idle_session_is_left_by_itself() {
+    let server = Server::start_with(|options| options.session_idle_ms_max = 1).await;
+    let answer = server.send(&legacy(None, crate::http_client::initialize("2025-11-25"))).await;
+    let session = answer.session().unwrap();
+    server.fixture.happened(&format!("leave {session}"), 1).await;
+    assert_eq!(server.send(&ping(&session)).await.status, 404);
+    let second = server.start_beside(|_| {}).await;
+    assert_eq!(second.send(&ping(&session)).await.status, 404, "its note is gone too");
+}
+
+#[tokio::test]
+async fn watches_have_a_limit_and_end_with_the_session() {
+    let server = Server::start_with(|options| options.watches_per_session_max = 2).await;
+    let session = server.begin_session().await;
+    for uri in ["a:1", "a:1", "a:2"] {
+        assert_eq!(server.send(&subscribe(&session, uri)).await.json()["result"], json!({}));
+    }
+    let answer = server.send(&subscribe(&session, "a:3")).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
+    assert_eq!(server.fixture.events(), ["watch a:1", "watch a:2"]);
+    assert_eq!(server.send(&get(&session).method(Method::DELETE)).await.status, 204);
+    server.fixture.happened("unwatch a:1", 1).await;
+    server.fixture.happened("unwatch a:2", 1).await;
+}
+
+#[tokio::test]
+async fn changed_roots_are_passed_on() {
+    let server = Server::start().await;
+    let session = server.begin_session().await;
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    assert_eq!(server.send(&legacy(Some(&session), note)).await.status, 202);
+    assert_eq!(server.fixture.events(), [format!("roots {session}")]);
+}
