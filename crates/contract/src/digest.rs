@@ -22,6 +22,8 @@ pub enum Domain {
     Definition,
     /// An upstream's answer, as it wrote it.
     Answer,
+    /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
+    Request,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -70,6 +72,7 @@ impl Domain {
             Self::Errors => "servanda/errors/v1",
             Self::Definition => "servanda/definition/v1",
             Self::Answer => "servanda/answer/v1",
+            Self::Request => "servanda/request/v1",
         }
     }
 }
