@@ -32,6 +32,30 @@ impl Naming {
     }
 }
 
+/// What an exposed URI begins with, before the upstream's id.
+const URI_SCHEME: &str = "servanda://";
+
+impl Naming {
+    /// The exposed URI of a resource, or of a template of URIs: the original stays readable in it, byte for byte.
+    pub fn expose_uri(self, upstream: &str, uri: &str) -> String {
+        match self {
+            Self::Prefixed => format!("{URI_SCHEME}{upstream}/{uri}"),
+            Self::Bare => uri.to_owned(),
+        }
+    }
+
+    /// The upstream and the original URI that an exposed one stands for. A bare one does not say which upstream.
+    pub fn original_uri(self, exposed: &str) -> Option<(Option<&str>, &str)> {
+        match self {
+            Self::Prefixed => {
+                let (upstream, uri) = exposed.strip_prefix(URI_SCHEME)?.split_once('/')?;
+                is_upstream_id(upstream).then_some((Some(upstream), uri))
+            }
+            Self::Bare => Some((None, exposed)),
+        }
+    }
+}
+
 /// Whether an upstream may have this id. Without `__` inside, prefixed names of different upstreams cannot meet.
 pub fn is_upstream_id(id: &str) -> bool {
     let starts_with_letter = id.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
@@ -98,6 +122,22 @@ mod tests {
         }
         assert_eq!(Naming::Prefixed.expose("files", "read_file"), "files__read_file");
         assert_eq!(Naming::Bare.expose("files", "read_file"), "read_file");
+    }
+
+    #[test]
+    fn uris_come_back_as_they_were() {
+        for uri in
+            ["test://static-text", "file:///a b/ü", "x", "", "servanda://other/test://y", "t://{id}/{?q*}", "a/b"]
+        {
+            let exposed = Naming::Prefixed.expose_uri("files", uri);
+            assert_eq!(Naming::Prefixed.original_uri(&exposed), Some((Some("files"), uri)), "{exposed}");
+            let bare = Naming::Bare.expose_uri("files", uri);
+            assert_eq!((bare.as_str(), Naming::Bare.original_uri(&bare)), (uri, Some((None, uri))));
+        }
+        assert_eq!(Naming::Prefixed.expose_uri("files", "test://{id}/x"), "servanda://files/test://{id}/x");
+        for foreign in ["test://x", "servanda://", "servanda://files", "servanda:///x", "servanda://a b/x", ""] {
+            assert_eq!(Naming::Prefixed.original_uri(foreign), None, "{foreign}");
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum Domain {
     Answer,
     /// How an upstream is reached, without the values of its secrets.
     Transport,
+    /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
+    Request,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -73,6 +75,7 @@ impl Domain {
             Self::Definition => "servanda/definition/v1",
             Self::Answer => "servanda/answer/v1",
             Self::Transport => "servanda/transport/v1",
+            Self::Request => "servanda/request/v1",
         }
     }
 }

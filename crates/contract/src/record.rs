@@ -42,12 +42,18 @@ pub struct CallRecord {
     pub verdicts: Vec<Verdict>,
     /// How it ended.
     pub outcome: Outcome,
-    /// The class of the end, none while dispatching.
+    /// The class of the end; none while there is none, or while the upstream waits for input.
     pub class: Option<TaxonomyClass>,
     /// Why, if it was refused.
     pub refusal: Option<Refusal>,
     /// Digest of the upstream's answer, if there was one.
     pub answer_digest: Option<Digest>,
+    /// The first call of a conversation that this call goes on with: the upstream had asked for input there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<CallId>,
+    /// The task the call became, by the id the caller knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
 }
 
 /// The contract a call was decided from.
@@ -108,6 +114,10 @@ pub enum Outcome {
     Quarantined,
     /// It was sent and nobody knows.
     Unknown,
+    /// The upstream answered that it needs input first. If it gets it, another call goes on from here.
+    InputRequired,
+    /// The upstream made a task of it; nobody has asked yet how the task ended.
+    TaskCreated,
 }
 
 impl CallRecord {
@@ -131,6 +141,8 @@ impl CallRecord {
             class: None,
             refusal: None,
             answer_digest: None,
+            continues: None,
+            task_id: None,
         }
     }
 }
@@ -146,6 +158,8 @@ impl Outcome {
             Self::NotExecuted => "not_executed",
             Self::Quarantined => "quarantined",
             Self::Unknown => "unknown",
+            Self::InputRequired => "input_required",
+            Self::TaskCreated => "task_created",
         }
     }
 }

@@ -5,20 +5,32 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use servanda_contract::{
-    Observation, Refusal,
+    CallRecord, Observation, Refusal,
     observation::{Occasion, PayloadError, Verification},
     tool::ToolContract,
 };
-use servanda_mcp::{envelope::to_json, fields::meta};
+use servanda_mcp::{RpcError, envelope::to_json, fields::meta};
+use servanda_upstream::PerformFailure;
 
-use crate::{gateway::ToolResult, observe::Observed};
+use crate::{gateway::ToolResult, observe::Observed, relay::Exposure};
 
 /// The answer of an upstream that may be passed on.
-pub(crate) fn of_observed(observed: &Observed<'_>, observation: &Observation, answer_bytes: usize) -> ToolResult {
+pub(crate) fn of_observed(
+    observed: &Observed<'_>,
+    observation: &Observation,
+    exposure: Exposure<'_>,
+    answer_bytes: usize,
+) -> ToolResult {
     let is_error = observation.status.is_error;
     let mut json = String::with_capacity(answer_bytes + 1024);
     json.push('{');
-    observed.members.write_members(&mut json);
+    match observed.members.get("content").and_then(|content| exposure.blocks(content)) {
+        None => observed.members.write_members(&mut json),
+        Some(content) => {
+            let _ = write!(json, "\"content\":{content},");
+            observed.members.clone().without(&["content"]).write_members(&mut json);
+        }
+    }
     json.push_str("\"_meta\":{");
     observed.meta.write_members(&mut json);
     let _ = write!(json, "\"{}\":{}}}}}", meta::OBSERVATION, to_json(observation));
@@ -37,6 +49,26 @@ pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolRe
     let observation = to_json(observation);
     let json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{observation}}}}}"#, meta::OBSERVATION);
     ToolResult { json, is_error: true }
+}
+
+/// A refusal beside which the upstream's own error stands, as it wrote it: nothing it said gets lost.
+pub(crate) fn with_upstream_error(refused: ToolResult, failure: &PerformFailure) -> ToolResult {
+    let PerformFailure::Rejected { code, message, data, .. } = failure else { return refused };
+    let error = RpcError { code: *code, message: message.clone(), data: data.clone() };
+    let Some(members) = refused.json.strip_suffix("}}") else { return refused };
+    ToolResult { json: format!("{members},\"{}\":{}}}}}", meta::UPSTREAM_ERROR, to_json(&error)), ..refused }
+}
+
+/// The facts about a recorded call that every observation carries.
+pub(crate) fn occasion(record: &CallRecord) -> Occasion<'_> {
+    Occasion {
+        tool: &record.tool,
+        version: "",
+        call_id: &record.call_id,
+        received_at: record.received_at,
+        finished_at: record.finished_at.unwrap_or(record.received_at),
+        trace_id: &record.trace_id,
+    }
 }
 
 /// The observation of an answer that may be passed on.

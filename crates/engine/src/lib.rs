@@ -1,26 +1,44 @@
-//! The way of a call, end to end: resolve, gates, fence, perform, observe, record.
+//! The way of a call, end to end: resolve, gates, fence, perform, observe, record; and of everything else that guests and
+//! upstreams have to say to each other, across both eras of the protocol.
 //!
 //! The engine decides nothing itself: gates decide, upstreams perform, the journal keeps. It puts their evidence in order,
 //! keeps the time, and makes the one answer every call gets. It knows no wire format of a door.
 
 mod answer;
+mod bridge;
+mod call;
 mod clock;
+mod core;
 mod discovery;
 mod engine;
 mod gateway;
+mod log_level;
+mod news;
 mod observe;
+mod outline;
+mod records;
 mod refusals;
+mod relay;
 mod repairs;
+mod scene;
+mod seal;
+mod server;
+mod sessions;
+mod tasks;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod upstream_failure;
 mod watch;
+mod watches;
 
 pub use clock::SystemClock;
 pub use discovery::{Discovered, discover, follow};
 pub use engine::{Engine, EngineParts, Limits};
 pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
+pub use scene::World;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use servanda_upstream::{Ask, Remark, RemarkSink, Reply};

@@ -48,7 +48,9 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
     match members.get("resultType").map(RawValue::get) {
         None | Some("\"complete\"") => {}
         Some("\"input_required\"") => {
-            return Err(broken("asks for input with `input_required`, which this version does not take".to_owned()));
+            return Err(broken(
+                "asks for input with `input_required`, but not in a form that can be passed on".to_owned(),
+            ));
         }
         // Not repeated: it is the upstream's text, of any length, and a model would take it for ours.
         Some(_) => return Err(broken("has a result type that this version does not take".to_owned())),

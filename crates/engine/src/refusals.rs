@@ -2,11 +2,14 @@
 
 use servanda_catalog::NotResolved;
 use servanda_contract::{
-    CallId, GateName, Proposal, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::EnvelopeCode,
+    CallId, GateName, Proposal, Refusal, TaxonomyClass,
+    refusal::EffectKnowledge,
+    taxonomy::{EnvelopeCode, NextAction},
+    tool::EffectClass,
 };
-use servanda_gates::Fenced;
+use servanda_mcp::{RpcError, envelope::code};
 
-use crate::observe::Broken;
+use crate::{bridge::NotGiven, observe::Broken};
 
 pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
     let call_id = proposal.call_id.clone();
@@ -33,19 +36,16 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
     }
 }
 
-pub(crate) fn quarantined(fenced: &Fenced, broken: Broken) -> Refusal {
-    let mutates = fenced.effect_class().mutates();
+pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: Broken) -> Refusal {
+    let mutates = effect_class.mutates();
     let effect = if mutates { EffectKnowledge::Happened } else { EffectKnowledge::None };
     let happened = if mutates { "; the effect happened, do not repeat the call" } else { "" };
     Refusal::new(
-        fenced.call_id().clone(),
+        call_id.clone(),
         GateName::Observe,
         TaxonomyClass::ObservationNormalizationFail,
         format!("the upstream's answer {}{happened}", broken.message),
-        format!(
-            "the answer was kept back; a person can look at it with `servanda explain {} --quarantined`",
-            fenced.call_id()
-        ),
+        format!("the answer was kept back; a person can look at it with `servanda explain {call_id} --quarantined`"),
     )
     .with_field_errors(broken.errors)
     .with_effect(effect)
@@ -71,4 +71,67 @@ pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
         "the call could not be put on record in time, so it was not sent".to_owned(),
         "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
     ))
+}
+
+/// A state of one upstream for a tool that another performs by now.
+pub(crate) fn moved(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Resolve,
+        TaxonomyClass::StaleState,
+        "the tool is performed elsewhere since the upstream asked for input".to_owned(),
+        "make the call anew, without `requestState`".to_owned(),
+    )
+}
+
+/// A fenced call that the upstream did not give back.
+pub(crate) fn lost_evidence(call_id: CallId) -> Box<Refusal> {
+    let message = "the call was sent, and nothing is known about it any more".to_owned();
+    let hint = "do not send it again; look at the target with a read-only tool, or ask a person".to_owned();
+    let class = TaxonomyClass::UnknownError;
+    Box::new(Refusal::new(call_id, GateName::Perform, class, message, hint).with_effect(EffectKnowledge::Unknown))
+}
+
+/// An upstream's error that the protocol itself defines, for the record.
+pub(crate) fn rejected_by_protocol(call_id: &CallId, error: &RpcError) -> Refusal {
+    Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::StructuralViolation,
+        format!("the request was turned down with error {}: {}", error.code, error.message),
+        "the error was passed on as it was: it is for the client, not for the model".to_owned(),
+    )
+}
+
+/// The protocol's error for a client that lacks a capability; `required` is JSON.
+pub(crate) fn undeclared(required: &str) -> RpcError {
+    let data = serde_json::value::RawValue::from_string(format!(r#"{{"requiredCapabilities":{required}}}"#)).ok();
+    let message = "the upstream asks for what the client did not declare it can give".to_owned();
+    RpcError { code: code::MISSING_CLIENT_CAPABILITY, message, data }
+}
+
+/// A server asked for input, and its client did not give it.
+pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Perform,
+        TaxonomyClass::SemanticInvalidity,
+        format!("the upstream asked for `{}` before it would go on, and did not get it: {}", what.method, what.why),
+        "the upstream had not finished; tell the user what was asked, and call again if it can be given".to_owned(),
+    );
+    refusal.repairable = false;
+    refusal.next_action = NextAction::ReplanOrAskUser;
+    refusal
+}
+
+/// A task whose id could not be kept: it runs, and nobody could ask for it.
+pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
+    Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::DependencyUnavailable,
+        "the upstream works on it as a task, but the gateway could not keep the task's id".to_owned(),
+        "do not send it again; look at the target with a read-only tool, or ask a person".to_owned(),
+    )
+    .with_effect(EffectKnowledge::Unknown)
 }

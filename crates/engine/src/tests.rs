@@ -11,7 +11,7 @@ use servanda_contract::{CallRecord, GateName, Refusal, ToolContract, document, r
 use servanda_gates::{FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
-use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms};
+use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms, World};
 
 /// A journal whose disk hangs, or not, and that remembers what it was told at the end.
 #[derive(Debug, Default)]
@@ -51,8 +51,11 @@ fn engine(journal: Arc<Disk>) -> Engine {
         UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
     let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
     Engine::new(EngineParts {
-        catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
-        upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
+        world: World {
+            catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
+            upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
+            naming: Naming::Prefixed,
+        },
         journal,
         notebook,
         clock: Arc::new(SystemClock),

@@ -7,6 +7,7 @@ use servanda_contract::{
     refusal::EffectKnowledge,
     tool::{EffectClass, ToolContract},
 };
+use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::PerformFailure;
 
 /// The refusal a failure becomes, and the outcome to record.
@@ -29,6 +30,20 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
         refusal.next_action = servanda_contract::taxonomy::NextAction::EscalateToOperator;
     }
     (refusal, outcome)
+}
+
+/// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
+/// result can say what it says, and the client knows what to do about it.
+pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
+    let PerformFailure::Rejected { code, message, data, .. } = failure else { return None };
+    let passes = match *code {
+        code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
+        code::URL_ELICITATION_REQUIRED => guest_era == Era::Legacy,
+        // A tool that is never a task.
+        code::METHOD_NOT_FOUND => guest_era == Era::Legacy && wants_task,
+        _ => false,
+    };
+    passes.then(|| RpcError { code: *code, message: message.clone(), data: data.clone() })
 }
 
 fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
@@ -98,9 +113,10 @@ mod tests {
     use servanda_contract::{
         CallId, TaxonomyClass, ToolContract, document, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
     };
+    use servanda_mcp::Era;
     use servanda_upstream::PerformFailure;
 
-    use super::interpret;
+    use super::{interpret, of_protocol};
 
     fn contract(class: EffectClass) -> ToolContract {
         let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
@@ -112,6 +128,28 @@ mod tests {
 
     fn rejected(code: i64, message: &str) -> PerformFailure {
         PerformFailure::Rejected { code, message: message.to_owned(), data: None, era: servanda_mcp::Era::Legacy }
+    }
+
+    #[test]
+    fn errors_of_the_protocol_itself_pass() {
+        // code, for a modern guest, for a legacy one, for a legacy one that wants a task
+        let table = [
+            (-32020, true, true, true),
+            (-32021, true, true, true),
+            (-32022, true, true, true),
+            (-32042, false, true, true),
+            (-32601, false, false, true),
+            (-32602, false, false, false),
+            (-32603, false, false, false),
+        ];
+        for (code, modern, legacy, with_task) in table {
+            let failure = rejected(code, "why");
+            let passes = |era, task| of_protocol(&failure, era, task).is_some();
+            let passed = [passes(Era::Modern, false), passes(Era::Legacy, false), passes(Era::Legacy, true)];
+            assert_eq!(passed, [modern, legacy, with_task], "{code}");
+        }
+        let died = PerformFailure::Died { why: String::new() };
+        assert!(of_protocol(&died, Era::Legacy, true).is_none());
     }
 
     #[test]

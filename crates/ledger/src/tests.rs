@@ -28,6 +28,8 @@ fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallRecord {
         class: None,
         refusal: None,
         answer_digest: None,
+        continues: None,
+        task_id: None,
     }
 }
 
@@ -58,6 +60,18 @@ async fn a_finished_call_is_never_overwritten() {
     ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
     ledger.finished(record("call_1", Outcome::Refused, 1), None, true).await.unwrap();
     ledger.dispatching(record("call_1", Outcome::Dispatching, 1)).await.unwrap();
+    let found = ledger.reader().unwrap().find(&CallQuery::Latest, 1).unwrap();
+    assert_eq!(found[0].outcome, Outcome::Completed);
+}
+
+/// A call that became a task is finished when somebody learns how the task ended, and then for good.
+#[tokio::test]
+async fn a_task_ends_once() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    for outcome in [Outcome::Dispatching, Outcome::TaskCreated, Outcome::Completed, Outcome::Unknown] {
+        ledger.finished(record("call_1", outcome, 1), None, true).await.unwrap();
+    }
     let found = ledger.reader().unwrap().find(&CallQuery::Latest, 1).unwrap();
     assert_eq!(found[0].outcome, Outcome::Completed);
 }

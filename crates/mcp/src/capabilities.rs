@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use crate::{fields::method, object::RawObject};
+use crate::{envelope::to_json, fields::method, object::RawObject};
 
 /// The extension whose capability lets a server answer with a task.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// Legacy only: which requests a client takes as tasks. The gateway has tasks of its own.
 const TASKS: &str = "tasks";
+
+const EXTENSIONS: &str = "extensions";
 
 /// A client's capabilities, as JSON with its members in order of their names. Equal ones are the same text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,9 +55,52 @@ impl ClientCapabilities {
         ["roots", "sampling", "elicitation"].iter().any(|name| self.has(&[name]))
     }
 
+    /// What a client has to declare so that a server may make this request of it, as JSON.
+    pub fn required_for(method: &str, params: Option<&RawValue>) -> Option<&'static str> {
+        Some(match method {
+            method::ROOTS_LIST => r#"{"roots":{}}"#,
+            method::SAMPLING_CREATE => r#"{"sampling":{}}"#,
+            method::ELICITATION_CREATE if mode(params).as_deref() == Some("url") => r#"{"elicitation":{"url":{}}}"#,
+            method::ELICITATION_CREATE => r#"{"elicitation":{}}"#,
+            _ => return None,
+        })
+    }
+
+    /// The same without an extension.
+    #[must_use]
+    pub fn without_extension(&self, extension: &str) -> Self {
+        if !self.extends(extension) {
+            return self.clone();
+        }
+        let Ok(object) = serde_json::from_str::<RawObject<'_>>(&self.0) else { return self.clone() };
+        let others = |raw: &RawValue| {
+            let extensions = serde_json::from_str::<RawObject<'_>>(raw.get()).unwrap_or_default();
+            extensions.without(&[extension]).to_json()
+        };
+        Self(object.to_json_with(|name, raw| (name == EXTENSIONS).then(|| others(raw))).into())
+    }
+
+    /// The same with an extension that has no settings.
+    #[must_use]
+    pub fn with_extension(&self, extension: &str) -> Self {
+        if self.extends(extension) {
+            return self.clone();
+        }
+        let Ok(object) = serde_json::from_str::<RawObject<'_>>(&self.0) else { return self.clone() };
+        let known = object.get(EXTENSIONS).map_or("{}", RawValue::get);
+        let known = serde_json::from_str::<RawObject<'_>>(known).unwrap_or_default();
+        let mut whole = String::from("{");
+        object.clone().without(&[EXTENSIONS]).write_members(&mut whole);
+        whole.extend([&to_json(EXTENSIONS), ":{"]);
+        known.without(&[extension]).write_members(&mut whole);
+        whole.extend([&to_json(extension), ":{}}}"]);
+        serde_json::from_str::<RawObject<'_>>(&whole)
+            .map_or_else(|_| self.clone(), |all| Self(all.sorted().to_json().into()))
+    }
+
     /// Whether the client knows an extension.
     pub fn extends(&self, extension: &str) -> bool {
-        self.has(&["extensions", extension])
+        self.has(&[EXTENSIONS, extension])
     }
 
     fn has(&self, path: &[&str]) -> bool {
@@ -125,5 +170,39 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(one.as_json(), r#"{"acme/x":{"a": 1},"roots":{},"sampling":{}}"#);
         assert!(capabilities(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#).extends(super::TASKS_EXTENSION));
+    }
+
+    #[test]
+    fn an_extension_comes_and_goes_alone() {
+        let table = [
+            ("{}", r#"{"extensions":{"t":{}}}"#, "{}"),
+            (r#"{"roots":{}}"#, r#"{"extensions":{"t":{}},"roots":{}}"#, r#"{"roots":{}}"#),
+            (
+                r#"{"a":{},"extensions":{"x":{"y": 1}}}"#,
+                r#"{"a":{},"extensions":{"x":{"y": 1},"t":{}}}"#,
+                r#"{"a":{},"extensions":{"x":{"y": 1}}}"#,
+            ),
+            (r#"{"extensions":{"t":{"s":1}}}"#, r#"{"extensions":{"t":{"s":1}}}"#, r#"{"extensions":{}}"#),
+            (r#"{"extensions":{"t":true}}"#, r#"{"extensions":{"t":{}}}"#, r#"{"extensions":{"t":true}}"#),
+        ];
+        for (written, with, without) in table {
+            assert_eq!(capabilities(written).with_extension("t").as_json(), with, "{written}");
+            assert_eq!(capabilities(written).without_extension("t").as_json(), without, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_required_is_what_answers() {
+        let url = RawValue::from_string(r#"{"mode":"url"}"#.to_owned()).unwrap();
+        for (method, params) in [
+            ("roots/list", None),
+            ("sampling/createMessage", None),
+            ("elicitation/create", None),
+            ("elicitation/create", Some(&*url)),
+        ] {
+            let required = ClientCapabilities::required_for(method, params).unwrap();
+            assert!(capabilities(required).answers(method, params), "{method}");
+        }
+        assert_eq!(ClientCapabilities::required_for("tools/call", None), None);
     }
 }

@@ -93,6 +93,10 @@ pub mod code {
     pub const INVALID_PARAMS: i64 = -32602;
     /// Something inside failed.
     pub const INTERNAL_ERROR: i64 = -32603;
+    /// Legacy MCP: no such resource. Modern MCP has `INVALID_PARAMS` for it.
+    pub const RESOURCE_NOT_FOUND: i64 = -32002;
+    /// Legacy MCP: a user has to visit a URL first.
+    pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// Modern MCP: a header contradicts the body.
     pub const HEADER_MISMATCH: i64 = -32020;
     /// Modern MCP: the client lacks a capability the request needs.
@@ -184,6 +188,16 @@ impl RpcError {
     /// An error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
+    }
+
+    /// The same with a hint as its data: what to do next.
+    #[must_use]
+    pub fn with_hint(self, hint: &str) -> Self {
+        #[derive(Serialize)]
+        struct Hint<'a> {
+            hint: &'a str,
+        }
+        self.with_data(&Hint { hint })
     }
 
     /// The same with data.

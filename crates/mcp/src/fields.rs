@@ -98,12 +98,48 @@ pub mod meta {
     pub const TRACEPARENT: &str = "traceparent";
     /// Ours, in answers: the whole observation.
     pub const OBSERVATION: &str = "servanda/observation";
+    /// Ours, in aggregated lists: upstreams that are missing from the page.
+    pub const UNAVAILABLE: &str = "servanda/unavailable";
+    /// Ours, in refusals: the upstream's own JSON-RPC error, as it wrote it.
+    pub const UPSTREAM_ERROR: &str = "servanda/upstream-error";
     /// Ours, in `tools/list`: side-effect class, disposition, identity.
     pub const CONTRACT: &str = "servanda/contract";
     /// Ours, in requests: how long the caller will still wait, in milliseconds.
     pub const CALLER_WAIT_MS: &str = "servanda/timeout-ms";
     /// Ours, in requests: what ties repairs of one intent together.
     pub const CHAIN: &str = "servanda/chain";
+}
+
+/// Members of results and parameters that decide how a request goes on.
+pub mod member {
+    /// Modern: what kind of result it is.
+    pub const RESULT_TYPE: &str = "resultType";
+    /// Modern: what a server asks before it goes on.
+    pub const INPUT_REQUESTS: &str = "inputRequests";
+    /// Modern: what it was answered.
+    pub const INPUT_RESPONSES: &str = "inputResponses";
+    /// Modern: what the client carries for the server.
+    pub const REQUEST_STATE: &str = "requestState";
+    /// Of lists.
+    pub const NEXT_CURSOR: &str = "nextCursor";
+    /// About the message itself.
+    pub const META: &str = "_meta";
+    /// Of tasks.
+    pub const TASK_ID: &str = "taskId";
+    /// Legacy: asks for a task, and has it in the answer.
+    pub const TASK: &str = "task";
+    /// An annotation of a tool's parameter: which header repeats it.
+    pub const PARAM_HEADER: &str = "x-mcp-header";
+}
+
+/// Values of `resultType`.
+pub mod result_type {
+    /// The result itself.
+    pub const COMPLETE: &str = "complete";
+    /// The server has to be answered first.
+    pub const INPUT_REQUIRED: &str = "input_required";
+    /// The result comes later.
+    pub const TASK: &str = "task";
 }
 
 /// HTTP headers, lower case.

@@ -57,8 +57,21 @@ impl<'a> RawObject<'a> {
 
     /// The object as JSON.
     pub fn to_json(&self) -> String {
+        self.to_json_with(|_, _| None)
+    }
+
+    /// The object as JSON, with another value for every member that `other` has one for. It must be JSON.
+    pub fn to_json_with(&self, mut other: impl FnMut(&str, &'a RawValue) -> Option<String>) -> String {
         let mut json = String::from("{");
-        self.write_members(&mut json);
+        for (name, value) in self.iter() {
+            json.push_str(&to_json(name));
+            json.push(':');
+            match other(name, value) {
+                Some(other) => json.push_str(&other),
+                None => json.push_str(value.get()),
+            }
+            json.push(',');
+        }
         if json.ends_with(',') {
             json.pop();
         }
@@ -115,6 +128,10 @@ mod tests {
         let object: RawObject<'_> = serde_json::from_str(text).unwrap();
         assert_eq!(object.to_json(), r#"{"b":{"x":1.0,"x":2},"a\n":[ 1 ],"c":1e400}"#);
         assert_eq!(object.get("a\n").unwrap().get(), "[ 1 ]");
+        assert_eq!(
+            object.to_json_with(|name, _| (name == "b").then(|| "7".to_owned())),
+            r#"{"b":7,"a\n":[ 1 ],"c":1e400}"#
+        );
         assert_eq!(object.without(&["b", "c"]).to_json(), r#"{"a\n":[ 1 ]}"#);
         assert_eq!(serde_json::from_str::<RawObject<'_>>("{}").unwrap().to_json(), "{}");
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
-use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
+use servanda_engine::{Engine, EngineParts, Limits, SystemClock, World, follow};
 use servanda_gates::{FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::Upstream;
@@ -43,8 +43,7 @@ impl Station {
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            catalog: Arc::new(catalog),
-            upstreams,
+            world: World { catalog: Arc::new(catalog), upstreams, naming: loaded.config.naming() },
             journal: ledger.clone(),
             notebook,
             clock: Arc::new(SystemClock),
@@ -62,8 +61,7 @@ impl Station {
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         for (id, upstream) in self.engine.upstreams() {
-            let catalog = self.engine.catalog().clone();
-            self.followers.spawn(follow(upstream.clone(), id.clone(), catalog, self.stop.clone()));
+            self.followers.spawn(follow(upstream, id, self.engine.catalog(), self.stop.clone()));
         }
         self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
@@ -83,9 +81,8 @@ impl Station {
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;
-        let upstreams = self.engine.upstreams().values();
         let mut ending = tokio::task::JoinSet::new();
-        for upstream in upstreams.map(Upstream::clone) {
+        for upstream in self.engine.upstreams().into_values() {
             ending.spawn(async move { upstream.shutdown().await });
         }
         ending.join_all().await;

@@ -83,6 +83,8 @@ fn record() -> CallRecord {
         class: Some(TaxonomyClass::OutOfBounds),
         refusal: Some(refusal()),
         answer_digest: None,
+        continues: None,
+        task_id: None,
     }
 }
 
@@ -145,6 +147,22 @@ fn a_stored_record() {
     // A reader of this version does not guess at what a later one wrote.
     let later = text.replacen("\"outcome\"", "\"weight\":1,\"outcome\"", 1);
     assert!(serde_json::from_str::<CallRecord>(&later).unwrap_err().to_string().contains("unknown field `weight`"));
+}
+
+/// One round of a conversation, and a call that became a task: the members that other records do not have.
+#[test]
+fn a_stored_record_of_a_conversation() {
+    let record = CallRecord {
+        outcome: Outcome::TaskCreated,
+        class: None,
+        refusal: None,
+        continues: Some(CallId::from("call_018f3b3e7c1e70008000000000000000".to_owned())),
+        task_id: Some("5e1f0000-0000-4000-8000-000000000001".to_owned()),
+        ..record()
+    };
+    golden_json("record_continued.json", &record);
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
 }
 
 #[test]

@@ -31,6 +31,11 @@ const UNKNOWN_END: &str = "  why       the gateway ended before it learned how t
 const UNKNOWN_NEXT: &str =
     "  next      look at the target with a read-only tool; do not repeat the call before you know";
 
+/// What a record says whose end is elsewhere.
+const INPUT_NEXT: &str =
+    "  why       the upstream asked for input first; a later call that continues this one says how it went on";
+const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
+
 /// Every stage there is, in order, so that the ones not reached are shown too.
 const STAGES: [GateName; 10] = [
     GateName::Resolve,
@@ -134,12 +139,34 @@ pub(crate) fn render(record: &CallRecord) -> String {
     if record.outcome == Outcome::Dispatching {
         lines.extend(["", UNKNOWN_END, UNKNOWN_NEXT].map(str::to_owned));
     }
+    lines.extend(conversation(record));
     if let Some(refusal) = &record.refusal {
         lines.extend(why(refusal));
     }
     lines.push(String::new());
     lines.push(format!("  trace {}  arguments digest {}", record.trace_id, record.arguments_digest.short()));
     lines.join("\n")
+}
+
+/// What a call has to do with others: rounds of one conversation, and the task it became.
+fn conversation(record: &CallRecord) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(first) = &record.continues {
+        lines.push(format!("  continues {first}: the upstream had asked for input there"));
+    }
+    match (record.outcome, &record.refusal, &record.task_id) {
+        (Outcome::InputRequired, None, _) => lines.push(INPUT_NEXT.to_owned()),
+        (Outcome::TaskCreated, _, Some(task)) => {
+            lines.push(format!("  task      {task}"));
+            lines.push(TASK_NEXT.to_owned());
+        }
+        (_, _, Some(task)) => lines.push(format!("  task      {task}")),
+        _ => {}
+    }
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+    }
+    lines
 }
 
 fn why(refusal: &Refusal) -> Vec<String> {
@@ -164,7 +191,11 @@ fn why(refusal: &Refusal) -> Vec<String> {
 fn outcome(record: &CallRecord) -> String {
     let mood = match record.outcome {
         Outcome::Completed => Mood::Good,
-        Outcome::Refused | Outcome::ToolError | Outcome::NotExecuted => Mood::Careful,
+        Outcome::Refused
+        | Outcome::ToolError
+        | Outcome::NotExecuted
+        | Outcome::InputRequired
+        | Outcome::TaskCreated => Mood::Careful,
         Outcome::Dispatching | Outcome::Quarantined | Outcome::Unknown => Mood::Bad,
     };
     let class = record.class.map_or_else(String::new, |class| format!(" · {}", class.name()));

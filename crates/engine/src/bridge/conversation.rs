@@ -1,0 +1,343 @@
+//! The shell around a dialogue: makes the request, hears what is said on the way, keeps the times, and performs what the
+//! machine decides.
+
+use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
+
+use servanda_mcp::{
+    Era, RawObject, RpcError,
+    envelope::code,
+    fields::{member, result_type},
+};
+use servanda_upstream::{Answer, Ask, Continuation, PerformFailure, Remark, RemarkSink, Reply};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Bridge, INPUT_MS_MAX, at,
+    dialogue::{Action, Asking, Dialogue, End, Event, Listener, NotGiven, read_input_requests},
+    outlet::{Hearer, Outlet},
+    reception::{Reception, Turn, Visitor, still_waited_for},
+    with_state,
+};
+
+/// How long questions are gathered that arrive one after another and belong together.
+const GATHER_MS: u64 = 20;
+/// Remarks that may wait to be looked at.
+const REMARKS_MAX: usize = 64;
+
+/// A request to a server that can be made again with what the server asked for.
+pub(crate) trait Errand: Send {
+    /// Makes it.
+    fn send(&mut self, leg: Leg) -> impl Future<Output = Result<Answer, PerformFailure>> + Send;
+}
+
+/// On what terms a request is made this time.
+#[derive(Debug, Clone)]
+pub(crate) struct Leg {
+    pub(crate) deadline: Instant,
+    pub(crate) remarks: Option<RemarkSink>,
+    pub(crate) continuation: Continuation,
+}
+
+/// One request and everybody who takes part.
+#[derive(Debug)]
+pub(crate) struct Conversation<'a> {
+    pub(crate) bridge: &'a Bridge,
+    pub(crate) listener: Listener,
+    pub(crate) outlet: Outlet,
+    /// Who hears remarks, where nobody can come again.
+    pub(crate) hearer: Hearer,
+    /// Where a modern guest can come again.
+    pub(crate) reception: Option<Arc<Reception>>,
+    /// Cancelled when the guest gives up.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) deadline: Instant,
+    pub(crate) continuation: Continuation,
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The server's last word.
+    Answered(Answer),
+    /// There is none.
+    Failed(PerformFailure),
+    /// The server wants input, and the modern guest can give it.
+    Input(Answer),
+    /// The server wants input that the modern guest never said it could give; what it would have to declare, as JSON.
+    Undeclared { answer: Answer, required: String },
+    /// The legacy guest did not give what the server wanted.
+    NotGiven { answer: Answer, what: NotGiven },
+}
+
+/// A conversation under way.
+struct Shell<'a> {
+    dialogue: Option<Dialogue>,
+    bridge: &'a Bridge,
+    outlet: Outlet,
+    hearer: Hearer,
+    reception: Option<Arc<Reception>>,
+    /// Where answers to kept questions go.
+    kept: BTreeMap<String, oneshot::Sender<Reply>>,
+    gather_at: Option<Instant>,
+    lapse_at: Option<Instant>,
+}
+
+/// What follows an answer of the server.
+enum Next {
+    Again(Continuation),
+    End(End),
+}
+
+impl Conversation<'_> {
+    /// Makes the request and whatever follows from it.
+    pub(crate) async fn run<E: Errand>(self, errand: &mut E) -> Ending {
+        let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation } = self;
+        let hears = hearer.sink.is_some() || reception.is_some();
+        let (sink, mut remarks) = hears.then(|| mpsc::channel(REMARKS_MAX)).unzip();
+        let host = reception.clone();
+        let mut arrivals = match &host {
+            Some(reception) => Some(reception.arrivals.lock().await),
+            None => None,
+        };
+        let dialogue = Some(Dialogue::new(listener));
+        let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
+        let mut shell = Shell { dialogue, bridge, outlet, hearer, reception, kept, gather_at, lapse_at };
+        loop {
+            let leg = Leg { deadline, remarks: sink.clone(), continuation };
+            let sent = errand.send(leg);
+            let answer = match shell.attend(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
+                Ok(answer) => answer,
+                Err(failure) => return Ending::Failed(failure),
+            };
+            let asked_at = Instant::now();
+            match shell.follow(heard(&answer), &cancel).await {
+                Next::End(end) => return Ending::of(end, answer),
+                Next::Again(again) => continuation = again,
+            }
+            // The server's time stands still while the guest is being asked.
+            deadline += asked_at.elapsed();
+        }
+    }
+}
+
+impl Ending {
+    fn of(end: End, answer: Answer) -> Self {
+        match end {
+            End::Answer => Self::Answered(answer),
+            End::Input => Self::Input(answer),
+            End::Undeclared(required) => Self::Undeclared { answer, required },
+            End::NotGiven(what) => Self::NotGiven { answer, what },
+        }
+    }
+}
+
+impl Shell<'_> {
+    /// Waits for the server's answer and hears everything else meanwhile. What was said before the answer is passed on
+    /// before it.
+    async fn attend(
+        &mut self,
+        sent: impl Future<Output = Result<Answer, PerformFailure>>,
+        mut remarks: Option<&mut mpsc::Receiver<Remark>>,
+        mut arrivals: Option<&mut mpsc::Receiver<Visitor>>,
+    ) -> Result<Answer, PerformFailure> {
+        let mut sent = pin!(sent);
+        let answered = loop {
+            tokio::select! {
+                biased;
+                answered = &mut sent => break answered,
+                Some(remark) = next(&mut remarks) => self.hear(remark),
+                Some(visitor) = next(&mut arrivals) => self.welcome(visitor).await,
+                () = at(self.gather_at) => {
+                    self.gather_at = None;
+                    self.happens(Event::Gathered).await;
+                }
+                () = at(self.lapse_at) => self.lapse().await,
+                () = self.bridge.closing.cancelled(), if self.lapse_at.is_some() => self.lapse().await,
+            }
+        };
+        while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
+            // A question whose request is over needs no answer.
+            if !matches!(remark, Remark::Ask(_)) {
+                self.outlet.pass(&self.present_hearer(), remark);
+            }
+        }
+        answered
+    }
+
+    /// What follows an answer. A legacy guest is asked here what a modern server wants.
+    async fn follow(&mut self, event: Event, cancel: &CancellationToken) -> Next {
+        let mut actions = self.step(event);
+        let mut replies = Vec::new();
+        for action in actions.extract_if(.., |action| matches!(action, Action::Ask { .. })) {
+            if let Action::Ask { key, asking } = action {
+                replies.push((key, self.ask(asking)));
+            }
+        }
+        let until = Instant::now() + Duration::from_millis(INPUT_MS_MAX);
+        let mut replies = replies.into_iter();
+        loop {
+            for action in actions {
+                match action {
+                    Action::SendAgain(continuation) => return Next::Again(continuation),
+                    Action::End(end) => return Next::End(end),
+                    _ => {}
+                }
+            }
+            let Some((key, reply)) = replies.next() else { return Next::End(End::Answer) };
+            let event = tokio::select! {
+                reply = reply => Event::Replied { key, reply: reply.unwrap_or_else(|_| Err(not_asked())) },
+                () = tokio::time::sleep_until(until) => Event::Lapsed,
+                () = cancel.cancelled() => {
+                    let (method, why) = ("input".to_owned(), "the caller went away".to_owned());
+                    return Next::End(End::NotGiven(NotGiven { method, why }));
+                }
+            };
+            actions = self.step(event);
+        }
+    }
+
+    fn hear(&mut self, remark: Remark) {
+        let Remark::Ask(Ask { method, params, reply }) = remark else {
+            return self.outlet.pass(&self.present_hearer(), remark);
+        };
+        let params = self.outlet.params(params);
+        let mut reply = Some(reply);
+        for action in self.step(Event::Asked(Asking { method, params })) {
+            match (action, reply.take()) {
+                (Action::PassOn(Asking { method, params }), Some(reply)) => {
+                    self.outlet.pass(&self.hearer, Remark::Ask(Ask { method, params, reply }));
+                }
+                (Action::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
+                (Action::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
+                // Dropped, it is declined.
+                _ => {}
+            }
+        }
+    }
+
+    async fn welcome(&mut self, visitor: Visitor) {
+        let Visitor { answers, waiter } = visitor;
+        let actions = self.step(Event::CameAgain(answers));
+        match (&self.reception, actions.first()) {
+            (Some(reception), first) if !matches!(first, Some(Action::TurnAway)) => {
+                reception.seat(waiter);
+                self.lapse_at = None;
+                self.perform(actions).await;
+            }
+            _ => waiter.refuse(still_waited_for()),
+        }
+    }
+
+    async fn lapse(&mut self) {
+        self.lapse_at = None;
+        if let Some(reception) = &self.reception {
+            reception.lapse_at(None);
+            self.bridge.parked.leave(reception);
+        }
+        self.happens(Event::Lapsed).await;
+    }
+
+    async fn happens(&mut self, event: Event) {
+        let actions = self.step(event);
+        self.perform(actions).await;
+    }
+
+    async fn perform(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Give { key, answer } => {
+                    if let Some(reply) = self.kept.remove(&key) {
+                        let _ = reply.send(Ok(answer));
+                    }
+                }
+                Action::Decline(key) => drop(self.kept.remove(&key)),
+                Action::Tell { input_requests } => {
+                    if !self.tell(&input_requests).await {
+                        for action in self.step(Event::NoRoom) {
+                            if let Action::Decline(key) = action {
+                                self.kept.remove(&key);
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the waiting guest what is open and lets it go. False if there is no place to wait for it.
+    async fn tell(&mut self, input_requests: &str) -> bool {
+        let Some(reception) = &self.reception else { return false };
+        if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(reception) {
+            tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
+            return false;
+        }
+        let carried = reception.carried(self.bridge.expiry(INPUT_MS_MAX));
+        let Ok(state) = self.bridge.close_state(&carried).await else { return false };
+        let raw = format!(r#"{{"{}":{input_requests}}}"#, member::INPUT_REQUESTS);
+        let members: RawObject<'_> = serde_json::from_str(&raw).unwrap_or_default();
+        let lapses_at = Instant::now() + Duration::from_millis(INPUT_MS_MAX);
+        self.lapse_at = Some(lapses_at);
+        reception.lapse_at(Some(lapses_at));
+        let _ = reception.tell(Turn::Input(with_state(members, &state)));
+        true
+    }
+
+    /// Asks the legacy guest; the answer comes on what is returned.
+    fn ask(&self, asking: Asking) -> oneshot::Receiver<Reply> {
+        let (reply, replied) = oneshot::channel();
+        let Asking { method, params } = asking;
+        self.outlet.pass(&self.hearer, Remark::Ask(Ask { method, params, reply }));
+        replied
+    }
+
+    fn step(&mut self, event: Event) -> Vec<Action> {
+        let Some(dialogue) = self.dialogue.take() else { return Vec::new() };
+        let (dialogue, actions) = dialogue.step(event);
+        self.dialogue = Some(dialogue);
+        actions
+    }
+
+    fn present_hearer(&self) -> Hearer {
+        self.reception.as_ref().map_or_else(|| self.hearer.clone(), |reception| reception.hearer())
+    }
+}
+
+/// What an answer means to the dialogue. A request for input that cannot be read is left to whoever checks answers.
+fn heard(answer: &Answer) -> Event {
+    wants_input(answer).unwrap_or(Event::Concluded)
+}
+
+fn wants_input(answer: &Answer) -> Option<Event> {
+    if answer.era == Era::Legacy {
+        return None;
+    }
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
+    let kind: String = serde_json::from_str(members.get(member::RESULT_TYPE)?.get()).ok()?;
+    if kind != result_type::INPUT_REQUIRED {
+        return None;
+    }
+    let requests = members.get(member::INPUT_REQUESTS);
+    let state = members.get(member::REQUEST_STATE);
+    if requests.is_none() && state.is_none() {
+        return None;
+    }
+    let state = state.map(|raw| serde_json::from_str(raw.get())).transpose().ok()?;
+    let requests = requests.map_or_else(|| Some(Vec::new()), read_input_requests)?;
+    Some(Event::WantsInput { requests, state })
+}
+
+fn not_asked() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the client could not be asked")
+}
+
+async fn next<T>(receiver: &mut Option<&mut mpsc::Receiver<T>>) -> Option<T> {
+    match receiver {
+        Some(receiver) => receiver.recv().await,
+        None => None,
+    }
+}

@@ -1,0 +1,314 @@
+//! The dialogue of one request, as a machine that emits actions: who is asked what, by whom, and when the request is over.
+//!
+//! Four cells. A server asks on the way (legacy) or by its answer (modern); a client is asked on the way (legacy) or by the
+//! answer it gets (modern). Where both sides have the same way, a question is passed on; where they differ, this machine
+//! keeps what the other side cannot. It does no I/O and knows no time: the shell brings events and performs actions.
+
+use serde_json::value::RawValue;
+use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};
+use servanda_upstream::{Continuation, Reply};
+
+/// How often a request is made again for a legacy client, who does not see the rounds.
+pub(crate) const ROUNDS_MAX: u32 = 16;
+/// Questions of one request that wait for their answers at once.
+pub(crate) const QUESTIONS_MAX: usize = 64;
+
+/// A request that a server makes of the client.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) method: String,
+    pub(crate) params: Option<Box<RawValue>>,
+}
+
+/// The client, as far as asking it goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Listener {
+    pub(crate) era: Era,
+    pub(crate) capabilities: ClientCapabilities,
+    /// Whether there is a way to ask: somewhere to send questions (legacy), or a place to wait for answers (modern).
+    pub(crate) can_be_asked: bool,
+}
+
+/// Where a dialogue stands.
+#[derive(Debug)]
+pub(crate) struct Dialogue {
+    listener: Listener,
+    /// How often the request was made again.
+    rounds: u32,
+    /// Questions of a legacy server so far; the next gets the next number.
+    numbered: u32,
+    /// Those that the modern client has not answered, in order.
+    open: Vec<(String, Asking)>,
+    /// Whether more questions are waited for before the client is told of the first.
+    gathering: bool,
+    /// Whether the client waits for what happens next. A modern one that was told a question does not.
+    attended: bool,
+    /// Whether the client stayed away for too long.
+    lapsed: bool,
+    /// What a legacy client is being asked for a modern server.
+    asked: Vec<Asked>,
+    /// What the modern server wants back.
+    state: Option<String>,
+}
+
+/// One thing a legacy client is being asked, and its answer once it is there.
+#[derive(Debug)]
+struct Asked {
+    key: String,
+    method: String,
+    answer: Option<Box<RawValue>>,
+}
+
+/// Something that happens.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A legacy server asks something on the way.
+    Asked(Asking),
+    /// The short moment is over in which questions arrive that belong together.
+    Gathered,
+    /// There is no place for a request that waits for its client.
+    NoRoom,
+    /// The modern client comes again, with answers by key.
+    CameAgain(Vec<(String, Box<RawValue>)>),
+    /// Nobody came again in time.
+    Lapsed,
+    /// The server's answer is its last word.
+    Concluded,
+    /// The server's answer asks for input.
+    WantsInput { requests: Vec<(String, Asking)>, state: Option<String> },
+    /// The legacy client answered what it was asked.
+    Replied { key: String, reply: Reply },
+}
+
+/// Something to be done, in order.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Hands the question at hand to the legacy client.
+    PassOn(Asking),
+    /// Keeps the question at hand under a key.
+    Keep(String),
+    /// Declines the question at hand.
+    Refuse,
+    /// Waits a short moment for more questions.
+    Gather,
+    /// Tells the waiting client what is open, as `inputRequests`, and lets it go.
+    Tell { input_requests: String },
+    /// Tells a client that comes again that another still waits.
+    TurnAway,
+    /// Gives the server the client's answer.
+    Give { key: String, answer: Box<RawValue> },
+    /// Declines a kept question.
+    Decline(String),
+    /// Asks the legacy client.
+    Ask { key: String, asking: Asking },
+    /// Makes the request again.
+    SendAgain(Continuation),
+    /// The request is over.
+    End(End),
+}
+
+/// How a request is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With the server's answer, whatever it says.
+    Answer,
+    /// With the server's questions, for a modern client.
+    Input,
+    /// The server asks what the modern client never declared; what it would have to, as JSON.
+    Undeclared(String),
+    /// What the server asked was not given.
+    NotGiven(NotGiven),
+}
+
+/// What was not given, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotGiven {
+    pub(crate) method: String,
+    pub(crate) why: String,
+}
+
+impl Dialogue {
+    /// A request that is about to be made, with its client waiting.
+    pub(crate) fn new(listener: Listener) -> Self {
+        Self {
+            listener,
+            rounds: 0,
+            numbered: 0,
+            open: Vec::new(),
+            gathering: false,
+            attended: true,
+            lapsed: false,
+            asked: Vec::new(),
+            state: None,
+        }
+    }
+
+    /// What happens next.
+    pub(crate) fn step(mut self, event: Event) -> (Self, Vec<Action>) {
+        let actions = match (event, self.listener.era) {
+            (Event::Asked(asking), Era::Legacy) => self.pass_on(asking),
+            (Event::Asked(asking), Era::Modern) => self.keep(asking),
+            (Event::Gathered, _) => self.tell(),
+            (Event::NoRoom, _) => {
+                self.attended = true;
+                self.decline_open()
+            }
+            (Event::CameAgain(answers), _) => self.take(answers),
+            (Event::Lapsed, Era::Modern) => {
+                self.lapsed = true;
+                self.decline_open()
+            }
+            (Event::Lapsed, Era::Legacy) => not_given("input", "nobody answered in time"),
+            (Event::Concluded, _) => vec![Action::End(End::Answer)],
+            (Event::WantsInput { requests, .. }, Era::Modern) => vec![Action::End(self.declared(&requests))],
+            (Event::WantsInput { requests, state }, Era::Legacy) => self.ask(requests, state),
+            (Event::Replied { key, reply }, _) => self.collect(&key, reply),
+        };
+        (self, actions)
+    }
+
+    fn may_be_asked(&self, asking: &Asking) -> bool {
+        self.listener.can_be_asked && self.listener.capabilities.answers(&asking.method, asking.params.as_deref())
+    }
+
+    /// Legacy to legacy.
+    fn pass_on(&self, asking: Asking) -> Vec<Action> {
+        vec![if self.may_be_asked(&asking) { Action::PassOn(asking) } else { Action::Refuse }]
+    }
+
+    /// Legacy server, modern client: the question waits here.
+    fn keep(&mut self, asking: Asking) -> Vec<Action> {
+        let nobody_comes = self.lapsed && !self.attended;
+        if nobody_comes || !self.may_be_asked(&asking) || self.open.len() >= QUESTIONS_MAX {
+            return vec![Action::Refuse];
+        }
+        self.numbered += 1;
+        let key = format!("ask-{}", self.numbered);
+        let mut actions = vec![Action::Keep(key.clone())];
+        self.open.push((key, asking));
+        // Whoever is away is told when it comes again.
+        if self.attended && !self.gathering {
+            self.gathering = true;
+            actions.push(Action::Gather);
+        }
+        actions
+    }
+
+    fn tell(&mut self) -> Vec<Action> {
+        self.gathering = false;
+        if !self.attended || self.open.is_empty() {
+            return Vec::new();
+        }
+        self.attended = false;
+        vec![Action::Tell { input_requests: input_requests(&self.open) }]
+    }
+
+    fn take(&mut self, answers: Vec<(String, Box<RawValue>)>) -> Vec<Action> {
+        if self.attended {
+            return vec![Action::TurnAway];
+        }
+        self.attended = true;
+        let mut actions = Vec::new();
+        for (key, answer) in answers {
+            // What was not asked, or is answered already, is nobody's business any more.
+            if let Some(place) = self.open.iter().position(|(open, _)| *open == key) {
+                self.open.remove(place);
+                actions.push(Action::Give { key, answer });
+            }
+        }
+        actions.extend(self.tell());
+        actions
+    }
+
+    fn decline_open(&mut self) -> Vec<Action> {
+        self.open.drain(..).map(|(key, _)| Action::Decline(key)).collect()
+    }
+
+    /// Modern to modern: passed on, if the client ever said that it can be asked that.
+    fn declared(&self, requests: &[(String, Asking)]) -> End {
+        let undeclared =
+            |asking: &&Asking| !self.listener.capabilities.answers(&asking.method, asking.params.as_deref());
+        match requests.iter().map(|(_, asking)| asking).find(undeclared) {
+            None => End::Input,
+            Some(asking) => {
+                let required = ClientCapabilities::required_for(&asking.method, asking.params.as_deref());
+                End::Undeclared(required.unwrap_or("{}").to_owned())
+            }
+        }
+    }
+
+    /// Modern server, legacy client: the client is asked everything at once.
+    fn ask(&mut self, requests: Vec<(String, Asking)>, state: Option<String>) -> Vec<Action> {
+        self.rounds += 1;
+        if self.rounds > ROUNDS_MAX {
+            return not_given("input", &format!("the upstream asked again and again, more than {ROUNDS_MAX} times"));
+        }
+        if requests.len() > QUESTIONS_MAX {
+            return not_given("input", &format!("the upstream asked more than {QUESTIONS_MAX} things at once"));
+        }
+        if let Some((_, asking)) = requests.iter().find(|(_, asking)| !self.may_be_asked(asking)) {
+            return not_given(&asking.method, "the client does not take this kind of question");
+        }
+        self.state = state;
+        let asked = requests.iter().map(|(key, asking)| (key.clone(), asking.method.clone()));
+        self.asked = asked.map(|(key, method)| Asked { key, method, answer: None }).collect();
+        if requests.is_empty() {
+            return self.send_again();
+        }
+        requests.into_iter().map(|(key, asking)| Action::Ask { key, asking }).collect()
+    }
+
+    fn collect(&mut self, key: &str, reply: Reply) -> Vec<Action> {
+        let Some(asked) = self.asked.iter_mut().find(|asked| asked.key == key) else { return Vec::new() };
+        match reply {
+            Ok(answer) => asked.answer = Some(answer),
+            // A modern server cannot be told of an error: there is no place for one among the answers.
+            Err(error) => return not_given(&asked.method, &error.message),
+        }
+        if self.asked.iter().all(|asked| asked.answer.is_some()) { self.send_again() } else { Vec::new() }
+    }
+
+    fn send_again(&mut self) -> Vec<Action> {
+        let members: Vec<String> = self
+            .asked
+            .drain(..)
+            .filter_map(|asked| Some(format!("{}:{}", to_json(&asked.key), asked.answer?.get())))
+            .collect();
+        let input_responses =
+            (!members.is_empty()).then(|| RawValue::from_string(format!("{{{}}}", members.join(","))).ok()).flatten();
+        vec![Action::SendAgain(Continuation { input_responses, request_state: self.state.take() })]
+    }
+}
+
+fn not_given(method: &str, why: &str) -> Vec<Action> {
+    vec![Action::End(End::NotGiven(NotGiven { method: method.to_owned(), why: why.to_owned() }))]
+}
+
+/// Questions as a modern client reads them.
+fn input_requests(open: &[(String, Asking)]) -> String {
+    let member = |(key, asking): &(String, Asking)| {
+        let params = asking.params.as_ref().map_or_else(String::new, |params| format!(r#","params":{}"#, params.get()));
+        format!(r#"{}:{{"method":{}{params}}}"#, to_json(key), to_json(&asking.method))
+    };
+    format!("{{{}}}", open.iter().map(member).collect::<Vec<_>>().join(","))
+}
+
+/// The requests of an `inputRequests` object, in order; none if it is not one.
+pub(crate) fn read_input_requests(raw: &RawValue) -> Option<Vec<(String, Asking)>> {
+    let requests: RawObject<'_> = serde_json::from_str(raw.get()).ok()?;
+    let read = |(key, request): (&str, &RawValue)| {
+        let request: RawObject<'_> = serde_json::from_str(request.get()).ok()?;
+        let method = serde_json::from_str(request.get("method")?.get()).ok()?;
+        Some((key.to_owned(), Asking { method, params: request.get("params").map(ToOwned::to_owned) }))
+    };
+    requests.iter().map(read).collect()
+}
+
+/// The answers of an `inputResponses` object, in order; none if it is not one.
+pub(crate) fn read_input_responses(raw: &RawValue) -> Option<Vec<(String, Box<RawValue>)>> {
+    let responses: RawObject<'_> = serde_json::from_str(raw.get()).ok()?;
+    Some(responses.iter().map(|(key, answer)| (key.to_owned(), answer.to_owned())).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! The bridge between the eras: a request of a guest of either, made of a server of either, with questions in both
+//! directions' forms.
+//!
+//! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
+//! answers, [`outlet`] puts what servers say on the way into the guest's terms. It is about requests, not about tool calls:
+//! prompts and resources cross it the same way.
+
+mod conversation;
+mod dialogue;
+mod outlet;
+mod reception;
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use serde_json::value::RawValue;
+use servanda_contract::{CallId, Timestamp, time::Clock};
+use servanda_gates::Notebook;
+use servanda_mcp::{
+    RawObject, RpcError,
+    envelope::{code, to_json},
+    fields::member,
+};
+use servanda_upstream::{Answer, Continuation};
+use tokio::{
+    sync::{OnceCell, oneshot},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use self::reception::Parked;
+pub(crate) use self::{
+    conversation::{Conversation, Ending, Errand, Leg},
+    dialogue::{Listener, NotGiven},
+    outlet::{Hearer, Outlet},
+    reception::{Claim, Final, Reception, Turn},
+};
+use crate::seal::{Carried, Purpose, Seal};
+
+/// How long a guest may look for answers before a request at a legacy server goes on without them.
+pub(crate) const INPUT_MS_MAX: u64 = 600_000;
+/// How long a state of a modern server is good for: nothing is held for it here.
+const ROUND_MS_MAX: u64 = 3_600_000;
+
+/// What conversations have in common.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    notebook: Arc<dyn Notebook>,
+    clock: Arc<dyn Clock>,
+    seal: OnceCell<Seal>,
+    parked: Parked,
+    /// Cancelled when nobody will come again: the gateway ends.
+    closing: CancellationToken,
+}
+
+/// What a request turns out to be, by the state it brings.
+#[derive(Debug)]
+pub(crate) enum Opening {
+    /// A new one; a modern server may still be told what it did not ask.
+    Fresh(Continuation),
+    /// Another round.
+    Round {
+        /// Of that upstream, and of no other.
+        upstream: String,
+        continuation: Continuation,
+        first_call: Option<CallId>,
+    },
+    /// It waits already.
+    Parked { id: String, first_call: Option<CallId> },
+}
+
+/// What a guest brings again.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    pub(crate) input_responses: Option<Box<RawValue>>,
+    pub(crate) request_state: Option<String>,
+}
+
+/// A request on its way to its end.
+pub(crate) type Underway = Pin<Box<dyn Future<Output = Final> + Send>>;
+
+impl Bridge {
+    pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>) -> Self {
+        let (parked, closing) = (Parked::default(), CancellationToken::new());
+        Self { notebook, clock, seal: OnceCell::new(), parked, closing }
+    }
+
+    /// Nobody comes again from now on: what is asked is declined.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Reads what a modern guest brings. The claim is the request it makes now.
+    pub(crate) async fn open(&self, brought: Brought, claim: &Claim) -> Result<Opening, RpcError> {
+        let Brought { input_responses, request_state } = brought;
+        let Some(text) = request_state else {
+            return Ok(Opening::Fresh(Continuation { input_responses, request_state: None }));
+        };
+        let carried = self.seal().await?.open(&text, claim.bearer(), self.clock.now())?;
+        let first_call = carried.first_call;
+        Ok(match carried.purpose {
+            Purpose::Parked { id } => Opening::Parked { id, first_call },
+            Purpose::Round { upstream, state } => {
+                let continuation = Continuation { input_responses, request_state: state };
+                Opening::Round { upstream, continuation, first_call }
+            }
+        })
+    }
+
+    /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
+    pub(crate) async fn pass_input(&self, answer: &Answer, claim: &Claim, upstream: &str) -> Result<String, RpcError> {
+        let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+        let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
+        let state = self.close_state(&claim.round(self.expiry(ROUND_MS_MAX), upstream, theirs)).await?;
+        Ok(with_state(members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
+    }
+
+    /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on
+    /// in a task of its own.
+    pub(crate) async fn host(
+        self: &Arc<Self>,
+        reception: Arc<Reception>,
+        mut turns: oneshot::Receiver<Turn>,
+        mut underway: Underway,
+        gives_up: &CancellationToken,
+    ) -> Turn {
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut underway => {
+                    self.parked.leave(&reception);
+                    return Turn::Done(done);
+                }
+                turn = &mut turns => {
+                    tokio::spawn(Arc::clone(self).see_through(reception, underway));
+                    return turn.unwrap_or_else(|_| Turn::Refused(gone(None)));
+                }
+                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
+            }
+        }
+    }
+
+    /// Comes again to a request that waits, and waits with it.
+    pub(crate) async fn visit(
+        &self,
+        id: &str,
+        first_call: Option<&CallId>,
+        input_responses: Option<&RawValue>,
+        hearer: Hearer,
+        gives_up: &CancellationToken,
+    ) -> Turn {
+        let Some(answers) = input_responses.map_or_else(|| Some(Vec::new()), dialogue::read_input_responses) else {
+            let error = RpcError::new(code::INVALID_PARAMS, "`inputResponses` must be an object");
+            return Turn::Refused(error.with_hint("send one member for every key of `inputRequests`"));
+        };
+        let Some(reception) = self.parked.find(id) else { return Turn::Refused(gone(first_call)) };
+        let mut turns = match reception.visit(answers, hearer) {
+            Ok(turns) => turns,
+            Err(error) => return Turn::Refused(error),
+        };
+        loop {
+            tokio::select! {
+                turn = &mut turns => return turn.unwrap_or_else(|_| Turn::Refused(gone(first_call))),
+                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
+            }
+        }
+    }
+
+    /// A request whose guest was asked something, to its end. An answer that nobody waits for is kept for a while.
+    async fn see_through(self: Arc<Self>, reception: Arc<Reception>, underway: Underway) {
+        let done = underway.await;
+        if let Err(turn) = reception.tell(Turn::Done(done))
+            && let Some(until) = reception.lapses_at()
+        {
+            let mut arrivals = reception.arrivals.lock().await;
+            tokio::select! {
+                Some(visitor) = arrivals.recv() => visitor.waiter.tell(turn),
+                () = tokio::time::sleep_until(until) => {}
+                () = self.closing.cancelled() => {}
+            }
+        }
+        self.parked.leave(&reception);
+    }
+
+    async fn seal(&self) -> Result<&Seal, RpcError> {
+        self.seal.get_or_try_init(|| Seal::of(self.notebook.as_ref())).await.map_err(|error| {
+            tracing::error!(%error, "the key that seals request states could not be read");
+            RpcError::new(code::INTERNAL_ERROR, "the gateway cannot keep conversations at the moment")
+                .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
+        })
+    }
+
+    async fn close_state(&self, carried: &Carried) -> Result<String, RpcError> {
+        Ok(self.seal().await?.close(carried))
+    }
+
+    fn expiry(&self, from_now_ms: u64) -> Timestamp {
+        Timestamp::from_unix_ms(self.clock.now().unix_ms().saturating_add(from_now_ms))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+}
+
+/// The members of an object and a state.
+fn with_state(members: RawObject<'_>, state: &str) -> String {
+    let mut json = String::from("{");
+    members.write_members(&mut json);
+    json.extend([&to_json(member::REQUEST_STATE), ":", &to_json(state), "}"]);
+    json
+}
+
+/// The answer to a guest whose request does not wait any more.
+fn gone(first_call: Option<&CallId>) -> RpcError {
+    let hint = match first_call {
+        Some(call) => format!("look how it ended with `servanda explain {call}` before calling again"),
+        None => "make the request anew".to_owned(),
+    };
+    RpcError::new(code::INVALID_PARAMS, "the request that this `requestState` belongs to does not wait any more")
+        .with_hint(&hint)
+}
+
+/// Sleeps until then; for ever if never.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

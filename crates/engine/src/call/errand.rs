@@ -1,0 +1,70 @@
+//! A fenced call as a request that can be made again: with what a modern server asked for, or as the task that a legacy
+//! server insists on.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use servanda_gates::Fenced;
+use servanda_mcp::envelope::code;
+use servanda_upstream::{Answer, Delivery, PerformFailure};
+
+use crate::{
+    bridge::{Errand, Leg},
+    outline::Outline,
+    scene::Member,
+    tasks,
+};
+
+/// A call at its upstream.
+#[derive(Debug)]
+pub(super) struct CallErrand {
+    pub(super) member: Arc<Member>,
+    /// Back from the upstream whenever nothing is being sent.
+    pub(super) fenced: Option<Fenced>,
+    pub(super) outline: Outline,
+    pub(super) param_headers: Vec<(String, String)>,
+    /// What the guest wants of a task, if it wants one.
+    pub(super) task: Option<Box<RawValue>>,
+}
+
+impl Errand for CallErrand {
+    async fn send(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
+        if let Some(task) = self.task.clone() {
+            return self.perform(leg, Some(task)).await;
+        }
+        let tool = self.fenced.as_ref().map(|fenced| fenced.upstream_tool().to_owned()).unwrap_or_default();
+        if self.member.takes_only_as_task(&tool) {
+            return self.as_task(leg).await;
+        }
+        let outcome = self.perform(leg.clone(), None).await;
+        // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
+        // together are proof that nothing was executed; one alone would not be.
+        if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome
+            && tasks::is_required(&self.member, &self.outline.counterpart, &tool, leg.deadline).await
+        {
+            self.member.learn_task_only(&tool);
+            return self.as_task(leg).await;
+        }
+        outcome
+    }
+}
+
+impl CallErrand {
+    async fn perform(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+        let Some(fenced) = self.fenced.take() else {
+            return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
+        };
+        let param_headers = self.param_headers.clone();
+        let delivery = Delivery { task, param_headers, ..self.outline.delivery(leg) };
+        let performed = self.member.server.perform(fenced, delivery).await;
+        self.fenced = Some(performed.fenced);
+        performed.outcome
+    }
+
+    /// Makes a task of the call and waits for its end, as if it were none.
+    async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
+        let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
+        let Some(created) = tasks::created(&answer, true) else { return Ok(answer) };
+        tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
+    }
+}

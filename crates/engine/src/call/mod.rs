@@ -1,0 +1,122 @@
+//! A tool call, from the door to its answer: what its state says it is, who waits for it, and the way through the gates.
+
+mod errand;
+mod headers;
+mod passage;
+
+use std::sync::Arc;
+
+use servanda_contract::{
+    CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass, digest::Domain, record::Outcome,
+};
+use servanda_mcp::{Era, RpcError, fields::method};
+use tokio::time::Instant;
+
+use self::passage::{Passage, Way};
+use crate::{
+    bridge::{Brought, Claim, Final, Opening, Reception, Turn},
+    core::Core,
+    gateway::{CallAnswer, CallRequest},
+    records,
+    scene::Scene,
+    trace,
+};
+
+/// Takes a call through to its answer, or to the next question.
+pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
+    let started = Instant::now();
+    let scene = core.scene();
+    let (proposal, mut way) = propose(core, request, started);
+    let record = CallRecord::new(&proposal);
+    if way.guest.era == Era::Legacy {
+        return pass(core, &scene, proposal, record, way).await;
+    }
+    let claim = Claim {
+        caller: proposal.caller.clone(),
+        request: Digest::of(Domain::Request, &[method::TOOLS_CALL.as_bytes(), record.arguments_digest.as_bytes()]),
+        first_call: Some(proposal.call_id.clone()),
+    };
+    let brought =
+        Brought { input_responses: way.terms.input_responses.take(), request_state: way.terms.request_state.take() };
+    let answers = brought.input_responses.clone();
+    match core.bridge.open(brought, &claim).await {
+        Ok(Opening::Fresh(continuation)) => way.continuation = continuation,
+        Ok(Opening::Round { upstream, continuation, first_call }) => {
+            (way.continuation, way.continues, way.only_upstream) = (continuation, first_call, Some(upstream));
+        }
+        Ok(Opening::Parked { id, first_call }) => {
+            let hearer = way.hearer(core);
+            let turn = core.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, &way.terms.cancel).await;
+            return answer(turn);
+        }
+        Err(error) => return refuse_state(core, record, error).await,
+    }
+    let claim = Claim { first_call: way.continues.clone().or(claim.first_call), ..claim };
+    way.claim = Some(claim.clone());
+    if !way.guest.capabilities.answers_anything() {
+        return pass(core, &scene, proposal, record, way).await;
+    }
+    let gives_up = way.terms.cancel.clone();
+    let (reception, turns) = Reception::open(claim, way.hearer(core));
+    way.reception = Some(Arc::clone(&reception));
+    let inside = Arc::clone(core);
+    let underway = Box::pin(async move { Final::Call(pass(&inside, &scene, proposal, record, way).await) });
+    answer(core.bridge.host(reception, turns, underway, &gives_up).await)
+}
+
+/// The way through the gates and back. It can be left alone: what was dispatched is read to its end and recorded.
+async fn pass(core: &Arc<Core>, scene: &Arc<Scene>, proposal: Proposal, record: CallRecord, way: Way) -> CallAnswer {
+    let _in_flight = core.in_flight.token();
+    Box::pin(Passage::take(core, scene, proposal, record, way)).await
+}
+
+fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Way) {
+    let CallRequest { guest, tool, arguments, chain, task, terms } = request;
+    let caller = guest.caller.clone();
+    let trace_parent = terms.trace_parent.as_deref();
+    let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
+    // Without a word from the caller, one session (or one trace, where there are no sessions) is one chain.
+    let chain = chain.or_else(|| caller.session.clone()).unwrap_or_else(|| match trace_parent {
+        Some(_) => trace_id.clone(),
+        None => caller.client.clone().unwrap_or_default(),
+    });
+    let proposal = Proposal {
+        call_id: CallId::new(),
+        caller,
+        tool,
+        arguments,
+        received_at: core.clock.now(),
+        trace_id,
+        chain,
+        caller_wait_ms: terms.caller_wait_ms,
+    };
+    (proposal, Way::new(guest, terms, task, started))
+}
+
+fn answer(turn: Turn) -> CallAnswer {
+    match turn {
+        Turn::Input(json) => CallAnswer::InputRequired(json),
+        Turn::Done(Final::Call(answer)) => answer,
+        Turn::Refused(error) => CallAnswer::Failed(error),
+        // A state is bound to its method, so that a call never waits for an inquiry.
+        Turn::Done(Final::Inquiry(_)) => CallAnswer::Failed(RpcError::new(
+            servanda_mcp::envelope::code::INTERNAL_ERROR,
+            "the request waited for another kind of answer",
+        )),
+    }
+}
+
+/// A call whose state is not taken did nothing, and is on record like any other.
+async fn refuse_state(core: &Core, mut record: CallRecord, error: RpcError) -> CallAnswer {
+    let call_id = record.call_id.clone();
+    let hint = "make the call anew, without `requestState`".to_owned();
+    let class = TaxonomyClass::StructuralViolation;
+    let mut refusal = Refusal::new(call_id, GateName::Resolve, class, error.message.clone(), hint);
+    refusal.repairable = false;
+    record.outcome = Outcome::Refused;
+    record.class = Some(class);
+    record.refusal = Some(refusal);
+    record.finished_at = Some(core.clock.now());
+    records::put_down(core, record, false, None).await;
+    CallAnswer::Failed(error)
+}

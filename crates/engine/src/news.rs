@@ -1,0 +1,86 @@
+//! What upstreams announce, turned into what guests may know: exposed URIs and our task ids. One follower for every upstream
+//! of a world, and one for its catalog.
+
+use std::sync::{Arc, Weak};
+
+use serde_json::value::RawValue;
+use servanda_upstream::Announcement;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    core::Core,
+    gateway::News,
+    scene::{Member, Scene},
+    tasks,
+};
+
+/// Follows a world's changes until it is replaced and its last call is over.
+pub(crate) fn follow(core: &Arc<Core>, scene: &Arc<Scene>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(follow_catalog(Arc::downgrade(core), scene));
+    for member in scene.members() {
+        runtime.spawn(follow_member(Arc::downgrade(core), scene, Arc::clone(member)));
+    }
+}
+
+fn follow_catalog(core: Weak<Core>, scene: &Scene) -> impl Future<Output = ()> + Send + 'static {
+    let (mut changes, stop) = (scene.catalog.changes(), scene.stop.clone());
+    async move {
+        loop {
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = stop.cancelled() => return,
+            }
+            let Some(core) = core.upgrade() else { return };
+            core.announce(News::Tools);
+        }
+    }
+}
+
+fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl Future<Output = ()> + Send + 'static {
+    let (mut announcements, stop) = (member.server.announcements(), scene.stop.clone());
+    async move {
+        loop {
+            let said = tokio::select! {
+                said = announcements.recv() => said,
+                () = stop.cancelled() => return,
+            };
+            let Some(core) = core.upgrade() else { return };
+            match said {
+                Ok(announcement) => pass_on(&core, &member, announcement).await,
+                Err(RecvError::Closed) => return,
+                // What was missed could have been anything.
+                Err(RecvError::Lagged(_)) => {
+                    for announcement in
+                        [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged]
+                    {
+                        pass_on(&core, &member, announcement).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn pass_on(core: &Arc<Core>, member: &Arc<Member>, announcement: Announcement) {
+    match announcement {
+        // Which tools there are is the catalog's to say.
+        Announcement::ToolsChanged => member.forget_tools(),
+        Announcement::PromptsChanged => {
+            member.prompts.outdate();
+            core.announce(News::Prompts);
+        }
+        Announcement::ResourcesChanged => core.announce(News::Resources),
+        Announcement::ResourceUpdated { uri, params } => {
+            let exposure = member.exposure();
+            let exposed = exposure.member(&params, "uri").and_then(|json| RawValue::from_string(json).ok());
+            let params = exposed.map_or(params, Arc::from);
+            core.announce(News::Resource { uri: Arc::from(exposure.uri(&uri)), params });
+        }
+        Announcement::TaskChanged { task_id, params } => {
+            if let Some(news) = tasks::changed(core, member, &task_id, &params).await {
+                core.announce(news);
+            }
+        }
+    }
+}

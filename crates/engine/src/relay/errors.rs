@@ -1,0 +1,125 @@
+//! Why an inquiry has no answer, in the guest's era and with its own names. What a server says itself passes as it is.
+
+use serde_json::value::RawValue;
+use servanda_mcp::{
+    Era, RawObject, RpcError,
+    envelope::{code, to_json},
+};
+use servanda_upstream::PerformFailure;
+
+use crate::scene::Member;
+
+/// Parameters that do not fit.
+pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
+    RpcError::new(code::INVALID_PARAMS, message)
+}
+
+/// A server that did not answer; its own error where it did.
+pub(crate) fn of_failure(failure: &PerformFailure, member: &Member) -> RpcError {
+    match failure {
+        PerformFailure::Rejected { code, message, data, .. } => {
+            RpcError { code: *code, message: message.clone(), data: data.clone() }
+        }
+        other => RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {other}", member.id))
+            .with_hint("try again later; operators: `servanda doctor` looks at every upstream"),
+    }
+}
+
+/// The same for a request about one resource: that there is none is said with the code of the guest's era.
+pub(crate) fn of_read_failure(failure: &PerformFailure, member: &Member, guest_era: Era, exposed: &str) -> RpcError {
+    let error = of_failure(failure, member);
+    let PerformFailure::Rejected { code, .. } = failure else { return error };
+    let named = error.data.as_deref().is_some_and(|data| names_uri(data));
+    let not_found = match *code {
+        code::RESOURCE_NOT_FOUND => true,
+        // The modern code says no more than that something is wrong with the parameters; with the URI it says what.
+        code::INVALID_PARAMS => named || guest_era == Era::Modern,
+        _ => false,
+    };
+    if !not_found {
+        return error;
+    }
+    let data = RawValue::from_string(with_uri(error.data.as_deref(), exposed)).ok();
+    RpcError { code: not_found_code(guest_era), data, ..error }
+}
+
+/// A URI that is nobody's here.
+pub(crate) fn no_resource(guest_era: Era, exposed: &str) -> RpcError {
+    let shown: String = exposed.chars().take(1_000).collect();
+    let data = RawValue::from_string(with_uri(None, &shown)).ok();
+    RpcError { code: not_found_code(guest_era), message: "there is no such resource".to_owned(), data }
+}
+
+const fn not_found_code(guest_era: Era) -> i64 {
+    match guest_era {
+        Era::Legacy => code::RESOURCE_NOT_FOUND,
+        Era::Modern => code::INVALID_PARAMS,
+    }
+}
+
+fn names_uri(data: &RawValue) -> bool {
+    serde_json::from_str::<RawObject<'_>>(data.get()).is_ok_and(|members| members.get("uri").is_some())
+}
+
+/// The server's data with the URI that the guest knows; other members stay.
+fn with_uri(data: Option<&RawValue>, exposed: &str) -> String {
+    let members = data.and_then(|data| serde_json::from_str::<RawObject<'_>>(data.get()).ok()).unwrap_or_default();
+    let mut json = format!(r#"{{"uri":{},"#, to_json(exposed));
+    members.without(&["uri"]).write_members(&mut json);
+    json.pop();
+    json.push('}');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+    use servanda_mcp::Era;
+    use servanda_upstream::PerformFailure;
+
+    use super::{no_resource, of_read_failure};
+    use crate::testing::member;
+
+    fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
+        let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
+        PerformFailure::Rejected { code, message: "theirs".to_owned(), data }
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_in_the_guests_era() {
+        const OURS: &str = r#"{"uri":"servanda://up/x"}"#;
+        let (legacy, modern) = (Era::Legacy, Era::Modern);
+        // the server's code and data, the guest's era, the code and data it gets
+        let table = [
+            (-32002, None, modern, -32602, Some(OURS)),
+            (-32002, Some(r#"{"uri":"x","why":1.0}"#), modern, -32602, Some(r#"{"uri":"servanda://up/x","why":1.0}"#)),
+            (-32002, Some(r#"{"uri":"x"}"#), legacy, -32002, Some(OURS)),
+            (-32602, Some(r#"{"uri":"x"}"#), legacy, -32002, Some(OURS)),
+            (-32602, Some(r#"{"uri":"x"}"#), modern, -32602, Some(OURS)),
+            (-32602, None, modern, -32602, Some(OURS)),
+            (-32602, None, legacy, -32602, None),
+            (-32602, Some("7"), legacy, -32602, Some("7")),
+            (-32601, Some(r#"{"uri":"x"}"#), modern, -32601, Some(r#"{"uri":"x"}"#)),
+            (-32603, None, modern, -32603, None),
+            (7, Some("[1]"), legacy, 7, Some("[1]")),
+        ];
+        let member = Arc::new(member("up"));
+        for (code, data, era, expected_code, expected_data) in table {
+            let error = of_read_failure(&rejected(code, data), &member, era, "servanda://up/x");
+            let answered = (error.code, error.data.as_deref().map(RawValue::get), error.message.as_str());
+            assert_eq!(answered, (expected_code, expected_data, "theirs"), "{code} {data:?} {era:?}");
+        }
+        assert_eq!(no_resource(modern, "x").code, -32602);
+        assert_eq!(no_resource(legacy, "x").data.unwrap().get(), r#"{"uri":"x"}"#);
+    }
+
+    #[test]
+    fn a_server_that_is_down_is_an_error_with_a_hint() {
+        let failure = PerformFailure::Unavailable { why: "refused".to_owned() };
+        let error = of_read_failure(&failure, &member("up"), Era::Modern, "x");
+        assert_eq!(error.code, -32603);
+        assert!(error.message.contains("`up`") && error.data.unwrap().get().contains("servanda doctor"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Everything but calls that guests ask of upstreams: resources, prompts, completions. Names and URIs are put into the
+//! upstream's terms on the way there and into the guest's on the way back; the rest passes byte for byte.
+//!
+//! Nothing here is decided by a contract or put on record: these requests read, and what they read is the server's own.
+
+mod cursor;
+mod errors;
+mod lists;
+mod party;
+mod prompts;
+mod single;
+mod uris;
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use servanda_mcp::RpcError;
+
+pub(crate) use self::{
+    errors::{invalid_params, no_resource, of_failure, of_read_failure},
+    party::Party,
+    prompts::PromptTable,
+    uris::Exposure,
+};
+use crate::{
+    core::Core,
+    gateway::{Inquiry, InquiryAnswer, Subject},
+    tasks,
+};
+
+/// How long an inquiry may take, unless its guest wants to wait less.
+pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
+
+/// Answers an inquiry.
+pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+    match inquiry.subject {
+        Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => {
+            Box::pin(lists::page(core, inquiry)).await.map(InquiryAnswer::Complete)
+        }
+        Subject::Resource | Subject::Prompt => single::read(core, inquiry).await,
+        Subject::Completion => Box::pin(single::complete(core, inquiry)).await.map(InquiryAnswer::Complete),
+        Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult | Subject::Tasks => {
+            Box::pin(tasks::inquire(core, inquiry)).await.map(InquiryAnswer::Complete)
+        }
+    }
+}
+
+/// A member of `params` that must be a string.
+pub(crate) fn text(params: &[(String, Box<RawValue>)], name: &str) -> Result<String, RpcError> {
+    let raw = params.iter().find(|(member, _)| member == name).map(|(_, raw)| raw);
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .ok_or_else(|| invalid_params(format!("`{name}` must be a string")))
+}
+
+/// The same parameters with another string for one of them.
+pub(crate) fn with_text(params: &[(String, Box<RawValue>)], name: &str, text: &str) -> Vec<(String, Box<RawValue>)> {
+    let other = serde_json::value::to_raw_value(text).ok();
+    let change = |(member, raw): &(String, Box<RawValue>)| {
+        let raw = other.as_ref().filter(|_| member == name).unwrap_or(raw).clone();
+        (member.clone(), raw)
+    };
+    params.iter().map(change).collect()
+}

@@ -1,0 +1,144 @@
+//! Which prompt an exposed name means: a table per upstream, filled from its whole list, and filled again when the upstream
+//! says that its prompts changed, or when a name is not found. Nothing is found by taking a name apart.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use servanda_catalog::names::Naming;
+use servanda_mcp::fields::method;
+use servanda_upstream::{Delivery, PerformFailure, Question};
+use tokio::{sync::Mutex as AsyncMutex, task::JoinSet, time::Instant};
+
+use crate::scene::{Member, Scene};
+
+/// How often a list is read again for names that are not found.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// Pages of one list, and prompts on them.
+const PAGES_MAX: usize = 200;
+const PROMPTS_MAX: usize = 20_000;
+
+/// An upstream's prompts by their exposed names.
+#[derive(Debug, Default)]
+pub(crate) struct PromptTable {
+    table: Mutex<Table>,
+    /// Held by whoever reads the list, so that it is read once for many who miss a name.
+    reading: AsyncMutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    names: BTreeMap<String, String>,
+    read_at: Option<Instant>,
+    /// Counts what the upstream says about changes; the names hold as long as it is what it was when they were read.
+    changes: u64,
+    changes_when_read: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    prompts: Vec<Named>,
+    #[serde(default, rename = "nextCursor")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// The upstream of a prompt and the prompt's own name there.
+pub(super) async fn find(scene: &Scene, exposed: &str, deadline: Instant) -> Option<(Arc<Member>, String)> {
+    if scene.naming == Naming::Bare {
+        return scene.members().next().map(|member| (Arc::clone(member), exposed.to_owned()));
+    }
+    let found = |member: &Arc<Member>| Some((Arc::clone(member), member.prompts.get(exposed)?));
+    if let Some(found) = scene.members().filter(|member| member.prompts.holds()).find_map(found) {
+        return Some(found);
+    }
+    // All at once: one that does not answer holds up none of the others.
+    let mut reading = JoinSet::new();
+    let missed_at = Instant::now();
+    for member in scene.members().cloned() {
+        reading.spawn(async move {
+            if let Err(error) = read(&member, missed_at, deadline).await {
+                tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");
+            }
+            member
+        });
+    }
+    while let Some(member) = reading.join_next().await {
+        if let Some(found) = member.ok().as_ref().and_then(found) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Reads the list, unless somebody has since the name was missed, or a moment before.
+async fn read(member: &Member, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
+    let _reading = member.prompts.reading.lock().await;
+    if !member.prompts.may_be_read(missed_at) {
+        return Ok(());
+    }
+    let changes = member.prompts.table().changes;
+    let mut names = BTreeMap::new();
+    if member.offers("prompts", deadline).await?.is_some() {
+        let mut cursor: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let page = page(member, cursor.as_deref(), deadline).await?;
+            for Named { name } in page.prompts.into_iter().take(PROMPTS_MAX.saturating_sub(names.len())) {
+                names.insert(member.naming.expose(&member.id, &name), name);
+            }
+            let repeated = page.next == cursor;
+            cursor = page.next;
+            if cursor.is_none() || repeated {
+                break;
+            }
+        }
+    }
+    member.prompts.fill(names, changes);
+    Ok(())
+}
+
+async fn page(member: &Member, cursor: Option<&str>, deadline: Instant) -> Result<Page, PerformFailure> {
+    let cursor = cursor.and_then(|cursor| serde_json::value::to_raw_value(cursor).ok());
+    let params = cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
+    let question = Question { method: method::PROMPTS_LIST, name: None, params };
+    let answer = member.server.ask(question, Delivery::until(deadline)).await?;
+    serde_json::from_slice(&answer.result).map_err(|error| PerformFailure::Malformed { why: error.to_string() })
+}
+
+impl PromptTable {
+    /// The upstream said that its prompts changed.
+    pub(crate) fn outdate(&self) {
+        self.table().changes += 1;
+    }
+
+    fn get(&self, exposed: &str) -> Option<String> {
+        self.table().names.get(exposed).cloned()
+    }
+
+    fn holds(&self) -> bool {
+        let table = self.table();
+        table.changes_when_read == Some(table.changes)
+    }
+
+    fn may_be_read(&self, missed_at: Instant) -> bool {
+        let read_at = self.table().read_at;
+        !self.holds() || read_at.is_none_or(|read_at| read_at < missed_at && read_at.elapsed() >= READ_INTERVAL)
+    }
+
+    fn fill(&self, names: BTreeMap<String, String>, changes: u64) {
+        let mut table = self.table();
+        *table =
+            Table { names, read_at: Some(Instant::now()), changes: table.changes, changes_when_read: Some(changes) };
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,199 @@
+//! Requests about one thing of one upstream: reading a resource, getting a prompt, completing an argument. The first two may
+//! be answered with questions, like calls.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use servanda_contract::{Digest, digest::Domain};
+use servanda_mcp::{
+    Era, RawObject, RpcError,
+    envelope::{code, to_json},
+    fields::member as field,
+};
+use servanda_upstream::{Answer, Continuation, Question};
+
+use super::{
+    INQUIRY_MS_MAX, Party, invalid_params, no_resource, of_failure, of_read_failure, party::not_an_object, prompts,
+    text, with_text,
+};
+use crate::{
+    bridge::{Brought, Claim, Ending, Final, Opening, Reception, Turn},
+    core::Core,
+    gateway::{Inquiry, InquiryAnswer, Subject},
+    refusals,
+    scene::{Member, Scene},
+};
+
+/// Where an inquiry goes, in the upstream's own terms.
+struct Route {
+    member: Arc<Member>,
+    question: Question,
+    /// The name or URI that the guest used.
+    exposed: String,
+}
+
+/// One inquiry with everything it needs.
+struct Reading {
+    scene: Arc<Scene>,
+    subject: Subject,
+    params: Vec<(String, Box<RawValue>)>,
+    party: Party,
+    continuation: Continuation,
+    only_upstream: Option<String>,
+    claim: Option<Claim>,
+}
+
+/// Reads a resource or gets a prompt.
+pub(super) async fn read(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+    let Inquiry { guest, subject, params, mut terms } = inquiry;
+    let brought = Brought { input_responses: terms.input_responses.take(), request_state: terms.request_state.take() };
+    let gives_up = terms.cancel.clone();
+    let (scene, era) = (core.scene(), guest.era);
+    let caller = guest.caller.clone();
+    let party = Party::of(core, guest, terms, INQUIRY_MS_MAX).await;
+    let continuation = Continuation::default();
+    let mut reading = Reading { scene, subject, params, party, continuation, only_upstream: None, claim: None };
+    if era == Era::Legacy {
+        return Box::pin(reading.run(core)).await;
+    }
+    let claim = Claim { caller, request: digest(subject, &reading.params), first_call: None };
+    let answers = brought.input_responses.clone();
+    match core.bridge.open(brought, &claim).await? {
+        Opening::Fresh(continuation) => reading.continuation = continuation,
+        Opening::Round { upstream, continuation, .. } => {
+            (reading.continuation, reading.only_upstream) = (continuation, Some(upstream));
+        }
+        Opening::Parked { id, .. } => {
+            let hearer = reading.party.hearer();
+            return answer(core.bridge.visit(&id, None, answers.as_deref(), hearer, &gives_up).await);
+        }
+    }
+    reading.claim = Some(claim.clone());
+    if !reading.party.guest.capabilities.answers_anything() {
+        return Box::pin(reading.run(core)).await;
+    }
+    let (reception, turns) = Reception::open(claim, reading.party.hearer());
+    reading.party = reading.party.received(Arc::clone(&reception));
+    let inside = Arc::clone(core);
+    let underway = Box::pin(async move { Final::Inquiry(reading.run(&inside).await) });
+    answer(core.bridge.host(reception, turns, underway, &gives_up).await)
+}
+
+/// Completes an argument of a prompt or of a template.
+pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
+    let Inquiry { guest, params, terms, .. } = inquiry;
+    let (scene, era) = (core.scene(), guest.era);
+    let party = Party::of(core, guest, terms, INQUIRY_MS_MAX).await;
+    let raw = params.iter().find(|(name, _)| name == "ref").map(|(_, raw)| raw);
+    let reference: RawObject<'_> = raw
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .ok_or_else(|| invalid_params("`ref` must be an object"))?;
+    let member_text = |name: &str| reference.get(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let (member, name, theirs) = match (member_text("uri"), member_text("name")) {
+        (Some(uri), _) => {
+            let (member, theirs) = scene.by_uri(&uri).ok_or_else(|| no_resource(era, &uri))?;
+            (Arc::clone(member), "uri", theirs.to_owned())
+        }
+        (None, Some(name)) => {
+            let found = prompts::find(&scene, &name, party.deadline).await.ok_or_else(no_prompt)?;
+            (found.0, "name", found.1)
+        }
+        (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
+    };
+    let theirs = to_json(&theirs);
+    let reference = reference.to_json_with(|of_reference, _| (of_reference == name).then(|| theirs.clone()));
+    let reference = RawValue::from_string(reference).map_err(|_| invalid_params("`ref` must be an object"))?;
+    let change = |(name, raw): &(String, Box<RawValue>)| {
+        (name.clone(), if name == "ref" { reference.clone() } else { raw.clone() })
+    };
+    let question =
+        Question { method: Subject::Completion.method(), name: None, params: params.iter().map(change).collect() };
+    let answer = party.ask_one(core, &member, question).await?;
+    result(&answer, &member, |_, _| None)
+}
+
+impl Reading {
+    async fn run(self, core: &Arc<Core>) -> Result<InquiryAnswer, RpcError> {
+        let Route { member, question, exposed } = self.route().await?;
+        if self.only_upstream.as_deref().is_some_and(|only| only != member.id.as_ref()) {
+            return Err(invalid_params("the request is answered elsewhere since it was asked for input")
+                .with_hint("make the request anew, without `requestState`"));
+        }
+        let exposure = member.exposure();
+        match self.party.converse(core, &member, question, self.continuation).await {
+            Ending::Answered(answer) => {
+                let expose = |name: &str, raw: &RawValue| match (self.subject, name) {
+                    (Subject::Resource, "contents") => exposure.of_each(raw, "uri"),
+                    (Subject::Prompt, "messages") => exposure.messages(raw),
+                    _ => None,
+                };
+                result(&answer, &member, expose).map(InquiryAnswer::Complete)
+            }
+            Ending::Failed(failure) if self.subject == Subject::Resource => {
+                Err(of_read_failure(&failure, &member, self.party.guest.era, &exposed))
+            }
+            Ending::Failed(failure) => Err(of_failure(&failure, &member)),
+            Ending::Input(answer) => {
+                let claim = self.claim.ok_or_else(|| not_an_object(&member))?;
+                core.bridge.pass_input(&answer, &claim, &member.id).await.map(InquiryAnswer::InputRequired)
+            }
+            Ending::Undeclared { required, .. } => Err(refusals::undeclared(&required)),
+            Ending::NotGiven { what, .. } => Err(RpcError::new(
+                code::INTERNAL_ERROR,
+                format!(
+                    "the upstream asked for `{}` before it would go on, and did not get it: {}",
+                    what.method, what.why
+                ),
+            )
+            .with_hint("make the request again if what it asks can be given")),
+        }
+    }
+
+    async fn route(&self) -> Result<Route, RpcError> {
+        let name = if self.subject == Subject::Prompt { "name" } else { "uri" };
+        let exposed = text(&self.params, name)?;
+        let (member, theirs) = if self.subject == Subject::Prompt {
+            prompts::find(&self.scene, &exposed, self.party.deadline).await.ok_or_else(no_prompt)?
+        } else {
+            let found = self.scene.by_uri(&exposed);
+            let (member, theirs) = found.ok_or_else(|| no_resource(self.party.guest.era, &exposed))?;
+            (Arc::clone(member), theirs.to_owned())
+        };
+        let params = with_text(&self.params, name, &theirs);
+        let question = Question { method: self.subject.method(), name: Some(theirs), params };
+        Ok(Route { member, question, exposed })
+    }
+}
+
+fn answer(turn: Turn) -> Result<InquiryAnswer, RpcError> {
+    match turn {
+        Turn::Input(json) => Ok(InquiryAnswer::InputRequired(json)),
+        Turn::Done(Final::Inquiry(answer)) => answer,
+        Turn::Refused(error) => Err(error),
+        // A state is bound to its method, so that an inquiry never waits for a call.
+        Turn::Done(Final::Call(_)) => {
+            Err(RpcError::new(code::INTERNAL_ERROR, "the request waited for another kind of answer"))
+        }
+    }
+}
+
+/// A result as the upstream wrote it, without `resultType`, and with some members in the guest's terms.
+fn result(
+    answer: &Answer,
+    member: &Member,
+    expose: impl Fn(&str, &RawValue) -> Option<String>,
+) -> Result<String, RpcError> {
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| not_an_object(member))?;
+    Ok(members.without(&[field::RESULT_TYPE]).to_json_with(|name, raw| expose(name, raw)))
+}
+
+fn no_prompt() -> RpcError {
+    invalid_params("there is no such prompt").with_hint("`prompts/list` has every prompt there is")
+}
+
+/// Recognises the same inquiry made again.
+fn digest(subject: Subject, params: &[(String, Box<RawValue>)]) -> Digest {
+    let members = params.iter().flat_map(|(name, raw)| [name.as_bytes(), raw.get().as_bytes()]);
+    let parts: Vec<&[u8]> = std::iter::once(subject.method().as_bytes()).chain(members).collect();
+    Digest::of(Domain::Request, &parts)
+}

@@ -1,0 +1,156 @@
+//! The world the engine works in: which tools exist and who performs them. It is replaced as a whole; a call keeps the one
+//! it began with.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_upstream::{Offer, PerformFailure, Upstream};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::{
+    relay::{Exposure, PromptTable},
+    server::Server,
+};
+
+/// Which tools exist and who performs them.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The tools.
+    pub catalog: Arc<Catalog>,
+    /// The MCP servers, by id.
+    pub upstreams: BTreeMap<String, Upstream>,
+    /// How names and URIs are exposed.
+    pub naming: Naming,
+}
+
+/// A world with what the engine keeps about each server in it.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) upstreams: BTreeMap<String, Upstream>,
+    pub(crate) naming: Naming,
+    members: BTreeMap<String, Arc<Member>>,
+    /// Ends what follows this world's changes, when the last call of it is over.
+    pub(crate) stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
+}
+
+/// One server of a world.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: Arc<str>,
+    pub(crate) server: Arc<dyn Server>,
+    pub(crate) naming: Naming,
+    pub(crate) prompts: PromptTable,
+    /// Tools that the server takes only as tasks, as far as that is known.
+    task_only: Mutex<BTreeSet<String>>,
+}
+
+impl Scene {
+    pub(crate) fn of(world: World) -> Self {
+        let World { catalog, upstreams, naming } = world;
+        let servers =
+            upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
+        let servers = servers.collect();
+        Self { upstreams, ..Self::with_servers(catalog, servers, naming) }
+    }
+
+    pub(crate) fn with_servers(
+        catalog: Arc<Catalog>,
+        servers: BTreeMap<String, Arc<dyn Server>>,
+        naming: Naming,
+    ) -> Self {
+        let member = |(id, server): (String, Arc<dyn Server>)| {
+            let member = Member {
+                id: Arc::from(id.as_str()),
+                server,
+                naming,
+                prompts: PromptTable::default(),
+                task_only: Mutex::default(),
+            };
+            (id, Arc::new(member))
+        };
+        let stop = CancellationToken::new();
+        Self {
+            catalog,
+            upstreams: BTreeMap::new(),
+            naming,
+            members: servers.into_iter().map(member).collect(),
+            _stop_when_dropped: stop.clone().drop_guard(),
+            stop,
+        }
+    }
+
+    /// A server by its id.
+    pub(crate) fn member(&self, id: &str) -> Option<&Arc<Member>> {
+        self.members.get(id)
+    }
+
+    /// All servers, in the order of the configuration, which is that of their ids.
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.members.values()
+    }
+
+    /// The servers from one on.
+    pub(crate) fn members_from(&self, id: &str) -> impl Iterator<Item = &Arc<Member>> {
+        self.members.range::<str, _>((Bound::Included(id), Bound::Unbounded)).map(|(_, member)| member)
+    }
+
+    /// The server of an exposed URI, and the URI there.
+    pub(crate) fn by_uri<'u>(&self, exposed: &'u str) -> Option<(&Arc<Member>, &'u str)> {
+        let (upstream, uri) = self.naming.original_uri(exposed)?;
+        let member = match upstream {
+            Some(id) => self.members.get(id)?,
+            // Bare names are for a single upstream.
+            None => self.members.values().next()?,
+        };
+        Some((member, uri))
+    }
+}
+
+impl Member {
+    /// Under which names its resources are seen.
+    pub(crate) fn exposure(&self) -> Exposure<'_> {
+        Exposure { naming: self.naming, upstream: &self.id }
+    }
+
+    /// What the server says about itself, and whether it has a capability.
+    pub(crate) async fn offers(&self, capability: &str, deadline: Instant) -> Result<Option<Offer>, PerformFailure> {
+        let offer = self.server.offer(deadline).await?;
+        let known = has(&offer.capabilities, &[capability]);
+        Ok(known.then_some(offer))
+    }
+
+    pub(crate) fn takes_only_as_task(&self, tool: &str) -> bool {
+        self.task_only().contains(tool)
+    }
+
+    pub(crate) fn learn_task_only(&self, tool: &str) {
+        self.task_only().insert(tool.to_owned());
+    }
+
+    /// What was known about its tools may not hold any more.
+    pub(crate) fn forget_tools(&self) {
+        self.task_only().clear();
+    }
+
+    fn task_only(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.task_only.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether capabilities have an object at that path.
+pub(crate) fn has(capabilities: &str, path: &[&str]) -> bool {
+    let mut text = capabilities;
+    for name in path {
+        let Ok(object) = serde_json::from_str::<servanda_mcp::RawObject<'_>>(text) else { return false };
+        let Some(member) = object.get(name) else { return false };
+        text = member.get();
+    }
+    text.starts_with('{')
+}

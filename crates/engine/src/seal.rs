@@ -1,0 +1,155 @@
+//! The seal on what a modern client carries for us between two rounds of a conversation (`requestState`).
+//!
+//! A client may read what it carries, but cannot change it, lend it to another principal, keep it for long, or use it with
+//! another request. That a state is used once is not promised here: whoever minds keeps count elsewhere.
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::{Deserialize, Serialize};
+use servanda_contract::{CallId, Caller, Digest, Timestamp};
+use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_mcp::{RpcError, envelope::code};
+use sha2::Sha256;
+
+/// The version of what is sealed.
+const VERSION: u32 = 1;
+/// Separates this use of the key from any other.
+const DOMAIN: &[u8] = b"servanda/request-state/v1\0";
+/// Where the key is kept.
+const KEY_NOTE: &str = "request-state";
+const KEY_BYTES: usize = 32;
+/// SHA-256's.
+const BLOCK_BYTES: usize = 64;
+/// The longest state that is looked at: an upstream's own is inside, and that is no longer than one of its messages.
+const STATE_BYTES_MAX: usize = 32 << 20;
+
+/// The key. Every process that shares the notebook has the same.
+pub(crate) struct Seal {
+    key: [u8; KEY_BYTES],
+}
+
+/// What a client carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    version: u32,
+    tenant: String,
+    principal: String,
+    expires_at: Timestamp,
+    request: Digest,
+    /// The first call of the conversation, where it is one of calls.
+    pub(crate) first_call: Option<CallId>,
+    /// What it stands for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a carried state stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Purpose {
+    /// A round of a modern upstream.
+    Round {
+        /// Which.
+        upstream: String,
+        /// Its own state, if it had any.
+        state: Option<String>,
+    },
+    /// A request that waits here, at a legacy upstream.
+    Parked {
+        /// Under which id.
+        id: String,
+    },
+}
+
+/// Who may use a state, with which request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bearer<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) request: Digest,
+}
+
+/// A state that is not taken. It does not say what is wrong with it: whoever forges one should not learn how far they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotTaken(());
+
+impl Carried {
+    pub(crate) fn new(bearer: Bearer<'_>, expires_at: Timestamp, first_call: Option<CallId>, purpose: Purpose) -> Self {
+        Self {
+            version: VERSION,
+            tenant: bearer.caller.tenant.clone(),
+            principal: bearer.caller.principal.clone(),
+            expires_at,
+            request: bearer.request,
+            first_call,
+            purpose,
+        }
+    }
+
+    fn is_for(&self, bearer: Bearer<'_>, now: Timestamp) -> bool {
+        self.version == VERSION
+            && (self.tenant.as_str(), self.principal.as_str()) == (&bearer.caller.tenant, &bearer.caller.principal)
+            && self.request == bearer.request
+            && now < self.expires_at
+    }
+}
+
+impl Seal {
+    /// The key of the notebook, made if there is none yet. Of two processes that make one at once, one wins.
+    pub(crate) async fn of(notebook: &dyn Notebook) -> Result<Self, JournalError> {
+        let mut key = [0; KEY_BYTES];
+        getrandom::fill(&mut key).map_err(|error| JournalError(format!("no randomness: {error}")))?;
+        let value = format!("\"{}\"", URL_SAFE_NO_PAD.encode(key));
+        let note = Note { kind: NoteKind::Secret, key: KEY_NOTE.to_owned(), value, expires_at: None };
+        let kept = notebook.write_first(note).await?;
+        let written: String = serde_json::from_str(&kept.value).unwrap_or_default();
+        let key = URL_SAFE_NO_PAD.decode(written).ok().and_then(|bytes| bytes.try_into().ok());
+        key.map(|key| Self { key }).ok_or_else(|| JournalError("the kept key is not a key".to_owned()))
+    }
+
+    /// What the client is to carry.
+    pub(crate) fn close(&self, carried: &Carried) -> String {
+        let payload = URL_SAFE_NO_PAD.encode(serde_json::to_vec(carried).unwrap_or_default());
+        let code = URL_SAFE_NO_PAD.encode(self.code(&payload).finalize().into_bytes());
+        format!("{payload}.{code}")
+    }
+
+    /// What it carried, if it is ours and still good for this bearer.
+    pub(crate) fn open(&self, text: &str, bearer: Bearer<'_>, now: Timestamp) -> Result<Carried, NotTaken> {
+        let not_taken = NotTaken(());
+        let (payload, code) = Some(text)
+            .filter(|text| text.len() <= STATE_BYTES_MAX)
+            .and_then(|text| text.split_once('.'))
+            .ok_or(not_taken)?;
+        let code = URL_SAFE_NO_PAD.decode(code).map_err(|_| not_taken)?;
+        // In constant time, and before anything else is looked at.
+        self.code(payload).verify_slice(&code).map_err(|_| not_taken)?;
+        let payload = URL_SAFE_NO_PAD.decode(payload).map_err(|_| not_taken)?;
+        let carried: Carried = serde_json::from_slice(&payload).map_err(|_| not_taken)?;
+        if carried.is_for(bearer, now) { Ok(carried) } else { Err(not_taken) }
+    }
+
+    fn code(&self, payload: &str) -> Hmac<Sha256> {
+        // A key shorter than the hash's block is padded with zeros: that is what HMAC does with one.
+        let mut block = [0; BLOCK_BYTES];
+        block.iter_mut().zip(self.key).for_each(|(place, byte)| *place = byte);
+        Hmac::<Sha256>::new(&block.into()).chain_update(DOMAIN).chain_update(payload)
+    }
+}
+
+impl From<NotTaken> for RpcError {
+    fn from(_: NotTaken) -> Self {
+        Self::new(code::INVALID_PARAMS, "the `requestState` is not one for this request, or it has expired").with_hint(
+            "send it back exactly as it came, with the same request and within its time; else make the request anew",
+        )
+    }
+}
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Seal")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Only what was sealed here, for this bearer and this request, within its time, is opened.
+
+use proptest::prelude::*;
+use servanda_contract::{CallId, Caller, Digest, Timestamp, digest::Domain};
+use servanda_gates::{FleetingNotebook, NoteKind, Notebook as _};
+
+use super::{Bearer, Carried, NotTaken, Purpose, Seal};
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
+const LATER: Timestamp = Timestamp::from_unix_ms(2_000);
+
+fn request(name: &str) -> Digest {
+    Digest::of(Domain::Request, &[b"tools/call", name.as_bytes(), b"{}"])
+}
+
+fn round(state: Option<&str>) -> Purpose {
+    Purpose::Round { upstream: "up".to_owned(), state: state.map(str::to_owned) }
+}
+
+fn carried(caller: &Caller, purpose: Purpose) -> Carried {
+    Carried::new(Bearer { caller, request: request("a") }, LATER, Some(CallId::from("call_1".to_owned())), purpose)
+}
+
+async fn seal() -> Seal {
+    Seal::of(&FleetingNotebook::default()).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_sealed_comes_back() {
+    let (seal, caller) = (seal().await, Caller::local());
+    for purpose in [round(None), round(Some("")), round(Some("über \"x\"")), Purpose::Parked { id: "p".to_owned() }] {
+        let carried = carried(&caller, purpose);
+        let text = seal.close(&carried);
+        assert_eq!(seal.open(&text, Bearer { caller: &caller, request: request("a") }, NOW), Ok(carried));
+    }
+}
+
+#[tokio::test]
+async fn it_is_good_for_one_bearer_one_request_and_a_while() {
+    let (seal, caller) = (seal().await, Caller::local());
+    let text = seal.close(&carried(&caller, round(None)));
+    let other = Caller { principal: "other".to_owned(), ..Caller::local() };
+    let elsewhere = Caller { tenant: "other".to_owned(), ..Caller::local() };
+    let client = Caller { client: Some("inspector".to_owned()), session: Some("s".to_owned()), ..Caller::local() };
+    let table = [
+        (&caller, request("a"), NOW, true),
+        (&client, request("a"), NOW, true),
+        (&other, request("a"), NOW, false),
+        (&elsewhere, request("a"), NOW, false),
+        (&caller, request("b"), NOW, false),
+        (&caller, request("a"), LATER, false),
+    ];
+    for (caller, request, now, taken) in table {
+        let opened = seal.open(&text, Bearer { caller, request }, now);
+        assert_eq!(opened.is_ok(), taken, "{caller:?} {request} {now}");
+    }
+    assert!(
+        Seal::of(&FleetingNotebook::default())
+            .await
+            .unwrap()
+            .open(&text, Bearer { caller: &caller, request: request("a") }, NOW)
+            .is_err(),
+        "another key"
+    );
+}
+
+#[tokio::test]
+async fn processes_that_share_a_notebook_share_the_key() {
+    let (notebook, caller) = (FleetingNotebook::default(), Caller::local());
+    let (one, other) = (Seal::of(&notebook).await.unwrap(), Seal::of(&notebook).await.unwrap());
+    let text = one.close(&carried(&caller, round(None)));
+    assert!(other.open(&text, Bearer { caller: &caller, request: request("a") }, NOW).is_ok());
+    let note = notebook.read(NoteKind::Secret, super::KEY_NOTE, NOW).await.unwrap().unwrap();
+    assert_eq!(note.expires_at, None);
+    notebook.write(servanda_gates::Note { value: "\"c2hvcnQ\"".to_owned(), ..note }).await.unwrap();
+    assert!(Seal::of(&notebook).await.is_err(), "a key that is not one is not used");
+}
+
+/// A state of ours with one byte replaced, dropped or added somewhere.
+fn changed(text: &str, place: usize, byte: u8, how: u8) -> Option<String> {
+    let mut bytes = text.as_bytes().to_vec();
+    let place = place % bytes.len();
+    match how % 3 {
+        0 => bytes[place] = byte,
+        1 => drop(bytes.remove(place)),
+        _ => bytes.insert(place, byte),
+    }
+    String::from_utf8(bytes).ok().filter(|changed| changed != text)
+}
+
+proptest! {
+    #[test]
+    fn any_changed_byte_is_refused(state: Option<String>, place: usize, byte: u8, how: u8) {
+        let seal = Seal { key: [7; 32] };
+        let caller = Caller::local();
+        let bearer = Bearer { caller: &caller, request: request("a") };
+        let text = seal.close(&carried(&caller, round(state.as_deref())));
+        prop_assert!(seal.open(&text, bearer, NOW).is_ok());
+        if let Some(changed) = changed(&text, place, byte, how) {
+            prop_assert_eq!(seal.open(&changed, bearer, NOW), Err(NotTaken(())));
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_refused(text: String) {
+        let caller = Caller::local();
+        let bearer = Bearer { caller: &caller, request: request("a") };
+        let seal = Seal { key: [7; 32] };
+        prop_assert!(seal.open(&text, bearer, NOW).is_err());
+    }
+}

@@ -1,0 +1,68 @@
+//! What the engine needs of an upstream: a port, so that bridge, relays and tasks can be held against a scripted peer.
+//! There is one implementation outside tests, and it adds nothing.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+use servanda_gates::{Fenced, PortFuture};
+use servanda_upstream::{
+    Announcement, Answer, Counterpart, Delivery, Offer, PerformFailure, Performed, Question, RemarkSink, ToolList,
+    Upstream, UpstreamError,
+};
+use tokio::{sync::broadcast, time::Instant};
+
+/// An MCP server, as the engine sees it. What each method promises stands at [`Upstream`].
+pub(crate) trait Server: fmt::Debug + Send + Sync {
+    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed>;
+    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>>;
+    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>>;
+    fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
+    fn announcements(&self) -> broadcast::Receiver<Announcement>;
+    fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
+    fn unwatch(&self, uri: &str);
+    fn attach(&self, affinity: &str, remarks: RemarkSink);
+    fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
+    fn release(&self, affinity: &str);
+}
+
+impl Server for Upstream {
+    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed> {
+        Box::pin(self.perform(fenced, delivery))
+    }
+
+    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+        Box::pin(self.ask(question, delivery))
+    }
+
+    fn offer(&self, deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>> {
+        Box::pin(self.offer(deadline))
+    }
+
+    fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+        Box::pin(self.tools(counterpart))
+    }
+
+    fn announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.announcements()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        Box::pin(self.watch(uri, deadline))
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.unwatch(uri);
+    }
+
+    fn attach(&self, affinity: &str, remarks: RemarkSink) {
+        self.attach(affinity, remarks);
+    }
+
+    fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
+        self.notify(counterpart, method, params);
+    }
+
+    fn release(&self, affinity: &str) {
+        self.release(affinity);
+    }
+}

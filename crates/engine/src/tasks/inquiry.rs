@@ -1,0 +1,335 @@
+//! What guests ask about tasks, in either era, of tasks that run in either.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use servanda_mcp::{
+    Era, RawObject, RpcError,
+    capabilities::TASKS_EXTENSION,
+    envelope::{code, to_json},
+    fields::{member as field, method},
+};
+use servanda_upstream::{Answer, PerformFailure, Question};
+use tokio::{task::JoinSet, time::Instant};
+
+use super::{
+    driven::question,
+    note::{self, TaskNote},
+    settle::Ended,
+    shape::{Status, to_legacy, to_modern, with_id, with_members, with_related_task},
+};
+use crate::{
+    core::Core,
+    gateway::{Guest, Inquiry, Subject},
+    refusals,
+    relay::{INQUIRY_MS_MAX, Party, invalid_params, text, with_text},
+    scene::{Member, Scene},
+};
+
+/// How long a legacy guest may wait for a task's result.
+const RESULT_MS_MAX: u64 = 3_600_000;
+/// How often a modern task is asked about for a legacy guest that waits.
+const POLL_MS: (u64, u64) = (100, 5_000);
+const POLL_MS_DEFAULT: u64 = 1_000;
+
+/// A guest's task, and where it runs.
+struct Asked {
+    core: Arc<Core>,
+    scene: Arc<Scene>,
+    member: Arc<Member>,
+    party: Party,
+    ours: String,
+    note: TaskNote,
+}
+
+/// Answers an inquiry about tasks.
+pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
+    let Inquiry { guest, subject, params, terms } = inquiry;
+    allowed(&guest, subject)?;
+    let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
+    let caller = guest.caller.clone();
+    let party = Party::of(core, guest, terms, ms_max).await;
+    if subject == Subject::Tasks {
+        return list(core, &party).await;
+    }
+    let ours = text(&params, field::TASK_ID)?;
+    let note = note::find(core, &caller, &ours).await?;
+    let scene = core.scene();
+    let member = scene.member(&note.upstream).cloned().ok_or_else(|| {
+        invalid_params("the server that works on this task is not there any more")
+            .with_hint("operators: `servanda doctor` looks at every upstream")
+    })?;
+    let asked = Asked { core: Arc::clone(core), scene, member, party, ours, note };
+    match subject {
+        Subject::TaskResult => asked.result().await,
+        Subject::TaskCancel => asked.cancel().await,
+        Subject::TaskUpdate => asked.update(params).await,
+        _ => asked.get().await,
+    }
+}
+
+/// What a server says about a task by itself, as `tasks/get` would answer it.
+pub(super) async fn of_notification(
+    core: &Arc<Core>,
+    member: &Arc<Member>,
+    ours: &str,
+    note: TaskNote,
+    params: &RawValue,
+) -> Option<String> {
+    let scene = core.scene();
+    let guest_era = note.guest_era;
+    let ended = Ended { core, scene: &scene, member, ours, note };
+    present(ended, params.get().as_bytes(), guest_era).await
+}
+
+fn allowed(guest: &Guest, subject: Subject) -> Result<(), RpcError> {
+    let of_the_other_era = match guest.era {
+        Era::Modern => matches!(subject, Subject::TaskResult | Subject::Tasks),
+        Era::Legacy => subject == Subject::TaskUpdate,
+    };
+    if of_the_other_era {
+        return Err(RpcError::new(code::METHOD_NOT_FOUND, format!("no such method: `{}`", subject.method())));
+    }
+    if guest.era == Era::Modern && !guest.capabilities.extends(TASKS_EXTENSION) {
+        return Err(refusals::undeclared(&format!(r#"{{"extensions":{{"{TASKS_EXTENSION}":{{}}}}}}"#)));
+    }
+    Ok(())
+}
+
+impl Asked {
+    /// How far the task has come.
+    async fn get(self) -> Result<String, RpcError> {
+        let guest_era = self.party.guest.era;
+        let answer = self.ask(question(method::TASKS_GET, &self.note.theirs)).await?;
+        let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
+        match (guest_era, self.note.upstream_era, Status::of(&task)) {
+            // A modern guest is told the end at once; a legacy server is asked for it by another method.
+            (Era::Modern, Era::Legacy, Some(Status::Completed | Status::Failed)) => {
+                let base = to_modern(&task, &self.ours);
+                let ending = self.ask_result().await;
+                Ok(self.modern_end(&base, ending).await)
+            }
+            _ => {
+                let no_task = self.no_task();
+                present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
+            }
+        }
+    }
+
+    /// Waits for the end; a legacy guest's way.
+    async fn result(self) -> Result<String, RpcError> {
+        let ending = match self.note.upstream_era {
+            Era::Legacy => self.ask_result().await,
+            Era::Modern => self.await_modern_end().await,
+        };
+        let ours = self.ours.clone();
+        match ending {
+            Ok(result) => {
+                let result = without_result_type(&self.ended().with_result(&result).await?);
+                let related = with_related_task(result.as_bytes(), Some(&ours));
+                Ok(related.unwrap_or_else(|| add_related_task(&result, &ours)))
+            }
+            Err(PerformFailure::Rejected { code, message, data, .. }) => {
+                let error = RpcError { code, message, data };
+                self.ended().with_error(&error).await;
+                Err(error)
+            }
+            Err(failure) => Err(crate::relay::of_failure(&failure, &self.member)),
+        }
+    }
+
+    /// Does not want it any more. A modern guest gets an acknowledgement, a legacy one the task.
+    async fn cancel(self) -> Result<String, RpcError> {
+        let answer = self.ask(question(method::TASKS_CANCEL, &self.note.theirs)).await?;
+        match (self.party.guest.era, self.note.upstream_era) {
+            (Era::Modern, Era::Modern) => Ok(acknowledged(&answer)),
+            (Era::Modern, Era::Legacy) => {
+                self.ended().cancelled().await;
+                Ok("{}".to_owned())
+            }
+            (Era::Legacy, Era::Legacy) => {
+                let no_task = self.no_task();
+                present(self.ended(), &answer.result, Era::Legacy).await.ok_or(no_task)
+            }
+            (Era::Legacy, Era::Modern) => self.get().await,
+        }
+    }
+
+    /// Answers what the task asked; a modern guest's way.
+    async fn update(self, params: Vec<(String, Box<RawValue>)>) -> Result<String, RpcError> {
+        if self.note.upstream_era == Era::Legacy {
+            // It asks while its result is waited for, and there it is answered.
+            return Ok("{}".to_owned());
+        }
+        let params = with_text(&params, field::TASK_ID, &self.note.theirs);
+        let question = Question { method: method::TASKS_UPDATE, name: Some(self.note.theirs.clone()), params };
+        self.ask(question).await.map(|answer| acknowledged(&answer))
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answer, RpcError> {
+        self.party.ask_one(&self.core, &self.member, question).await
+    }
+
+    async fn ask_result(&self) -> Result<Bytes, PerformFailure> {
+        let question = question(method::TASKS_RESULT, &self.note.theirs);
+        self.party.ask(&self.core, &self.member, question).await.map(|answer| answer.result)
+    }
+
+    /// The end of a modern task, for a guest that waits for it.
+    async fn await_modern_end(&self) -> Result<Bytes, PerformFailure> {
+        loop {
+            let question = question(method::TASKS_GET, &self.note.theirs);
+            let answer = self.party.ask(&self.core, &self.member, question).await?;
+            let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
+            let task: RawObject<'_> =
+                serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
+            match Status::of(&task).ok_or_else(|| malformed("the task has no status"))? {
+                Status::Completed => {
+                    let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
+                    return Ok(Bytes::copy_from_slice(result.get().as_bytes()));
+                }
+                Status::Failed => return Err(of_task_error(task.get("error"))),
+                Status::Cancelled => {
+                    let message = "the task was cancelled".to_owned();
+                    return Err(PerformFailure::Rejected {
+                        code: code::INVALID_PARAMS,
+                        message,
+                        data: None,
+                        era: Era::Legacy,
+                    });
+                }
+                Status::Working | Status::InputRequired => {}
+            }
+            let poll_ms = task.get("pollIntervalMs").and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
+            let pause = Duration::from_millis(poll_ms.unwrap_or(POLL_MS_DEFAULT).clamp(POLL_MS.0, POLL_MS.1));
+            if Instant::now() + pause >= self.party.deadline {
+                return Err(PerformFailure::TimedOut { note: Some("the task still runs".to_owned()) });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// A legacy task that is over, as a modern guest reads it.
+    async fn modern_end(self, base: &str, ending: Result<Bytes, PerformFailure>) -> String {
+        match ending {
+            Ok(result) => {
+                let result = with_related_task(&result, None).map_or(result, Bytes::from);
+                match self.ended().with_result(&result).await {
+                    Ok(result) => with_members(&with_status(base, "completed"), &format!(r#""result":{result}"#)),
+                    Err(error) => {
+                        with_members(&with_status(base, "failed"), &format!(r#""error":{}"#, to_json(&error)))
+                    }
+                }
+            }
+            Err(failure) => {
+                let error = crate::relay::of_failure(&failure, &self.member);
+                if matches!(failure, PerformFailure::Rejected { .. }) {
+                    self.ended().with_error(&error).await;
+                }
+                with_members(&with_status(base, "failed"), &format!(r#""error":{}"#, to_json(&error)))
+            }
+        }
+    }
+
+    fn ended(&self) -> Ended<'_> {
+        let Self { core, scene, member, ours, note, .. } = self;
+        Ended { core, scene, member, ours, note: note.clone() }
+    }
+
+    fn no_task(&self) -> RpcError {
+        RpcError::new(code::INTERNAL_ERROR, format!("`{}` answered with what is no task", self.member.id))
+    }
+}
+
+/// A task's state in the guest's era, with our id. An end is judged and recorded first.
+async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<String> {
+    let task: RawObject<'_> = serde_json::from_slice(state).ok()?;
+    let ours = ended.ours;
+    let status = Status::of(&task)?;
+    if ended.note.upstream_era == Era::Legacy {
+        let json = if guest_era == Era::Legacy { with_id(task, ours) } else { to_modern(&task, ours) };
+        if status == Status::Cancelled {
+            ended.cancelled().await;
+        }
+        return Some(json);
+    }
+    let legacy = (guest_era == Era::Legacy).then(|| to_legacy(&task, ours));
+    let modern = match status {
+        Status::Working | Status::InputRequired => with_id(task, ours),
+        Status::Cancelled => {
+            ended.cancelled().await;
+            with_id(task, ours)
+        }
+        Status::Failed => {
+            let raw = task.get("error");
+            if let PerformFailure::Rejected { code, message, data, .. } = of_task_error(raw) {
+                ended.with_error(&RpcError { code, message, data }).await;
+            }
+            with_id(task, ours)
+        }
+        Status::Completed => {
+            let result = Bytes::copy_from_slice(task.get("result")?.get().as_bytes());
+            let base = with_id(task.without(&["result"]), ours);
+            match ended.with_result(&result).await {
+                Ok(result) => with_members(&base, &format!(r#""result":{result}"#)),
+                Err(error) => with_members(&with_status(&base, "failed"), &format!(r#""error":{}"#, to_json(&error))),
+            }
+        }
+    };
+    Some(legacy.unwrap_or(modern))
+}
+
+/// The tasks of a legacy guest's principal, as their servers see them now. Those that no server knows any more are left out.
+async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
+    let mut asking = JoinSet::new();
+    let mut order = Vec::new();
+    for ours in note::listed(core, &party.guest.caller).await {
+        let Ok(note) = note::find(core, &party.guest.caller, &ours).await else { continue };
+        let scene = core.scene();
+        let Some(member) = scene.member(&note.upstream).cloned() else { continue };
+        order.push(ours.clone());
+        let asked = Asked { core: Arc::clone(core), scene, member, party: party.clone(), ours: ours.clone(), note };
+        asking.spawn(async move { (ours, asked.get().await) });
+    }
+    let mut tasks = std::collections::HashMap::new();
+    while let Some(asked) = asking.join_next().await {
+        if let Ok((ours, Ok(task))) = asked {
+            tasks.insert(ours, task);
+        }
+    }
+    let tasks: Vec<String> = order.iter().filter_map(|ours| tasks.remove(ours)).collect();
+    Ok(format!(r#"{{"tasks":[{}]}}"#, tasks.join(",")))
+}
+
+/// The error of a failed task.
+fn of_task_error(raw: Option<&RawValue>) -> PerformFailure {
+    let error = raw.and_then(|raw| serde_json::from_str::<RpcError>(raw.get()).ok());
+    let error = error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"));
+    PerformFailure::Rejected { code: error.code, message: error.message, data: error.data, era: Era::Legacy }
+}
+
+fn acknowledged(answer: &Answer) -> String {
+    without_result_type(std::str::from_utf8(&answer.result).unwrap_or_default())
+}
+
+fn without_result_type(json: &str) -> String {
+    serde_json::from_str::<RawObject<'_>>(json).unwrap_or_default().without(&[field::RESULT_TYPE]).to_json()
+}
+
+fn with_status(task: &str, status: &str) -> String {
+    let members: RawObject<'_> = serde_json::from_str(task).unwrap_or_default();
+    members.to_json_with(|name, _| (name == "status").then(|| to_json(status)))
+}
+
+/// A legacy result says which task it is of.
+fn add_related_task(result: &str, ours: &str) -> String {
+    let members: RawObject<'_> = serde_json::from_str(result).unwrap_or_default();
+    let notes = members.get(field::META).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let notes = with_members(
+        &RawObject::to_json(&notes),
+        &format!(r#"{}:{{"taskId":{}}}"#, to_json(servanda_mcp::fields::meta::RELATED_TASK), to_json(ours)),
+    );
+    let rest = members.without(&[field::META]).to_json();
+    with_members(&rest, &format!(r#""{}":{notes}"#, field::META))
+}

@@ -1,0 +1,115 @@
+//! Calls that upstreams make tasks of. Guests know tasks by ids of ours, which outlive the process; what a task ends with is
+//! held against the contract like any answer, and put on record when somebody learns of it.
+//!
+//! Where a guest does not take tasks and a legacy server insists on one, the engine makes it and waits ([`driven`]).
+//! The record of a call that became a task says `task_created` until its end is seen, and then how it ended, once.
+
+mod driven;
+mod index;
+mod inquiry;
+mod note;
+mod settle;
+mod shape;
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use servanda_contract::CallRecord;
+use servanda_gates::JournalError;
+use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION, envelope::to_json, fields::meta};
+use servanda_upstream::Answer;
+use tokio::time::Instant;
+
+use self::note::TaskNote;
+pub(crate) use self::{
+    driven::{drive, is_required, plain_request},
+    index::TaskIndex,
+    inquiry::inquire,
+    shape::{Created, created},
+};
+use crate::{
+    core::Core,
+    gateway::{Guest, News},
+    scene::Member,
+    sessions,
+};
+
+/// A task that is kept.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// The id we gave it.
+    pub(crate) id: String,
+    /// The answer to the call that made it.
+    pub(crate) json: String,
+}
+
+/// Keeps a task that an upstream made, before anybody is told of it.
+pub(crate) async fn keep(
+    core: &Core,
+    upstream: &str,
+    answer: &Answer,
+    created: &Created,
+    guest_era: Era,
+    record: &CallRecord,
+) -> Result<Kept, JournalError> {
+    let id = uuid::Uuid::new_v4().to_string();
+    let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
+    let note = TaskNote::new(upstream, created, guest_era, record, core.clock.now());
+    let json = shape::render_created(answer, guest_era, &id)
+        .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
+    note::write(core, &id, &note).await?;
+    note::enlist(core, &id, &note).await?;
+    Ok(Kept { id, json })
+}
+
+/// What a server may expect of a guest: tasks only where the guest can be told of them.
+pub(crate) async fn capabilities(
+    guest: &Guest,
+    member: &Member,
+    wants_task: bool,
+    deadline: Instant,
+) -> ClientCapabilities {
+    let plain = sessions::counterpart(guest).capabilities;
+    if guest.era == Era::Legacy && wants_task {
+        // The extension only where it means something: a legacy server would take it for another client.
+        let modern = member.server.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern);
+        if modern {
+            return plain.with_extension(TASKS_EXTENSION);
+        }
+    }
+    plain
+}
+
+/// A guest's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.
+pub(crate) async fn with_their_id(
+    core: &Core,
+    guest: &Guest,
+    members: Vec<(String, Box<RawValue>)>,
+) -> Vec<(String, Box<RawValue>)> {
+    let Some(place) = members.iter().position(|(name, _)| name == meta::RELATED_TASK) else { return members };
+    let mut members = members;
+    let (name, raw) = members.remove(place);
+    let ours = serde_json::from_str::<Related>(raw.get()).ok();
+    if let Some(Related { task_id }) = ours
+        && let Ok(note) = note::find(core, &guest.caller, &task_id).await
+        && let Ok(theirs) = RawValue::from_string(format!(r#"{{"taskId":{}}}"#, to_json(&note.theirs)))
+    {
+        members.insert(place, (name, theirs));
+    }
+    members
+}
+
+#[derive(serde::Deserialize)]
+struct Related {
+    #[serde(rename = "taskId")]
+    task_id: String,
+}
+
+/// What an upstream says about a task, for whoever it is.
+pub(crate) async fn changed(core: &Arc<Core>, member: &Arc<Member>, theirs: &str, params: &RawValue) -> Option<News> {
+    let ours = core.tasks.ours(&member.id, theirs)?;
+    let note = note::read(core, &ours).await?;
+    let principal = Arc::from(note.record.caller.principal.as_str());
+    let json = inquiry::of_notification(core, member, &ours, note, params).await?;
+    Some(News::Task { principal, task_id: ours, params: RawValue::from_string(json).ok()?.into() })
+}

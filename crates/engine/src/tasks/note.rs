@@ -1,0 +1,145 @@
+//! What is kept about a task, so that it can be asked about after a restart: whose it is, where it runs, and the record of
+//! the call it was. Another principal's task is as good as none.
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{CallRecord, Caller, Timestamp};
+use servanda_gates::{JournalError, Note, NoteKind};
+use servanda_mcp::{Era, RpcError};
+
+use super::shape::Created;
+use crate::{core::Core, relay::invalid_params};
+
+/// How long a task is kept whose server names no time, and at the most.
+const KEPT_MS_MAX: u64 = 30 * 86_400_000;
+/// How much longer than the server promises a task is kept here: to the server the time runs from its own clock.
+const GRACE_MS: u64 = 60_000;
+/// Tasks of one principal that can be listed; the oldest goes first.
+const LISTED_MAX: usize = 200;
+
+/// What is kept about a task, under the id we gave it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TaskNote {
+    pub(super) version: u32,
+    pub(super) upstream: String,
+    pub(super) theirs: String,
+    #[serde(with = "era")]
+    pub(super) upstream_era: Era,
+    /// The era of the guest that it was made for.
+    #[serde(with = "era")]
+    pub(super) guest_era: Era,
+    /// The contract's name.
+    pub(super) contract: String,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    /// Whether its end is on record.
+    pub(super) settled: bool,
+    /// The call, as it was recorded when it became a task.
+    pub(super) record: CallRecord,
+}
+
+const VERSION: u32 = 1;
+
+impl TaskNote {
+    pub(super) fn new(upstream: &str, created: &Created, guest_era: Era, record: CallRecord, now: Timestamp) -> Self {
+        let kept_ms = created.ttl_ms.map_or(KEPT_MS_MAX, |ttl_ms| ttl_ms.saturating_add(GRACE_MS)).min(KEPT_MS_MAX);
+        Self {
+            version: VERSION,
+            upstream: upstream.to_owned(),
+            theirs: created.theirs.clone(),
+            upstream_era: created.era,
+            guest_era,
+            contract: record.contract.as_ref().map(|contract| contract.name.clone()).unwrap_or_default(),
+            created_at: now,
+            expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(kept_ms)),
+            settled: false,
+            record,
+        }
+    }
+
+    fn is_of(&self, caller: &Caller) -> bool {
+        let owner = &self.record.caller;
+        self.version == VERSION && (&owner.tenant, &owner.principal) == (&caller.tenant, &caller.principal)
+    }
+}
+
+/// Writes a task down.
+pub(super) async fn write(core: &Core, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+    let value = serde_json::to_string(note).map_err(|error| JournalError(error.to_string()))?;
+    let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
+    core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
+    core.tasks.learn(&note.upstream, &note.theirs, ours);
+    Ok(())
+}
+
+/// A task of that caller.
+pub(super) async fn find(core: &Core, caller: &Caller, ours: &str) -> Result<TaskNote, RpcError> {
+    let note = read(core, ours).await.filter(|note| note.is_of(caller));
+    note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
+}
+
+/// A task, whosever it is: for what upstreams say about it.
+pub(super) async fn read(core: &Core, ours: &str) -> Option<TaskNote> {
+    // Tasks and lists of them share a kind; the ids of tasks are ours, and never begin like a list's key.
+    let note = core.notebook.read(NoteKind::Task, ours, core.clock.now()).await.ok()??;
+    let note: TaskNote = serde_json::from_str(&note.value).ok()?;
+    core.tasks.learn(&note.upstream, &note.theirs, ours);
+    Some(note)
+}
+
+/// Adds a task to the list of its principal.
+pub(super) async fn enlist(core: &Core, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+    let _alone = core.tasks.listing().await;
+    let caller = &note.record.caller;
+    let mut listed = list(core, caller).await;
+    listed.push(Listed { id: ours.to_owned(), expires_at: note.expires_at });
+    let surplus = listed.len().saturating_sub(LISTED_MAX);
+    listed.drain(..surplus);
+    let expires_at = listed.iter().map(|listed| listed.expires_at).max();
+    let value = serde_json::to_string(&listed).map_err(|error| JournalError(error.to_string()))?;
+    core.notebook.write(Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at }).await
+}
+
+/// The ids of a principal's tasks, oldest first.
+pub(super) async fn listed(core: &Core, caller: &Caller) -> Vec<String> {
+    list(core, caller).await.into_iter().map(|listed| listed.id).collect()
+}
+
+async fn list(core: &Core, caller: &Caller) -> Vec<Listed> {
+    let now = core.clock.now();
+    let note = core.notebook.read(NoteKind::Task, &list_key(caller), now).await.ok().flatten();
+    let listed: Vec<Listed> = note.and_then(|note| serde_json::from_str(&note.value).ok()).unwrap_or_default();
+    listed.into_iter().filter(|listed| now < listed.expires_at).collect()
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
+    id: String,
+    expires_at: Timestamp,
+}
+
+/// Unlike any id of a task, and for no two principals the same.
+fn list_key(caller: &Caller) -> String {
+    servanda_mcp::envelope::to_json(&["tasks of", &caller.tenant, &caller.principal])
+}
+
+/// Eras by their names.
+mod era {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use servanda_mcp::Era;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(super) fn serialize<S: Serializer>(era: &Era, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match era {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Era, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "legacy" => Ok(Era::Legacy),
+            "modern" => Ok(Era::Modern),
+            other => Err(D::Error::custom(format!("no era: `{other}`"))),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What a task ended with: held against the contract before anybody sees it, and put on record once.
+
+use bytes::Bytes;
+use servanda_contract::{
+    Digest, GateName, Refusal, TaxonomyClass,
+    digest::Domain,
+    record::{Decision, Outcome, Verdict},
+};
+use servanda_gates::CompiledContract;
+use servanda_mcp::{
+    Era, RawObject, RpcError,
+    envelope::code,
+    fields::{member as field, result_type},
+};
+use servanda_upstream::PerformFailure;
+
+use super::note::{self, TaskNote};
+use crate::{
+    answer,
+    core::Core,
+    observe, records, refusals,
+    scene::{Member, Scene},
+    tasks::shape::with_members,
+    upstream_failure,
+};
+
+/// A task and what is needed to judge it.
+pub(super) struct Ended<'a> {
+    pub(super) core: &'a Core,
+    pub(super) scene: &'a Scene,
+    pub(super) member: &'a Member,
+    pub(super) ours: &'a str,
+    pub(super) note: TaskNote,
+}
+
+impl Ended<'_> {
+    /// A result: as a guest may see it, or the error that it has to be told instead.
+    pub(super) async fn with_result(self, result: &Bytes) -> Result<String, RpcError> {
+        let contract = self.contract().ok_or_else(|| {
+            RpcError::new(code::INTERNAL_ERROR, "the result cannot be checked: the contract of its tool is gone")
+                .with_hint("operators: `servanda check` looks at the contracts")
+        })?;
+        let Self { core, member, ours, mut note, .. } = self;
+        let checked = observe::observe(&contract, result);
+        let now = core.clock.now();
+        let mutates = contract.contract().effect_class().mutates();
+        note.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        note.record.finished_at = Some(now);
+        let decision = if checked.is_ok() { Decision::Passed } else { Decision::Refused };
+        note.record.verdicts.push(Verdict { gate: GateName::Observe, decision, took_us: 0 });
+        match checked {
+            Ok(observed) => {
+                let failed = observed.class != TaxonomyClass::Success;
+                note.record.outcome = if failed { Outcome::ToolError } else { Outcome::Completed };
+                note.record.class = Some(observed.class);
+                let identity = &contract.contract().identity;
+                let occasion = servanda_contract::observation::Occasion {
+                    tool: &identity.name,
+                    version: &identity.version,
+                    ..answer::occasion(&note.record)
+                };
+                let verification = answer::verification(contract.contract());
+                let mut observation = answer::observation(&occasion, &observed, verification);
+                observation.status.retryable &= !mutates;
+                let json = answer::of_observed(&observed, &observation, member.exposure(), result.len()).json;
+                settle(core, ours, note, mutates, None).await;
+                Ok(with_result_type(&json, result))
+            }
+            Err(broken) => {
+                let refusal = refusals::quarantined(&note.record.call_id, contract.contract().effect_class(), broken);
+                let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
+                note.refused(Outcome::Quarantined, refusal);
+                settle(core, ours, note, true, Some(result.clone())).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// An error of the protocol: what the upstream would have answered the call with.
+    pub(super) async fn with_error(self, error: &RpcError) {
+        let RpcError { code, message, data } = error.clone();
+        // Whatever the code: a task that failed had begun, so nothing proves that nothing was done.
+        self.with_failure(&PerformFailure::Rejected { code, message, data, era: Era::Legacy }).await;
+    }
+
+    /// It was given up.
+    pub(super) async fn cancelled(self) {
+        self.with_failure(&PerformFailure::Cancelled { sent: true }).await;
+    }
+
+    async fn with_failure(self, failure: &PerformFailure) {
+        let contract = self.contract();
+        let Self { core, ours, mut note, .. } = self;
+        let Some(contract) = contract else { return };
+        let (refusal, outcome) = upstream_failure::interpret(&note.record.call_id, contract.contract(), failure);
+        note.record.finished_at = Some(core.clock.now());
+        note.refused(outcome, refusal);
+        settle(core, ours, note, true, None).await;
+    }
+
+    /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
+    fn contract(&self) -> Option<std::sync::Arc<CompiledContract>> {
+        let contract = self.scene.catalog.resolve(&self.note.record.tool).ok()?;
+        (contract.contract().identity.name == self.note.contract).then_some(contract)
+    }
+}
+
+impl TaskNote {
+    fn refused(&mut self, outcome: Outcome, refusal: Refusal) {
+        self.record.outcome = outcome;
+        self.record.class = Some(refusal.error_code);
+        self.record.refusal = Some(refusal);
+    }
+}
+
+/// Puts the end on record, unless it is there already.
+async fn settle(core: &Core, ours: &str, note: TaskNote, durable: bool, quarantine: Option<Bytes>) {
+    if note.settled {
+        return;
+    }
+    records::put_down(core, note.record.clone(), durable, quarantine).await;
+    if let Err(error) = note::write(core, ours, &TaskNote { settled: true, ..note }).await {
+        tracing::warn!(%error, task = ours, "that a task is settled could not be kept");
+    }
+}
+
+/// With the `resultType` that the upstream's own result had.
+fn with_result_type(json: &str, result: &Bytes) -> String {
+    let members: RawObject<'_> = serde_json::from_slice(result).unwrap_or_default();
+    if members.get(field::RESULT_TYPE).is_none() {
+        return json.to_owned();
+    }
+    with_members(json, &format!(r#""{}":"{}""#, field::RESULT_TYPE, result_type::COMPLETE))
+}

@@ -1,0 +1,241 @@
+//! Tasks on the wire: flat with `ttlMs` in the modern era, in a `task` with `ttl` in the legacy one. Read as little as
+//! possible, and everything else as it was written.
+
+use serde_json::value::RawValue;
+use servanda_mcp::{
+    Era, RawObject,
+    envelope::to_json,
+    fields::{member, meta, result_type},
+};
+use servanda_upstream::Answer;
+
+/// What the eras call the same things: modern, then legacy.
+const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
+/// What a modern task says inline and a legacy one elsewhere.
+const INLINE: [&str; 3] = ["result", "error", member::INPUT_REQUESTS];
+
+/// A task that an upstream made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Created {
+    /// Its id there.
+    pub(crate) theirs: String,
+    /// The era it was made in.
+    pub(crate) era: Era,
+    /// How long the upstream keeps it, if it says so.
+    pub(crate) ttl_ms: Option<u64>,
+    /// How often it wants to be asked.
+    pub(crate) poll_ms: Option<u64>,
+}
+
+/// How far a task has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Status {
+    /// The status of a task object; none if it has none that is known.
+    pub(crate) fn of(task: &RawObject<'_>) -> Option<Self> {
+        let word: String = serde_json::from_str(task.get("status")?.get()).ok()?;
+        Some(match word.as_str() {
+            "working" => Self::Working,
+            "input_required" => Self::InputRequired,
+            "completed" => Self::Completed,
+            "failed" => Self::Failed,
+            "cancelled" => Self::Cancelled,
+            _ => return None,
+        })
+    }
+
+    /// Whether nothing follows.
+    pub(crate) const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+/// The task that an answer to a call is about, if it is about one. A legacy answer is only where a task was asked for.
+pub(crate) fn created(answer: &Answer, wanted: bool) -> Option<Created> {
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
+    match answer.era {
+        Era::Modern => {
+            let kind: String = serde_json::from_str(members.get(member::RESULT_TYPE)?.get()).ok()?;
+            (kind == result_type::TASK).then(|| read(&members, Era::Modern)).flatten()
+        }
+        Era::Legacy if wanted && members.get("content").is_none() => {
+            let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
+            read(&task, Era::Legacy)
+        }
+        Era::Legacy => None,
+    }
+}
+
+fn read(task: &RawObject<'_>, era: Era) -> Option<Created> {
+    let [ttl, poll] = RENAMED.map(|(modern, legacy)| if era == Era::Modern { modern } else { legacy });
+    let number = |name: &str| task.get(name).and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
+    let theirs = serde_json::from_str(task.get(member::TASK_ID)?.get()).ok()?;
+    Some(Created { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
+}
+
+/// The answer to the call, in the guest's era and with our id.
+pub(super) fn render_created(answer: &Answer, guest_era: Era, ours: &str) -> Option<String> {
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
+    Some(match (guest_era, answer.era) {
+        (Era::Modern, Era::Modern) => with_id(members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), ours),
+        (Era::Legacy, Era::Legacy) => {
+            let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
+            let task = with_id(task, ours);
+            members.to_json_with(|name, _| (name == member::TASK).then(|| task.clone()))
+        }
+        (Era::Legacy, Era::Modern) => format!(r#"{{"task":{}}}"#, to_legacy(&members, ours)),
+        (Era::Modern, Era::Legacy) => {
+            let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
+            to_modern(&task, ours)
+        }
+    })
+}
+
+/// A task with our id, otherwise as it is.
+pub(super) fn with_id(task: RawObject<'_>, ours: &str) -> String {
+    let ours = to_json(ours);
+    task.without(&[member::RESULT_TYPE]).to_json_with(|name, _| (name == member::TASK_ID).then(|| ours.clone()))
+}
+
+/// A modern task as legacy guests read it.
+pub(super) fn to_legacy(task: &RawObject<'_>, ours: &str) -> String {
+    let mut without = vec![member::RESULT_TYPE, member::META];
+    without.extend(INLINE);
+    renamed(&task.clone().without(&without), ours, |name| {
+        RENAMED.iter().find(|(modern, _)| *modern == name).map(|(_, legacy)| *legacy)
+    })
+}
+
+/// A legacy task as modern guests read it.
+pub(super) fn to_modern(task: &RawObject<'_>, ours: &str) -> String {
+    let json = renamed(&task.clone().without(&[member::META]), ours, |name| {
+        RENAMED.iter().find(|(_, legacy)| *legacy == name).map(|(modern, _)| *modern)
+    });
+    // Modern guests are promised one; none means that it is kept for as long as the server likes.
+    if task.get("ttl").is_some() { json } else { with_members(&json, r#""ttlMs":null"#) }
+}
+
+fn renamed(task: &RawObject<'_>, ours: &str, other_name: impl Fn(&str) -> Option<&'static str>) -> String {
+    let member = |(name, raw): (&str, &RawValue)| {
+        let value = if name == member::TASK_ID { to_json(ours) } else { raw.get().to_owned() };
+        format!("{}:{value}", to_json(other_name(name).unwrap_or(name)))
+    };
+    format!("{{{}}}", task.iter().map(member).collect::<Vec<_>>().join(","))
+}
+
+/// An object with more members, which must be JSON and new to it.
+pub(super) fn with_members(object: &str, members: &str) -> String {
+    let inside = object.strip_suffix('}').unwrap_or(object);
+    let separator = if inside.ends_with('{') { "" } else { "," };
+    format!("{inside}{separator}{members}}}")
+}
+
+/// A result with our id in `_meta["io.modelcontextprotocol/related-task"]`; without that member if there is no id of ours.
+pub(crate) fn with_related_task(result: &[u8], ours: Option<&str>) -> Option<String> {
+    let members: RawObject<'_> = serde_json::from_slice(result).ok()?;
+    let notes: RawObject<'_> = serde_json::from_str(members.get(member::META)?.get()).ok()?;
+    notes.get(meta::RELATED_TASK)?;
+    let notes = match ours {
+        None => notes.without(&[meta::RELATED_TASK]).to_json(),
+        Some(ours) => {
+            let related = format!(r#"{{"taskId":{}}}"#, to_json(ours));
+            notes.to_json_with(|name, _| (name == meta::RELATED_TASK).then(|| related.clone()))
+        }
+    };
+    Some(members.to_json_with(|name, _| (name == member::META).then(|| notes.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use servanda_mcp::{Era, RawObject};
+    use servanda_upstream::Answer;
+
+    use super::{Created, Status, created, render_created, to_legacy, to_modern, with_related_task};
+
+    fn answer(era: Era, text: &'static str) -> Answer {
+        Answer { result: Bytes::from_static(text.as_bytes()), era }
+    }
+
+    const MODERN: &str =
+        r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":60000,"pollIntervalMs":100,"x":1.0}"#;
+    const LEGACY: &str =
+        r#"{"task":{"taskId":"t","status":"working","ttl":60000,"pollInterval":100,"x":1.0},"_meta":{"a":1}}"#;
+
+    #[test]
+    fn tasks_are_told_from_other_answers() {
+        let made = |era| Some(Created { theirs: "t".to_owned(), era, ttl_ms: Some(60_000), poll_ms: Some(100) });
+        let table = [
+            (answer(Era::Modern, MODERN), false, made(Era::Modern)),
+            (answer(Era::Modern, r#"{"resultType":"complete","taskId":"t"}"#), false, None),
+            (answer(Era::Modern, r#"{"resultType":"task"}"#), false, None),
+            (answer(Era::Legacy, LEGACY), true, made(Era::Legacy)),
+            (answer(Era::Legacy, LEGACY), false, None),
+            (answer(Era::Legacy, r#"{"content":[],"task":{"taskId":"t"}}"#), true, None),
+            (answer(Era::Legacy, MODERN), true, None),
+        ];
+        for (answer, wanted, expected) in table {
+            assert_eq!(created(&answer, wanted), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn guests_get_their_own_form_and_our_id() {
+        let table = [
+            (
+                Era::Modern,
+                answer(Era::Modern, MODERN),
+                r#"{"taskId":"o","status":"working","ttlMs":60000,"pollIntervalMs":100,"x":1.0}"#,
+            ),
+            (
+                Era::Legacy,
+                answer(Era::Legacy, LEGACY),
+                r#"{"task":{"taskId":"o","status":"working","ttl":60000,"pollInterval":100,"x":1.0},"_meta":{"a":1}}"#,
+            ),
+            (
+                Era::Legacy,
+                answer(Era::Modern, MODERN),
+                r#"{"task":{"taskId":"o","status":"working","ttl":60000,"pollInterval":100,"x":1.0}}"#,
+            ),
+            (
+                Era::Modern,
+                answer(Era::Legacy, LEGACY),
+                r#"{"taskId":"o","status":"working","ttlMs":60000,"pollIntervalMs":100,"x":1.0}"#,
+            ),
+        ];
+        for (guest_era, answer, expected) in table {
+            assert_eq!(render_created(&answer, guest_era, "o").as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn states_cross_without_what_the_other_era_says_elsewhere() {
+        let modern: RawObject<'_> =
+            serde_json::from_str(r#"{"taskId":"t","status":"completed","ttlMs":null,"result":{"content":[]}}"#)
+                .unwrap();
+        assert_eq!(to_legacy(&modern, "o"), r#"{"taskId":"o","status":"completed","ttl":null}"#);
+        assert!(Status::of(&modern).unwrap().is_terminal());
+        let legacy: RawObject<'_> = serde_json::from_str(r#"{"taskId":"t","status":"working"}"#).unwrap();
+        assert_eq!(to_modern(&legacy, "o"), r#"{"taskId":"o","status":"working","ttlMs":null}"#);
+        assert_eq!(Status::of(&legacy), Some(Status::Working));
+    }
+
+    #[test]
+    fn related_tasks_have_our_id_or_none() {
+        const RESULT: &[u8] =
+            br#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"a":1}}"#;
+        assert_eq!(
+            with_related_task(RESULT, Some("o")).unwrap(),
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"o"},"a":1}}"#
+        );
+        assert_eq!(with_related_task(RESULT, None).unwrap(), r#"{"content":[],"_meta":{"a":1}}"#);
+        assert_eq!(with_related_task(br#"{"content":[]}"#, Some("o")), None);
+    }
+}

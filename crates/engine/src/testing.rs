@@ -1,0 +1,319 @@
+//! A scripted peer for tests: an upstream that answers what a test says, and remembers what it was asked.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use serde_json::{Value, json, value::RawValue};
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{CallRecord, ToolContract, document};
+use servanda_gates::{Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
+use servanda_mcp::{ClientCapabilities, Era};
+use servanda_upstream::{
+    Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, PerformFailure, Performed, Question, Remark,
+    RemarkSink, Reply, ToolList, UpstreamError,
+};
+use tokio::{
+    sync::{broadcast, mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    CallRequest, Engine, Guest, Inquiry, Limits, Subject, SystemClock, Terms,
+    scene::{Member, Scene},
+    server::Server,
+};
+
+/// What a scripted server is asked, and on what terms.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+    pub(crate) delivery: Delivery,
+}
+
+/// What it answers.
+type Script = Box<dyn Fn(Heard) -> PortFuture<'static, Result<Answer, PerformFailure>> + Send + Sync>;
+
+/// A server that does what its script says.
+pub(crate) struct Scripted {
+    era: Era,
+    capabilities: String,
+    script: Script,
+    /// Method and parameters of every request, and what else it was told.
+    pub(crate) log: Mutex<Vec<String>>,
+    pub(crate) said: broadcast::Sender<Announcement>,
+    pub(crate) tools: Mutex<Vec<Value>>,
+    pub(crate) attached: Mutex<BTreeMap<String, RemarkSink>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Scripted")
+    }
+}
+
+impl Scripted {
+    pub(crate) fn new<F>(
+        era: Era,
+        capabilities: &Value,
+        script: impl Fn(Heard) -> F + Send + Sync + 'static,
+    ) -> Arc<Self>
+    where
+        F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
+    {
+        Arc::new(Self {
+            era,
+            capabilities: capabilities.to_string(),
+            script: Box::new(move |heard| Box::pin(script(heard))),
+            log: Mutex::default(),
+            said: broadcast::Sender::new(16),
+            tools: Mutex::default(),
+            attached: Mutex::default(),
+        })
+    }
+
+    /// Everything it was asked and told so far.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
+    fn note(&self, what: String) {
+        self.log.lock().unwrap().push(what);
+    }
+
+    async fn run(&self, method: &'static str, params: Value, delivery: Delivery) -> Result<Answer, PerformFailure> {
+        let mut seen = params.clone();
+        for (name, value) in [
+            ("inputResponses", delivery.continuation.input_responses.as_ref().map(|raw| parse(raw.get()))),
+            ("requestState", delivery.continuation.request_state.as_ref().map(|state| json!(state))),
+            ("task", delivery.task.as_ref().map(|raw| parse(raw.get()))),
+            ("headers", (!delivery.param_headers.is_empty()).then(|| json!(delivery.param_headers))),
+            ("logLevel", delivery.log_level.as_ref().map(|level| json!(level))),
+        ] {
+            if let Some(value) = value {
+                seen[name] = value;
+            }
+        }
+        self.note(format!("{method} {seen}"));
+        (self.script)(Heard { method, params, delivery }).await
+    }
+}
+
+impl Server for Scripted {
+    fn perform(&self, fenced: Fenced, delivery: Delivery) -> PortFuture<'_, Performed> {
+        Box::pin(async move {
+            let arguments: Value = serde_json::from_slice(fenced.arguments()).unwrap();
+            let params = json!({"name": fenced.upstream_tool(), "arguments": arguments});
+            let outcome = self.run("tools/call", params, delivery).await;
+            let sent = outcome.as_ref().err().is_none_or(|failure| !failure.provably_not_executed());
+            Performed { fenced, sent, took_us: 0, outcome }
+        })
+    }
+
+    fn ask(&self, question: Question, delivery: Delivery) -> PortFuture<'_, Result<Answer, PerformFailure>> {
+        let params: serde_json::Map<String, Value> =
+            question.params.iter().map(|(name, raw)| (name.clone(), parse(raw.get()))).collect();
+        Box::pin(self.run(question.method, Value::Object(params), delivery))
+    }
+
+    fn offer(&self, _deadline: Instant) -> PortFuture<'_, Result<Offer, PerformFailure>> {
+        let down = self.capabilities == "\"down\"";
+        let offer = Offer { era: self.era, capabilities: Arc::from(self.capabilities.as_str()) };
+        let failure = PerformFailure::Unavailable { why: "it is down".to_owned() };
+        Box::pin(std::future::ready(if down { Err(failure) } else { Ok(offer) }))
+    }
+
+    fn tools<'a>(&'a self, _: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>> {
+        let listed = |tool: &Value| ListedTool {
+            name: tool["name"].as_str().unwrap().to_owned(),
+            definition: serde_json::value::to_raw_value(tool).unwrap(),
+        };
+        let tools = self.tools.lock().unwrap().iter().map(listed).collect();
+        Box::pin(std::future::ready(Ok(ToolList { tools, rejected: Vec::new() })))
+    }
+
+    fn announcements(&self) -> broadcast::Receiver<Announcement> {
+        self.said.subscribe()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, _: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        self.note(format!("watch {uri}"));
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn unwatch(&self, uri: &str) {
+        self.note(format!("unwatch {uri}"));
+    }
+
+    fn attach(&self, affinity: &str, remarks: RemarkSink) {
+        self.note(format!("attach {affinity}"));
+        self.attached.lock().unwrap().insert(affinity.to_owned(), remarks);
+    }
+
+    fn notify(&self, counterpart: &Counterpart, method: &'static str, _: Option<Box<RawValue>>) {
+        self.note(format!("notify {} {method}", counterpart.affinity));
+    }
+
+    fn release(&self, affinity: &str) {
+        self.note(format!("release {affinity}"));
+        self.attached.lock().unwrap().remove(affinity);
+    }
+}
+
+/// A journal that remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) finished: Mutex<Vec<CallRecord>>,
+}
+
+impl Journal for Records {
+    fn dispatching(&self, _: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn finished(&self, record: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
+        self.finished.lock().unwrap().push(record);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// An engine with scripted upstreams, its records and its notebook.
+pub(crate) struct House {
+    pub(crate) engine: Engine,
+    pub(crate) records: Arc<Records>,
+    pub(crate) notebook: Arc<FleetingNotebook>,
+}
+
+impl House {
+    /// Every upstream has a tool `echo`, which reads, and a tool `write`, which does not.
+    pub(crate) fn new(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Self {
+        Self::with_notebook(naming, servers, Arc::default())
+    }
+
+    pub(crate) fn with_notebook(
+        naming: Naming,
+        servers: &[(&str, Arc<Scripted>)],
+        notebook: Arc<FleetingNotebook>,
+    ) -> Self {
+        let records = Arc::new(Records::default());
+        let kept: Arc<dyn Notebook> = notebook.clone();
+        let clock = Arc::new(SystemClock);
+        let engine = Engine::in_scene(scene(naming, servers), records.clone(), kept, clock, Limits::default());
+        Self { engine, records, notebook }
+    }
+
+    /// The outcome of every recorded call, in order.
+    pub(crate) fn outcomes(&self) -> Vec<&'static str> {
+        self.records.finished.lock().unwrap().iter().map(|record| record.outcome.name()).collect()
+    }
+
+    pub(crate) fn last_record(&self) -> CallRecord {
+        self.records.finished.lock().unwrap().last().unwrap().clone()
+    }
+}
+
+pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
+    let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
+    let catalog = Catalog::new(contracts, naming).unwrap();
+    let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
+    Scene::with_servers(Arc::new(catalog), servers.collect(), naming)
+}
+
+fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::CompiledContract {
+    let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
+    let mut contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
+    contract.identity.name = format!("{upstream}.{tool}");
+    contract.binding.upstream = upstream.to_owned();
+    contract.binding.tool = tool.to_owned();
+    contract.affordance.output_schema.clear();
+    contract.affordance.examples.clear();
+    contract.rules.clear();
+    contract.affordance.examples =
+        vec![serde_json::from_value(json!({"description": "a word", "arguments": {"text": "x"}})).unwrap()];
+    let schema = json!({"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "description": "Any.", "x-mcp-header": "Text"}}});
+    contract.affordance.input_schema = schema.as_object().unwrap().clone();
+    if !writes {
+        contract.effect = Some(serde_json::from_value(json!({"class": "R", "mutation_class": "read_only"})).unwrap());
+        contract.transactional = serde_json::from_value(json!({
+            "side_effect_class": "READ_ONLY", "confirmation_required": false, "semantics": "read_only",
+            "compensation_tool": null, "post_action_verification_required": false
+        }))
+        .unwrap();
+        contract.behaviour = Some(
+            serde_json::from_value(json!({"mutability": "PURE", "action": "READ", "output_domain": "DATA"})).unwrap(),
+        );
+        contract.verification = None;
+    }
+    admit(contract, &Registered::new()).unwrap()
+}
+
+/// A server that is only a name.
+pub(crate) fn member(id: &str) -> Member {
+    let silent = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(said(Era::Modern, &json!({}))) });
+    let scene = scene(Naming::Prefixed, &[(id, silent)]);
+    let member = scene.member(id).unwrap().clone();
+    drop(scene);
+    Arc::into_inner(member).unwrap()
+}
+
+/// A guest of an era with capabilities.
+pub(crate) fn guest(era: Era, capabilities: &Value) -> Guest {
+    let raw = RawValue::from_string(capabilities.to_string()).unwrap();
+    Guest { era, capabilities: ClientCapabilities::parse(Some(&raw)), ..Guest::local() }
+}
+
+pub(crate) fn call(guest: &Guest, tool: &str, terms: Terms) -> CallRequest {
+    CallRequest {
+        guest: guest.clone(),
+        tool: tool.to_owned(),
+        arguments: Bytes::from_static(br#"{"text":"hello"}"#),
+        chain: None,
+        task: None,
+        terms,
+    }
+}
+
+pub(crate) fn inquiry(guest: &Guest, subject: Subject, params: &Value, terms: Terms) -> Inquiry {
+    let params = params.as_object().unwrap().iter();
+    let params = params.map(|(name, value)| (name.clone(), serde_json::value::to_raw_value(value).unwrap())).collect();
+    Inquiry { guest: guest.clone(), subject, params, terms }
+}
+
+/// Terms of a guest that comes again.
+pub(crate) fn again(state: &Value, responses: &Value) -> Terms {
+    let input_responses = (!responses.is_null()).then(|| serde_json::value::to_raw_value(responses).unwrap());
+    let request_state = state.as_str().map(str::to_owned);
+    Terms { input_responses, request_state, ..Terms::default() }
+}
+
+/// Terms of a legacy guest, and what it hears.
+pub(crate) fn listening() -> (Terms, mpsc::Receiver<Remark>) {
+    let (sink, remarks) = mpsc::channel(16);
+    (Terms { remarks: Some(sink), wants_progress: true, ..Terms::default() }, remarks)
+}
+
+pub(crate) fn said(era: Era, result: &Value) -> Answer {
+    Answer { result: Bytes::from(result.to_string()), era }
+}
+
+/// A tool result of one text.
+pub(crate) fn text(era: Era, text: &str) -> Answer {
+    said(era, &json!({"content": [{"type": "text", "text": text}]}))
+}
+
+pub(crate) fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Asks the client of a request, as a legacy server does.
+pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot::Receiver<Reply> {
+    let (reply, replied) = oneshot::channel();
+    let params = Some(serde_json::value::to_raw_value(params).unwrap());
+    let question = Ask { method: method.to_owned(), params, reply };
+    delivery.remarks.as_ref().expect("somebody hears").try_send(Remark::Ask(question)).expect("there is room");
+    replied
+}
