@@ -111,7 +111,7 @@ impl Bridge {
         let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let state = self.close_state(&claim.round(self.expiry(ROUND_MS_MAX), upstream, theirs)).await?;
-        Ok(with_state(members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
+        Ok(with_state(&members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
     }
 
     /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on
@@ -204,7 +204,7 @@ impl Bridge {
 }
 
 /// The members of an object and a state.
-fn with_state(members: RawObject<'_>, state: &str) -> String {
+fn with_state(members: &RawObject<'_>, state: &str) -> String {
     let mut json = String::from("{");
     members.write_members(&mut json);
     json.extend([&to_json(member::REQUEST_STATE), ":", &to_json(state), "}"]);
@@ -228,6 +228,3 @@ async fn at(moment: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
-
-#[cfg(test)]
-mod tests;

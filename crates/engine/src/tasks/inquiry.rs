@@ -103,18 +103,15 @@ impl Asked {
         let guest_era = self.party.guest.era;
         let answer = self.ask(question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
-        match (guest_era, self.note.upstream_era, Status::of(&task)) {
-            // A modern guest is told the end at once; a legacy server is asked for it by another method.
-            (Era::Modern, Era::Legacy, Some(Status::Completed | Status::Failed)) => {
-                let base = to_modern(&task, &self.ours);
-                let ending = self.ask_result().await;
-                Ok(self.modern_end(&base, ending).await)
-            }
-            _ => {
-                let no_task = self.no_task();
-                present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
-            }
+        let is_over = matches!(Status::of(&task), Some(Status::Completed | Status::Failed));
+        // A modern guest is told the end at once; a legacy server is asked for it by another method.
+        if is_over && (guest_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
+            let base = to_modern(&task, &self.ours);
+            let ending = self.ask_result().await;
+            return Ok(self.modern_end(&base, ending).await);
         }
+        let no_task = self.no_task();
+        present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
     }
 
     /// Waits for the end; a legacy guest's way.
