@@ -1,6 +1,6 @@
 //! What guests ask about tasks, in either era, of tasks that run in either.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -32,6 +32,9 @@ const RESULT_MS_MAX: u64 = 3_600_000;
 /// How often a modern task is asked about for a legacy guest that waits.
 const POLL_MS: (u64, u64) = (100, 5_000);
 const POLL_MS_DEFAULT: u64 = 1_000;
+
+/// Tasks of a list that are asked about at once.
+const ASKED_AT_ONCE_MAX: usize = 16;
 
 /// A guest's task, and where it runs.
 struct Asked {
@@ -276,6 +279,7 @@ async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<Strin
 async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
     let mut asking = JoinSet::new();
     let mut order = Vec::new();
+    let mut tasks = HashMap::new();
     for ours in note::listed(core, &party.guest.caller).await {
         let Ok(note) = note::find(core, &party.guest.caller, &ours).await else { continue };
         let scene = core.scene();
@@ -283,8 +287,12 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
         order.push(ours.clone());
         let asked = Asked { core: Arc::clone(core), scene, member, party: party.clone(), ours: ours.clone(), note };
         asking.spawn(async move { (ours, asked.get().await) });
+        if asking.len() >= ASKED_AT_ONCE_MAX
+            && let Some(Ok((ours, Ok(task)))) = asking.join_next().await
+        {
+            tasks.insert(ours, task);
+        }
     }
-    let mut tasks = std::collections::HashMap::new();
     while let Some(asked) = asking.join_next().await {
         if let Ok((ours, Ok(task))) = asked {
             tasks.insert(ours, task);
