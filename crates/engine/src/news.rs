@@ -28,7 +28,7 @@ fn follow_catalog(core: Weak<Core>, scene: &Scene) -> impl Future<Output = ()> +
     async move {
         loop {
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return },
+                said = changes.changed() => if said.is_err() { return },
                 () = stop.cancelled() => return,
             }
             let Some(core) = core.upgrade() else { return };

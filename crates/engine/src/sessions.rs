@@ -27,8 +27,11 @@ const SESSIONS_MAX: usize = 65_536;
 pub(crate) struct Sessions {
     sessions: Mutex<HashMap<Arc<str>, Session>>,
     /// How much a legacy server was told to log, on the connection of an affinity.
-    told: Mutex<HashMap<(Arc<str>, Arc<str>), LogLevel>>,
+    told: Mutex<HashMap<Connection, LogLevel>>,
 }
+
+/// An upstream and an affinity.
+type Connection = (Arc<str>, Arc<str>);
 
 #[derive(Debug, Default)]
 struct Session {

@@ -145,8 +145,8 @@ mod tests {
         for (code, modern, legacy, with_task) in table {
             let failure = rejected(code, "why");
             let passes = |era, task| of_protocol(&failure, era, task).is_some();
-            let passed = [passes(Era::Modern, false), passes(Era::Legacy, false), passes(Era::Legacy, true)];
-            assert_eq!(passed, [modern, legacy, with_task], "{code}");
+            let found = [passes(Era::Modern, false), passes(Era::Legacy, false), passes(Era::Legacy, true)];
+            assert_eq!(found, [modern, legacy, with_task], "{code}");
         }
         let died = PerformFailure::Died { why: String::new() };
         assert!(of_protocol(&died, Era::Legacy, true).is_none());

@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn the_last_one_ends_it_and_resources_are_bounded_in_number() {
         let watches = Watches::default();
-        let watched = |number: usize| ("up".to_owned(), number.to_string());
-        assert!(watches.enter(&watched(0)) && watches.enter(&watched(0)));
-        assert!(!watches.leave(&watched(0)), "another still watches");
-        assert!(watches.leave(&watched(0)));
-        assert!(!watches.leave(&watched(0)), "it was over already");
-        assert_eq!((0..WATCHES_MAX + 5).filter(|number| watches.enter(&watched(*number))).count(), WATCHES_MAX);
-        assert!(watches.enter(&watched(0)), "what is watched already may be watched by more");
+        let resource = |number: usize| ("up".to_owned(), number.to_string());
+        assert!(watches.enter(&resource(0)) && watches.enter(&resource(0)));
+        assert!(!watches.leave(&resource(0)), "another still watches");
+        assert!(watches.leave(&resource(0)));
+        assert!(!watches.leave(&resource(0)), "it was over already");
+        assert_eq!((0..WATCHES_MAX + 5).filter(|number| watches.enter(&resource(*number))).count(), WATCHES_MAX);
+        assert!(watches.enter(&resource(0)), "what is watched already may be watched by more");
     }
 }

@@ -255,22 +255,24 @@ impl Shell<'_> {
                     }
                 }
                 Action::Decline(key) => drop(self.kept.remove(&key)),
-                Action::Tell { input_requests } => {
-                    if !self.tell(&input_requests).await {
-                        for action in self.step(Event::NoRoom) {
-                            if let Action::Decline(key) = action {
-                                self.kept.remove(&key);
-                            }
-                        }
-                    }
-                }
+                Action::Tell { input_requests } => self.tell(&input_requests).await,
                 _ => {}
             }
         }
     }
 
-    /// Tells the waiting guest what is open and lets it go. False if there is no place to wait for it.
-    async fn tell(&mut self, input_requests: &str) -> bool {
+    /// Tells the waiting guest what is open and lets it go. Without a place to wait for it, what is open is declined.
+    async fn tell(&mut self, input_requests: &str) {
+        if !self.park(input_requests).await {
+            for action in self.step(Event::NoRoom) {
+                if let Action::Decline(key) = action {
+                    self.kept.remove(&key);
+                }
+            }
+        }
+    }
+
+    async fn park(&mut self, input_requests: &str) -> bool {
         let Some(reception) = &self.reception else { return false };
         if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(reception) {
             tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
@@ -283,7 +285,7 @@ impl Shell<'_> {
         let lapses_at = Instant::now() + Duration::from_millis(INPUT_MS_MAX);
         self.lapse_at = Some(lapses_at);
         reception.lapse_at(Some(lapses_at));
-        let _ = reception.tell(Turn::Input(with_state(members, &state)));
+        let _ = reception.tell(Turn::Input(with_state(&members, &state)));
         true
     }
 

@@ -111,7 +111,7 @@ impl Bridge {
         let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let state = self.close_state(&claim.round(self.expiry(ROUND_MS_MAX), upstream, theirs)).await?;
-        Ok(with_state(members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
+        Ok(with_state(&members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
     }
 
     /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on
@@ -157,10 +157,13 @@ impl Bridge {
             Ok(turns) => turns,
             Err(error) => return Turn::Refused(error),
         };
+        // Whoever waits must not keep the reception: its end is how a visitor learns that nobody looks any more.
+        let cancel = reception.cancel.clone();
+        drop(reception);
         loop {
             tokio::select! {
                 turn = &mut turns => return turn.unwrap_or_else(|_| Turn::Refused(gone(first_call))),
-                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
+                () = gives_up.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
             }
         }
     }
@@ -179,6 +182,7 @@ impl Bridge {
             }
         }
         self.parked.leave(&reception);
+        reception.close().await;
     }
 
     async fn seal(&self) -> Result<&Seal, RpcError> {
@@ -204,7 +208,7 @@ impl Bridge {
 }
 
 /// The members of an object and a state.
-fn with_state(members: RawObject<'_>, state: &str) -> String {
+fn with_state(members: &RawObject<'_>, state: &str) -> String {
     let mut json = String::from("{");
     members.write_members(&mut json);
     json.extend([&to_json(member::REQUEST_STATE), ":", &to_json(state), "}"]);

@@ -59,7 +59,7 @@ pub(crate) struct Claim {
 /// One request that may outlast the message that made it.
 #[derive(Debug)]
 pub(crate) struct Reception {
-    id: String,
+    pub(super) id: String,
     claim: Claim,
     /// Cancelled when a guest that waits gives up.
     pub(crate) cancel: CancellationToken,
@@ -159,6 +159,13 @@ impl Reception {
         let (turn, turns) = oneshot::channel();
         let visitor = Visitor { answers, waiter: Waiter { turn, hearer } };
         self.visitors.try_send(visitor).map(|()| turns).map_err(|_| still_waited_for())
+    }
+
+    /// Lets nobody in any more. Visitors that came too late learn it by that.
+    pub(super) async fn close(&self) {
+        let mut arrivals = self.arrivals.lock().await;
+        arrivals.close();
+        while arrivals.try_recv().is_ok() {}
     }
 
     fn is_of(&self, caller: &Caller) -> bool {

@@ -1,1 +1,55 @@
-//! placeholder
+//! Guests that come too late: nobody is left waiting.
+
+use std::{sync::Arc, time::Duration};
+
+use servanda_contract::{Caller, Digest, digest::Domain};
+use servanda_gates::FleetingNotebook;
+use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{Bridge, Claim, Final, Hearer, Reception, Turn};
+use crate::{InquiryAnswer, SystemClock};
+
+/// What two guests are told who came while nobody looked, about a request that ends just then.
+async fn too_late(answer_is_kept: bool) -> Vec<String> {
+    let bridge = Arc::new(Bridge::new(Arc::new(FleetingNotebook::default()), Arc::new(SystemClock)));
+    let claim = Claim { caller: Caller::local(), request: Digest::of(Domain::Request, &[]), first_call: None };
+    let (reception, turns) = Reception::open(claim, Hearer::default());
+    assert!(bridge.parked.enter(&reception) && reception.tell(Turn::Input("{}".to_owned())).is_ok());
+    reception.lapse_at(answer_is_kept.then(|| Instant::now() + Duration::from_secs(60)));
+    let may_end = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&may_end);
+    let underway = Box::pin(async move {
+        let _ = gate.acquire().await;
+        Final::Inquiry(Ok(InquiryAnswer::Complete("{}".to_owned())))
+    });
+    let id = reception.id.clone();
+    let told = bridge.host(reception, turns, underway, &CancellationToken::new()).await;
+    assert!(matches!(told, Turn::Input(_)));
+    let visiting: Vec<_> = (0..2)
+        .map(|_| {
+            let (bridge, id) = (Arc::clone(&bridge), id.clone());
+            tokio::spawn(async move { bridge.visit(&id, None, None, Hearer::default(), &CancellationToken::new()).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    may_end.add_permits(1);
+    let mut told = Vec::new();
+    for visitor in visiting {
+        let turn = tokio::time::timeout(Duration::from_secs(3_600), visitor).await.expect("somebody is left waiting");
+        told.push(match turn.unwrap() {
+            Turn::Done(_) => "done".to_owned(),
+            Turn::Refused(error) => error.message,
+            Turn::Input(_) => "input".to_owned(),
+        });
+    }
+    assert_eq!(bridge.parked(), 0);
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_when_it_is_over_is_told() {
+    let gone = "the request that this `requestState` belongs to does not wait any more";
+    assert_eq!(too_late(false).await, [gone, gone]);
+    assert_eq!(too_late(true).await, ["done", gone]);
+}

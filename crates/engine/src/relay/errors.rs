@@ -29,7 +29,7 @@ pub(crate) fn of_failure(failure: &PerformFailure, member: &Member) -> RpcError 
 pub(crate) fn of_read_failure(failure: &PerformFailure, member: &Member, guest_era: Era, exposed: &str) -> RpcError {
     let error = of_failure(failure, member);
     let PerformFailure::Rejected { code, .. } = failure else { return error };
-    let named = error.data.as_deref().is_some_and(|data| names_uri(data));
+    let named = error.data.as_deref().is_some_and(names_uri);
     let not_found = match *code {
         code::RESOURCE_NOT_FOUND => true,
         // The modern code says no more than that something is wrong with the parameters; with the URI it says what.

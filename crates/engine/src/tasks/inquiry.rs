@@ -1,6 +1,6 @@
 //! What guests ask about tasks, in either era, of tasks that run in either.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -32,6 +32,9 @@ const RESULT_MS_MAX: u64 = 3_600_000;
 /// How often a modern task is asked about for a legacy guest that waits.
 const POLL_MS: (u64, u64) = (100, 5_000);
 const POLL_MS_DEFAULT: u64 = 1_000;
+
+/// Tasks of a list that are asked about at once.
+const ASKED_AT_ONCE_MAX: usize = 16;
 
 /// A guest's task, and where it runs.
 struct Asked {
@@ -107,18 +110,15 @@ impl Asked {
         let guest_era = self.party.guest.era;
         let answer = self.ask(question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
-        match (guest_era, self.note.upstream_era, Status::of(&task)) {
-            // A modern guest is told the end at once; a legacy server is asked for it by another method.
-            (Era::Modern, Era::Legacy, Some(Status::Completed | Status::Failed)) => {
-                let base = to_modern(&task, &self.ours);
-                let ending = self.ask_result().await;
-                Ok(self.modern_end(&base, ending).await)
-            }
-            _ => {
-                let no_task = self.no_task();
-                present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
-            }
+        let is_over = matches!(Status::of(&task), Some(Status::Completed | Status::Failed));
+        // A modern guest is told the end at once; a legacy server is asked for it by another method.
+        if is_over && (guest_era, self.note.upstream_era) == (Era::Modern, Era::Legacy) {
+            let base = to_modern(&task, &self.ours);
+            let ending = self.ask_result().await;
+            return Ok(self.modern_end(&base, ending).await);
         }
+        let no_task = self.no_task();
+        present(self.ended(), &answer.result, guest_era).await.ok_or(no_task)
     }
 
     /// Waits for the end; a legacy guest's way.
@@ -288,6 +288,7 @@ async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<Strin
 async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
     let mut asking = JoinSet::new();
     let mut order = Vec::new();
+    let mut tasks = HashMap::new();
     for ours in note::listed(core, &party.guest.caller).await {
         let Ok(note) = note::find(core, &party.guest.caller, &ours).await else { continue };
         let scene = core.scene();
@@ -295,8 +296,12 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
         order.push(ours.clone());
         let asked = Asked { core: Arc::clone(core), scene, member, party: party.clone(), ours: ours.clone(), note };
         asking.spawn(async move { (ours, asked.get().await) });
+        if asking.len() >= ASKED_AT_ONCE_MAX
+            && let Some(Ok((ours, Ok(task)))) = asking.join_next().await
+        {
+            tasks.insert(ours, task);
+        }
     }
-    let mut tasks = std::collections::HashMap::new();
     while let Some(asked) = asking.join_next().await {
         if let Ok((ours, Ok(task))) = asked {
             tasks.insert(ours, task);

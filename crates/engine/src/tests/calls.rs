@@ -37,7 +37,7 @@ impl Journal for Disk {
 }
 
 fn engine(journal: Arc<Disk>) -> Engine {
-    let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
+    let text = include_str!("../../../contract/tests/fixtures/void_invoice.yaml");
     let contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
     let contract = admit(contract, &Registered::new()).unwrap();
     let nowhere = Transport::Stdio {

@@ -1,0 +1,275 @@
+//! A modern guest at a legacy server: the call waits while the guest looks for answers.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use servanda_catalog::names::Naming;
+use servanda_mcp::{Era, RpcError};
+use servanda_upstream::{Answer, PerformFailure};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    CallAnswer, Gateway as _, Guest, Terms,
+    bridge::INPUT_MS_MAX,
+    testing::{Heard, House, Scripted, again, ask, call, guest, parse, text},
+};
+
+pub(super) fn input(answer: CallAnswer) -> Value {
+    match answer {
+        CallAnswer::InputRequired(json) => parse(&json),
+        other => panic!("not a question: {other:?}"),
+    }
+}
+
+pub(super) fn result(answer: CallAnswer) -> Value {
+    match answer {
+        CallAnswer::Result(result) => parse(&result.json),
+        other => panic!("not a result: {other:?}"),
+    }
+}
+
+pub(super) fn failed(answer: CallAnswer) -> RpcError {
+    match answer {
+        CallAnswer::Failed(error) => error,
+        other => panic!("not an error: {other:?}"),
+    }
+}
+
+pub(super) fn told(answer: CallAnswer) -> String {
+    result(answer)["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+fn modern() -> Guest {
+    guest(Era::Modern, &json!({"elicitation": {}, "roots": {}}))
+}
+
+/// Asks for a name and says it; says so if it was not told one.
+async fn greet(heard: Heard) -> Result<Answer, PerformFailure> {
+    let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
+    let name = match reply {
+        Ok(Ok(answer)) => parse(answer.get())["content"]["name"].as_str().unwrap_or("?").to_owned(),
+        Ok(Err(_)) | Err(_) => "nobody".to_owned(),
+    };
+    Ok(text(Era::Legacy, &format!("hello {name}")))
+}
+
+fn house(server: Arc<Scripted>) -> House {
+    House::new(Naming::Bare, &[("up", server)])
+}
+
+fn greeting_house() -> House {
+    house(Scripted::new(Era::Legacy, &json!({}), greet))
+}
+
+fn named(name: &str) -> Value {
+    json!({"ask-1": {"action": "accept", "content": {"name": name}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_request() {
+    let house = greeting_house();
+    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    assert_eq!(
+        asked["inputRequests"],
+        json!({"ask-1": {"method": "elicitation/create", "params": {"message": "Who?"}}})
+    );
+    assert_eq!((house.outcomes().len(), house.engine.core().bridge.parked()), (0, 1), "the call is not over");
+    let terms = again(&asked["requestState"], &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "write", terms)).await), "hello Ada");
+    assert_eq!(house.outcomes(), ["completed"], "one call, one record");
+    assert_eq!(house.engine.core().bridge.parked(), 0);
+
+    let terms = again(&asked["requestState"], &named("Eve"));
+    let error = failed(house.engine.call(call(&modern(), "write", terms)).await);
+    let call_id = house.last_record().call_id.to_string();
+    assert_eq!(error.code, -32602);
+    assert!(error.data.unwrap().get().contains(&format!("servanda explain {call_id}")), "{}", error.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_come_together_are_told_together_and_answered_one_by_one() {
+    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+        let (one, other) = (
+            ask(&heard.delivery, "elicitation/create", &json!({"message": "one"})),
+            ask(&heard.delivery, "roots/list", &json!({})),
+        );
+        let (one, other) = (one.await.unwrap().unwrap(), other.await.unwrap().unwrap());
+        Ok(text(Era::Legacy, &format!("{one} {other}")))
+    });
+    let house = house(server);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["ask-1", "ask-2"]);
+    let asked = again(&asked["requestState"], &json!({"ask-2": {"roots": []}, "other": 1}));
+    let asked = input(house.engine.call(call(&modern(), "echo", asked)).await);
+    let keys: Vec<&String> = asked["inputRequests"].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["ask-1"], "what is still open is asked again");
+    let terms = again(&asked["requestState"], &json!({"ask-1": {"action": "decline"}}));
+    let answered = told(house.engine.call(call(&modern(), "echo", terms)).await);
+    assert_eq!(answered, r#"{"action":"decline"} {"roots":[]}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
+    let house = greeting_house();
+    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    // Time stands still but for this: everything else has happened when it is over.
+    tokio::time::sleep(Duration::from_millis(INPUT_MS_MAX + 1)).await;
+    assert_eq!(house.outcomes(), ["completed"], "the question was declined and the call ended by itself");
+    let terms = again(&asked["requestState"], &named("Ada"));
+    assert_eq!(failed(house.engine.call(call(&modern(), "write", terms)).await).code, -32602);
+    assert_eq!(house.engine.core().bridge.parked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
+    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+        let reply = ask(&heard.delivery, "elicitation/create", &json!({}));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        drop(reply);
+        Ok(text(Era::Legacy, "went on without"))
+    });
+    let house = house(server);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(house.outcomes(), ["completed"]);
+    let terms = again(&asked["requestState"], &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "went on without");
+    assert_eq!(house.engine.core().bridge.parked(), 0);
+}
+
+/// A server that asks, tells the test what it heard, and answers when it may.
+fn patient() -> (Arc<Scripted>, mpsc::Receiver<CancellationToken>, Arc<Semaphore>) {
+    let (heard_it, hears) = mpsc::channel(4);
+    let may_end = Arc::new(Semaphore::new(0));
+    let gate = Arc::clone(&may_end);
+    let server = Scripted::new(Era::Legacy, &json!({}), move |heard| {
+        let (heard_it, gate) = (heard_it.clone(), Arc::clone(&gate));
+        async move {
+            let _ = ask(&heard.delivery, "elicitation/create", &json!({})).await;
+            heard_it.send(heard.delivery.cancel.clone()).await.unwrap();
+            let _ = gate.acquire().await.unwrap();
+            Ok(text(Era::Legacy, "done"))
+        }
+    });
+    (server, hears, may_end)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_guest_waits_at_a_time() {
+    let (server, mut hears, may_end) = patient();
+    let house = Arc::new(house(server));
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let (state, first) = (asked["requestState"].clone(), house.clone());
+    let terms = again(&state, &named("Ada"));
+    let waiting = tokio::spawn(async move { first.engine.call(call(&modern(), "echo", terms)).await });
+    hears.recv().await.unwrap();
+    let error = failed(house.engine.call(call(&modern(), "echo", again(&state, &named("Eve")))).await);
+    assert_eq!(error.code, -32602);
+    assert!(error.message.contains("still waiting"), "{}", error.message);
+    may_end.add_permits(1);
+    assert_eq!(told(waiting.await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn giving_up_counts_only_while_waiting() {
+    let (server, mut hears, may_end) = patient();
+    let house = Arc::new(house(server));
+    let first = CancellationToken::new();
+    let terms = Terms { cancel: first.clone(), ..Terms::default() };
+    let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+    // A door cancels what it has answered; the call has been handed back by then.
+    first.cancel();
+    let second = CancellationToken::new();
+    let terms = Terms { cancel: second.clone(), ..again(&asked["requestState"], &named("Ada")) };
+    let waiter = house.clone();
+    let waiting = tokio::spawn(async move { waiter.engine.call(call(&modern(), "echo", terms)).await });
+    let at_the_server = hears.recv().await.unwrap();
+    assert!(!at_the_server.is_cancelled());
+    second.cancel();
+    at_the_server.cancelled().await;
+    may_end.add_permits(1);
+    waiting.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_for_its_own_principal_and_its_own_request() {
+    let house = greeting_house();
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let state = &asked["requestState"];
+    let mut other = modern();
+    other.caller.principal = "other".to_owned();
+    let mut longer = call(&modern(), "echo", again(state, &named("Ada")));
+    longer.arguments = bytes::Bytes::from_static(br#"{"text":"other"}"#);
+    let tampered = json!(format!("{}x", state.as_str().unwrap()));
+    let refused = [
+        house.engine.call(call(&other, "echo", again(state, &named("Ada")))).await,
+        house.engine.call(longer).await,
+        house.engine.call(call(&modern(), "write", again(state, &named("Ada")))).await,
+        house.engine.call(call(&modern(), "echo", again(&tampered, &named("Ada")))).await,
+    ];
+    for answer in refused {
+        assert_eq!(failed(answer).code, -32602);
+    }
+    assert_eq!(house.outcomes(), ["refused"; 4], "a call that is turned away is on record like any other");
+    let terms = again(state, &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "hello Ada", "none of it did any harm");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_does_not_wait_over_a_restart() {
+    let before = greeting_house();
+    let asked = input(before.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let server = Scripted::new(Era::Legacy, &json!({}), greet);
+    let after = House::with_notebook(Naming::Bare, &[("up", server)], before.notebook.clone());
+    let terms = again(&asked["requestState"], &named("Ada"));
+    let error = failed(after.engine.call(call(&modern(), "echo", terms)).await);
+    assert_eq!(error.code, -32602);
+    assert!(error.data.unwrap().get().contains("servanda explain call_"), "the key was kept, the call was not");
+}
+
+#[tokio::test(start_paused = true)]
+async fn malformed_answers_leave_the_call_waiting() {
+    let house = greeting_house();
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let terms = again(&asked["requestState"], &json!([1]));
+    assert_eq!(failed(house.engine.call(call(&modern(), "echo", terms)).await).code, -32602);
+    let terms = again(&asked["requestState"], &Value::Null);
+    let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+    let terms = again(&asked["requestState"], &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "hello Ada");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_place_to_wait_questions_are_declined() {
+    let house = greeting_house();
+    let mut parked = 0;
+    let answer = loop {
+        match house.engine.call(call(&modern(), "echo", Terms::default())).await {
+            CallAnswer::InputRequired(_) => parked += 1,
+            other => break other,
+        }
+        assert!(parked < 10_000, "there is no bound");
+    };
+    assert_eq!(told(answer), "hello nobody");
+    assert_eq!(house.engine.core().bridge.parked(), parked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_declared_is_never_asked() {
+    let house = greeting_house();
+    for capabilities in [json!({}), json!({"roots": {}})] {
+        let guest = guest(Era::Modern, &capabilities);
+        let (terms, _remarks) = crate::testing::listening();
+        assert_eq!(told(house.engine.call(call(&guest, "echo", terms)).await), "hello nobody");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_engine_ends_what_waits_is_ended_and_recorded() {
+    let house = greeting_house();
+    input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    house.engine.drain(Duration::from_secs(1)).await;
+    assert_eq!(house.outcomes(), ["completed"]);
+}

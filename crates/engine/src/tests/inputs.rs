@@ -1,0 +1,275 @@
+//! Modern servers, which ask by their answers: to modern guests it is passed on, legacy ones are asked on the way.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use servanda_catalog::names::Naming;
+use servanda_mcp::{Era, RpcError};
+use servanda_upstream::{Answer, Remark};
+use tokio::sync::mpsc;
+
+use super::conversations::{failed, input, result, told};
+use crate::{
+    CallAnswer, Gateway as _, Guest, Terms,
+    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, said, text},
+};
+
+/// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
+const REQUESTS: &str = r#"{"who" : {"method":"elicitation/create","params":{ "message":"Who?","n":1.0 }}}"#;
+
+/// Asks twice, then says what it was told.
+fn asks_twice(heard: &Heard) -> Answer {
+    let continuation = &heard.delivery.continuation;
+    let state = continuation.request_state.as_deref();
+    match (&continuation.input_responses, state) {
+        (None, None) => {
+            let text = format!(r#"{{"resultType":"input_required","inputRequests":{REQUESTS},"requestState":"one"}}"#);
+            Answer { result: Bytes::from(text), era: Era::Modern }
+        }
+        (Some(_), Some("one")) => {
+            let text = format!(r#"{{"resultType":"input_required","inputRequests":{REQUESTS},"requestState":"two"}}"#);
+            Answer { result: Bytes::from(text), era: Era::Modern }
+        }
+        (responses, state) => text(Era::Modern, &format!("{responses:?} {state:?}")),
+    }
+}
+
+fn server(answer: impl Fn(&Heard) -> Answer + Send + Sync + 'static) -> Arc<Scripted> {
+    let answer = Arc::new(answer);
+    Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let answered = answer(&heard);
+        async move { Ok(answered) }
+    })
+}
+
+fn house(server: &Arc<Scripted>) -> House {
+    House::new(Naming::Bare, &[("up", server.clone())])
+}
+
+fn modern() -> Guest {
+    guest(Era::Modern, &json!({"elicitation": {}}))
+}
+
+fn legacy() -> Guest {
+    guest(Era::Legacy, &json!({"elicitation": {}, "sampling": {}}))
+}
+
+fn named(name: &str) -> Value {
+    json!({"who": {"action": "accept", "content": {"name": name}}})
+}
+
+#[tokio::test]
+async fn modern_to_modern_everything_passes_and_every_round_is_a_call() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let CallAnswer::InputRequired(json) = house.engine.call(call(&modern(), "write", Terms::default())).await else {
+        panic!("no question");
+    };
+    assert!(json.contains(REQUESTS), "byte for byte: {json}");
+    assert!(!json.contains("resultType") && !json.contains("\"one\""), "{json}");
+    let mut state = parse(&json)["requestState"].clone();
+    let second = input(house.engine.call(call(&modern(), "write", again(&state, &named("Ada")))).await);
+    assert_ne!(second["requestState"], state);
+    state = second["requestState"].clone();
+    result(house.engine.call(call(&modern(), "write", again(&state, &named("Bob")))).await);
+    let heard: Vec<Value> =
+        server.heard().iter().map(|line| parse(line.strip_prefix("tools/call ").unwrap())).collect();
+    let rounds: Vec<_> = heard.iter().map(|params| (&params["requestState"], &params["inputResponses"])).collect();
+    let (none, one, two) = (Value::Null, json!("one"), json!("two"));
+    assert_eq!(rounds, [(&none, &none), (&one, &named("Ada")), (&two, &named("Bob"))]);
+    assert_eq!(house.outcomes(), ["input_required", "input_required", "completed"]);
+    let records = house.records.finished.lock().unwrap().clone();
+    let first = Some(records[0].call_id.clone());
+    assert_eq!((&records[0].continues, &records[1].continues, &records[2].continues), (&None, &first, &first));
+    assert!(records[0].class.is_none() && records[0].refusal.is_none() && records[0].answer_digest.is_some());
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_server_without_state_gets_none() {
+    let server = server(|heard| match &heard.delivery.continuation.input_responses {
+        None => said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": parse(REQUESTS)})),
+        Some(_) => text(Era::Modern, "thanks"),
+    });
+    let house = house(&server);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    assert!(asked["requestState"].is_string(), "ours is there all the same");
+    let terms = again(&asked["requestState"], &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "thanks");
+    assert!(!server.heard()[1].contains("requestState"), "{}", server.heard()[1]);
+    // Answers to what nobody asked are the server's to ignore.
+    let terms = again(&Value::Null, &named("Ada"));
+    assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "thanks");
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_state_that_was_changed_is_refused_before_the_server_hears_of_it() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let tampered = json!(format!("{}-TAMPERED", asked["requestState"].as_str().unwrap()));
+    let error = failed(house.engine.call(call(&modern(), "echo", again(&tampered, &named("Ada")))).await);
+    assert_eq!((error.code, server.heard().len()), (-32602, 1));
+    let record = house.last_record();
+    assert_eq!(record.outcome.name(), "refused");
+    assert!(record.refusal.unwrap().message.contains("requestState"));
+}
+
+#[tokio::test]
+async fn modern_to_modern_the_gates_judge_every_round() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let mut bad = call(&modern(), "echo", Terms::default());
+    bad.arguments = Bytes::from_static(br#"{"text":7}"#);
+    assert_eq!(result(house.engine.call(bad).await)["isError"], true);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let terms = again(&asked["requestState"], &named("Ada"));
+    input(house.engine.call(call(&modern(), "echo", terms)).await);
+    let verdicts: Vec<usize> =
+        house.records.finished.lock().unwrap().iter().map(|record| record.verdicts.len()).collect();
+    assert!(verdicts[2] > verdicts[0] && verdicts[1] == verdicts[2], "{verdicts:?}");
+}
+
+#[tokio::test]
+async fn modern_to_modern_what_the_guest_never_declared_is_an_error_of_the_protocol() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    for capabilities in [json!({}), json!({"sampling": {}})] {
+        let guest = guest(Era::Modern, &capabilities);
+        let error = failed(house.engine.call(call(&guest, "echo", Terms::default())).await);
+        assert_eq!(error.code, -32021);
+        assert_eq!(error.data.unwrap().get(), r#"{"requiredCapabilities":{"elicitation":{}}}"#);
+    }
+    assert_eq!(house.outcomes(), ["input_required"; 2]);
+    assert!(house.last_record().refusal.is_some());
+}
+
+#[tokio::test]
+async fn a_request_for_input_that_says_nothing_is_kept_back() {
+    let server = server(|_| said(Era::Modern, &json!({"resultType": "input_required"})));
+    let house = house(&server);
+    for guest in [modern(), legacy()] {
+        assert_eq!(result(house.engine.call(call(&guest, "echo", Terms::default())).await)["isError"], true);
+        assert_eq!(house.last_record().outcome.name(), "quarantined");
+    }
+}
+
+/// Answers every question of a server, as a legacy guest's client would.
+fn answering(
+    mut remarks: mpsc::Receiver<Remark>,
+    reply: impl Fn(&str, Value) -> Result<Value, RpcError> + Send + 'static,
+) {
+    tokio::spawn(async move {
+        while let Some(remark) = remarks.recv().await {
+            if let Remark::Ask(ask) = remark {
+                let params = ask.params.map_or(Value::Null, |raw| parse(raw.get()));
+                let reply = reply(&ask.method, params).map(|value| serde_json::value::to_raw_value(&value).unwrap());
+                let _ = ask.reply.send(reply);
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn legacy_to_modern_the_guest_is_asked_and_the_request_made_again() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let (terms, remarks) = listening();
+    answering(remarks, |method, params| Ok(json!({"method": method, "asked": params["message"]})));
+    let answered = told(house.engine.call(call(&legacy(), "write", terms)).await);
+    assert!(answered.contains("two"), "{answered}");
+    let heard = parse(server.heard()[2].strip_prefix("tools/call ").unwrap());
+    assert_eq!(heard["inputResponses"], json!({"who": {"method": "elicitation/create", "asked": "Who?"}}));
+    assert_eq!(heard["arguments"], json!({"text": "hello"}));
+    assert_eq!(house.outcomes(), ["completed"], "the guest made one call");
+}
+
+#[tokio::test]
+async fn legacy_to_modern_a_guest_that_refuses_ends_the_call_in_words() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let (terms, remarks) = listening();
+    answering(remarks, |_, _| Err(RpcError::new(-1, "User rejected")));
+    let answered = result(house.engine.call(call(&legacy(), "write", terms)).await);
+    assert_eq!(answered["isError"], true);
+    let refusal = parse(answered["content"][0]["text"].as_str().unwrap());
+    assert!(refusal["message"].as_str().unwrap().contains("elicitation/create"), "{refusal}");
+    assert!(refusal["message"].as_str().unwrap().contains("User rejected"), "{refusal}");
+    assert_eq!((house.outcomes(), server.heard().len()), (vec!["input_required"], 1));
+    // A guest that cannot be asked at all is not waited for.
+    let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
+    assert_eq!(answered["isError"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn legacy_to_modern_a_guest_that_goes_away_ends_it_too() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let (terms, mut remarks) = listening();
+    let cancel = terms.cancel.clone();
+    let gone = tokio::spawn(async move {
+        let question = remarks.recv().await;
+        cancel.cancel();
+        (question, remarks)
+    });
+    let answered = result(house.engine.call(call(&legacy(), "echo", terms)).await);
+    assert!(answered["content"][0]["text"].as_str().unwrap().contains("went away"));
+    drop(gone.await.unwrap());
+}
+
+#[tokio::test]
+async fn legacy_to_legacy_questions_and_progress_pass() {
+    let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+        let progress = serde_json::value::to_raw_value(&json!({"progress": 1})).unwrap();
+        heard.delivery.remarks.as_ref().unwrap().try_send(Remark::Progress(progress)).unwrap();
+        let reply = ask(&heard.delivery, "sampling/createMessage", &json!({"messages": []})).await.unwrap().unwrap();
+        Ok(text(Era::Legacy, reply.get()))
+    });
+    let house = house(&server);
+    let (terms, mut remarks) = listening();
+    let calling = house.engine.call(call(&legacy(), "echo", terms));
+    let client = async {
+        let Some(Remark::Progress(progress)) = remarks.recv().await else { panic!("no progress") };
+        let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("no question") };
+        ask.reply.send(Ok(serde_json::value::to_raw_value(&ask.method).unwrap())).unwrap();
+        progress.get().to_owned()
+    };
+    let (answered, progress) = tokio::join!(calling, client);
+    assert_eq!((told(answered).as_str(), progress.as_str()), (r#""sampling/createMessage""#, r#"{"progress":1}"#));
+}
+
+#[tokio::test]
+async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
+    let codes = [(-32021, true), (-32020, true), (-32022, true), (-32603, false)];
+    for (code, passes) in codes {
+        let server = Scripted::new(Era::Modern, &json!({}), move |_| async move {
+            let data = Some(serde_json::value::to_raw_value(&json!({"requiredCapabilities": {}})).unwrap());
+            Err(servanda_upstream::PerformFailure::Rejected { code, message: "theirs".to_owned(), data })
+        });
+        let house = house(&server);
+        match house.engine.call(call(&modern(), "write", Terms::default())).await {
+            CallAnswer::Failed(error) => {
+                assert!(passes, "{code}");
+                assert_eq!((error.code, error.message.as_str()), (code, "theirs"));
+                assert_eq!(error.data.unwrap().get(), r#"{"requiredCapabilities":{}}"#);
+                assert_eq!(house.outcomes(), ["not_executed"]);
+            }
+            CallAnswer::Result(refused) => {
+                assert!(!passes, "{code}");
+                let refused = parse(&refused.json);
+                let theirs = &refused["_meta"]["servanda/upstream-error"];
+                assert_eq!(*theirs, json!({"code": code, "message": "theirs", "data": {"requiredCapabilities": {}}}));
+                assert_eq!(house.outcomes(), ["unknown"]);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn annotated_arguments_go_into_headers() {
+    let server = server(|_| text(Era::Modern, "ok"));
+    house(&server).engine.call(call(&modern(), "echo", Terms::default())).await;
+    let heard = parse(server.heard()[0].strip_prefix("tools/call ").unwrap());
+    assert_eq!(heard["headers"], json!([["Text", "hello"]]));
+}

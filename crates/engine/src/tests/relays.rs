@@ -1,0 +1,362 @@
+//! Resources, prompts and completions over several upstreams.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use servanda_catalog::names::Naming;
+use servanda_mcp::{Era, RpcError};
+use servanda_upstream::{Answer, PerformFailure};
+
+use crate::{
+    Gateway as _, Guest, InquiryAnswer, Subject, Terms,
+    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said},
+};
+
+fn modern() -> Guest {
+    guest(Era::Modern, &json!({"elicitation": {}}))
+}
+
+fn complete(answer: Result<InquiryAnswer, RpcError>) -> Value {
+    match answer {
+        Ok(InquiryAnswer::Complete(json)) => parse(&json),
+        other => panic!("not complete: {other:?}"),
+    }
+}
+
+async fn ask_for(house: &House, guest: &Guest, subject: Subject, params: Value) -> Result<InquiryAnswer, RpcError> {
+    house.engine.inquire(inquiry(guest, subject, &params, Terms::default())).await
+}
+
+fn not_found(code: i64) -> PerformFailure {
+    PerformFailure::Rejected { code, message: "Resource not found".to_owned(), data: None }
+}
+
+/// A library with two pages of resources, prompts, and a resource that links to another.
+fn library(heard: &Heard) -> Result<Answer, PerformFailure> {
+    let era = Era::Legacy;
+    let cursor = heard.params["cursor"].as_str();
+    Ok(said(
+        era,
+        &match (heard.method, cursor) {
+            ("resources/list", None) => json!({"resources": [{"uri": "lib://a", "name": "a"}], "nextCursor": ""}),
+            ("resources/list", Some("")) => json!({"resources": [{"uri": "lib://b", "name": "b"}], "_meta": {"x": 1}}),
+            ("resources/list", Some(_)) => {
+                return Err(PerformFailure::Rejected { code: -32602, message: "bad cursor".to_owned(), data: None });
+            }
+            ("resources/templates/list", _) => {
+                json!({"resourceTemplates": [{"uriTemplate": "lib://{id}", "name": "t"}]})
+            }
+            ("prompts/list", _) => json!({"prompts": [{"name": "greet"}, {"name": "größe", "arguments": []}]}),
+            ("prompts/get", _) => json!({"messages": [
+                {"role": "user", "content": {"type": "resource", "resource": {"uri": "lib://a", "text": heard.params["name"]}}}
+            ]}),
+            ("resources/read", _) if heard.params["uri"] == "lib://a" => {
+                json!({"contents": [{"uri": "lib://a", "text": "A", "n": 1.5}]})
+            }
+            ("resources/read", _) => return Err(not_found(-32002)),
+            ("completion/complete", _) => json!({"completion": {"values": [heard.params.to_string()]}}),
+            ("tools/call", _) => json!({"content": [{"type": "resource_link", "uri": "lib://a", "name": "a"}]}),
+            other => panic!("{other:?}"),
+        },
+    ))
+}
+
+fn libraries() -> (House, Arc<Scripted>) {
+    let capable = json!({"resources": {}, "prompts": {}, "completions": {}});
+    let library_server = Scripted::new(Era::Legacy, &capable, |heard| {
+        let answered = library(&heard);
+        async move { answered }
+    });
+    let empty = Scripted::new(Era::Modern, &capable, |heard| async move {
+        let list = heard.method.split('/').nth(usize::from(heard.method.contains("templates"))).unwrap();
+        let name = if list == "templates" { "resourceTemplates" } else { list };
+        Ok(said(Era::Modern, &json!({"resultType": "complete", name: [], "ttlMs": 5})))
+    });
+    let last = Scripted::new(Era::Modern, &json!({"resources": {}}), |heard| async move {
+        match heard.method {
+            "resources/list" => {
+                let text = r#"{"resultType":"complete", "resources":[ {"uri":"last://x","size":1.0} ],"ttlMs":300,"cacheScope":"public"}"#;
+                Ok(Answer { result: Bytes::from_static(text.as_bytes()), era: Era::Modern })
+            }
+            "resources/read" => Err(PerformFailure::Rejected {
+                code: -32602,
+                message: "Resource not found".to_owned(),
+                data: Some(serde_json::value::to_raw_value(&json!({"uri": heard.params["uri"]})).unwrap()),
+            }),
+            _ => Ok(said(Era::Modern, &json!({"resourceTemplates": []}))),
+        }
+    });
+    let tools_only = Scripted::new(Era::Modern, &json!({"tools": {}}), |heard| async move { panic!("{heard:?}") });
+    let down = Scripted::new(Era::Modern, &json!("down"), |heard| async move { panic!("{heard:?}") });
+    let servers = [
+        ("a-lib", library_server.clone()),
+        ("b-empty", empty),
+        ("c-down", down),
+        ("d-tools", tools_only),
+        ("e-last", last),
+    ];
+    (House::new(Naming::Prefixed, &servers), library_server)
+}
+
+#[tokio::test]
+async fn a_list_goes_over_all_upstreams_page_by_page() {
+    let (house, _) = libraries();
+    let mut pages = Vec::new();
+    let mut params = json!({});
+    loop {
+        let page = complete(ask_for(&house, &modern(), Subject::Resources, params).await);
+        pages.push(page.clone());
+        match page["nextCursor"].as_str() {
+            Some(cursor) => params = json!({"cursor": cursor}),
+            None => break,
+        }
+    }
+    let uris: Vec<&Value> = pages.iter().map(|page| &page["resources"][0]["uri"]).collect();
+    assert_eq!(uris, ["servanda://a-lib/lib://a", "servanda://a-lib/lib://b", "servanda://e-last/last://x"]);
+    assert_eq!(pages[1]["_meta"], json!({"x": 1}));
+    assert_eq!(pages[2]["_meta"], json!({"servanda/unavailable": ["c-down"]}), "named, and no reason to hide the rest");
+    assert_eq!((&pages[2]["ttlMs"], &pages[2]["cacheScope"]), (&json!(300), &json!("public")));
+    assert_eq!(pages[2].get("resultType"), None);
+    let templates = complete(ask_for(&house, &modern(), Subject::ResourceTemplates, json!({})).await);
+    assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "servanda://a-lib/lib://{id}");
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_not_ours_or_not_theirs_is_an_error() {
+    let (house, _) = libraries();
+    for cursor in [json!("nonsense"), json!(""), json!(7), json!("eyJ1Ijoibm9ib2R5In0")] {
+        let error = ask_for(&house, &modern(), Subject::Resources, json!({"cursor": cursor})).await.unwrap_err();
+        assert_eq!(error.code, -32602, "{cursor}");
+    }
+    // {"u":"a-lib","c":"stale"}
+    let params = json!({"cursor": "eyJ1IjoiYS1saWIiLCJjIjoic3RhbGUifQ"});
+    let error = ask_for(&house, &modern(), Subject::Resources, params).await.unwrap_err();
+    assert_eq!(error.message, "bad cursor");
+}
+
+#[tokio::test]
+async fn a_resource_is_read_where_its_uri_says_and_named_as_guests_know_it() {
+    let (house, library) = libraries();
+    let read =
+        complete(ask_for(&house, &modern(), Subject::Resource, json!({"uri": "servanda://a-lib/lib://a"})).await);
+    assert_eq!(read, json!({"contents": [{"uri": "servanda://a-lib/lib://a", "text": "A", "n": 1.5}]}));
+    assert_eq!(library.heard().last().unwrap(), r#"resources/read {"uri":"lib://a"}"#);
+    let missing = "servanda://a-lib/lib://missing";
+    let table = [
+        (Era::Modern, missing, -32602),
+        (Era::Legacy, missing, -32002),
+        (Era::Modern, "servanda://e-last/last://y", -32602),
+        (Era::Legacy, "servanda://e-last/last://y", -32002),
+        (Era::Modern, "lib://a", -32602),
+        (Era::Legacy, "servanda://nobody/lib://a", -32002),
+    ];
+    for (era, uri, code) in table {
+        let error = ask_for(&house, &guest(era, &json!({})), Subject::Resource, json!({"uri": uri})).await.unwrap_err();
+        assert_eq!((error.code, parse(error.data.unwrap().get())), (code, json!({"uri": uri})), "{era:?} {uri}");
+    }
+    let down = ask_for(&house, &modern(), Subject::Prompt, json!({"name": 7})).await.unwrap_err();
+    assert_eq!(down.code, -32602);
+}
+
+#[tokio::test]
+async fn links_in_tool_results_have_exposed_uris() {
+    let (house, _) = libraries();
+    let answer = house.engine.call(call(&modern(), "a-lib__echo", Terms::default())).await;
+    let result = super::conversations::result(answer);
+    assert_eq!(result["content"][0], json!({"type": "resource_link", "uri": "servanda://a-lib/lib://a", "name": "a"}));
+}
+
+#[tokio::test]
+async fn prompts_are_found_by_table() {
+    let (house, library) = libraries();
+    let listed = complete(ask_for(&house, &modern(), Subject::Prompts, json!({})).await);
+    let names: Vec<&str> =
+        listed["prompts"].as_array().unwrap().iter().map(|prompt| prompt["name"].as_str().unwrap()).collect();
+    assert_eq!(names[0], "a-lib__greet");
+    assert!(names[1].starts_with("a-lib__gr__e_"), "a name that not everybody takes is replaced: {}", names[1]);
+    for (exposed, original) in [(names[0], "greet"), (names[1], "größe")] {
+        let got = complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": exposed})).await);
+        let resource = &got["messages"][0]["content"]["resource"];
+        assert_eq!(*resource, json!({"uri": "servanda://a-lib/lib://a", "text": original}));
+    }
+    let lists = || library.heard().iter().filter(|line| line.starts_with("prompts/list")).count();
+    let before = lists();
+    for name in ["a-lib__nothing", "greet"] {
+        let error = ask_for(&house, &modern(), Subject::Prompt, json!({"name": name})).await.unwrap_err();
+        assert_eq!(error.code, -32602, "{name}");
+    }
+    assert_eq!(lists(), before, "misses do not make the list be read again and again");
+}
+
+#[tokio::test]
+async fn prompts_that_changed_are_read_again() {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counted = reads.clone();
+    let server = Scripted::new(Era::Modern, &json!({"prompts": {}}), move |heard| {
+        let name = match heard.method {
+            "prompts/list" => format!("p{}", counted.fetch_add(1, Ordering::SeqCst)),
+            _ => String::new(),
+        };
+        async move { Ok(said(Era::Modern, &json!({"prompts": [{"name": name}], "messages": [heard.params]}))) }
+    });
+    let house = House::new(Naming::Prefixed, &[("up", server.clone())]);
+    let mut news = house.engine.news();
+    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "up__p0"})).await);
+    server.said.send(servanda_upstream::Announcement::PromptsChanged).unwrap();
+    assert!(matches!(news.recv().await, Ok(crate::News::Prompts)));
+    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "up__p1"})).await);
+    assert_eq!(reads.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn completions_go_to_the_prompts_and_templates_they_are_about() {
+    let (house, _) = libraries();
+    let table = [
+        (json!({"type": "ref/prompt", "name": "a-lib__greet"}), json!({"type": "ref/prompt", "name": "greet"})),
+        (
+            json!({"type": "ref/resource", "uri": "servanda://a-lib/lib://{id}", "x": 1}),
+            json!({"type": "ref/resource", "uri": "lib://{id}", "x": 1}),
+        ),
+    ];
+    for (exposed, original) in table {
+        let params = json!({"ref": exposed, "argument": {"name": "id", "value": "a"}});
+        let answered = complete(ask_for(&house, &modern(), Subject::Completion, params).await);
+        let heard = parse(answered["completion"]["values"][0].as_str().unwrap());
+        assert_eq!(heard, json!({"ref": original, "argument": {"name": "id", "value": "a"}}));
+    }
+    for bad in [
+        json!({}),
+        json!({"ref": 7}),
+        json!({"ref": {}}),
+        json!({"ref": {"name": "greet"}}),
+        json!({"ref": {"uri": "lib://a"}}),
+    ] {
+        assert_eq!(ask_for(&house, &modern(), Subject::Completion, bad).await.unwrap_err().code, -32602);
+    }
+}
+
+#[tokio::test]
+async fn bare_names_pass_unchanged() {
+    let capable = json!({"resources": {}, "prompts": {}});
+    let server = Scripted::new(Era::Legacy, &capable, |heard| {
+        let answered = library(&heard);
+        async move { answered }
+    });
+    let house = House::new(Naming::Bare, &[("only", server)]);
+    let page = complete(ask_for(&house, &modern(), Subject::Prompts, json!({})).await);
+    assert_eq!(page["prompts"][1]["name"], "größe");
+    complete(ask_for(&house, &modern(), Subject::Prompt, json!({"name": "größe"})).await);
+    let read = complete(ask_for(&house, &modern(), Subject::Resource, json!({"uri": "lib://a"})).await);
+    assert_eq!(read["contents"][0]["uri"], "lib://a");
+    let error = ask_for(&house, &modern(), Subject::Resource, json!({"uri": "lib://no"})).await.unwrap_err();
+    assert_eq!((error.code, error.data.unwrap().get()), (-32602, r#"{"uri":"lib://no"}"#));
+}
+
+#[tokio::test]
+async fn a_prompt_of_a_modern_server_may_ask_for_input() {
+    let server = Scripted::new(Era::Modern, &json!({"prompts": {}}), |heard| async move {
+        Ok(said(
+            Era::Modern,
+            &match (heard.method, &heard.delivery.continuation.input_responses) {
+                ("prompts/get", Some(responses)) => {
+                    json!({"resultType": "complete", "messages": [parse(responses.get())]})
+                }
+                ("prompts/get", None) => {
+                    json!({"resultType": "input_required", "inputRequests": {"k": {"method": "elicitation/create", "params": {}}}})
+                }
+                _ => json!({"prompts": [{"name": "p"}]}),
+            },
+        ))
+    });
+    let house = House::new(Naming::Prefixed, &[("up", server)]);
+    let params = json!({"name": "up__p"});
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Prompt, params.clone()).await
+    else {
+        panic!("no question");
+    };
+    let asked = parse(&asked);
+    assert_eq!(asked["inputRequests"]["k"]["method"], "elicitation/create");
+    let terms = again(&asked["requestState"], &json!({"k": {"action": "accept"}}));
+    let answered = complete(house.engine.inquire(inquiry(&modern(), Subject::Prompt, &params, terms)).await);
+    assert_eq!(answered, json!({"messages": [{"k": {"action": "accept"}}]}));
+    // The state is for this prompt with these arguments, and for no other request.
+    for (subject, params) in
+        [(Subject::Prompt, json!({"name": "up__p", "arguments": {}})), (Subject::Resource, json!({"uri": "x"}))]
+    {
+        let terms = again(&asked["requestState"], &json!({}));
+        let error = house.engine.inquire(inquiry(&modern(), subject, &params, terms)).await.unwrap_err();
+        assert_eq!(error.code, -32602);
+    }
+    assert!(house.outcomes().is_empty(), "what is only read is not on record");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_of_a_legacy_server_may_ask_on_the_way() {
+    let server = Scripted::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
+        let reply = ask(&heard.delivery, "elicitation/create", &json!({})).await.unwrap().unwrap();
+        Ok(said(Era::Legacy, &json!({"contents": [parse(reply.get())]})))
+    });
+    let house = House::new(Naming::Bare, &[("up", server)]);
+    let params = json!({"uri": "x://y"});
+    let Ok(InquiryAnswer::InputRequired(asked)) = ask_for(&house, &modern(), Subject::Resource, params.clone()).await
+    else {
+        panic!("no question");
+    };
+    let terms = again(&parse(&asked)["requestState"], &json!({"ask-1": {"action": "decline"}}));
+    let answered = complete(house.engine.inquire(inquiry(&modern(), Subject::Resource, &params, terms)).await);
+    assert_eq!(answered, json!({"contents": [{"action": "decline"}]}));
+}
+
+#[tokio::test]
+async fn lists_never_ask_modern_guests() {
+    let server = Scripted::new(Era::Legacy, &json!({"resources": {}}), |heard| async move {
+        // Nobody hears a question here.
+        assert!(heard.delivery.remarks.is_none());
+        Ok(said(Era::Legacy, &json!({"resources": []})))
+    });
+    let house = House::new(Naming::Bare, &[("up", server)]);
+    assert_eq!(complete(ask_for(&house, &modern(), Subject::Resources, json!({})).await), json!({"resources": []}));
+}
+
+#[tokio::test]
+async fn how_much_is_logged_is_said_once_and_kept_to() {
+    let lines = Arc::new(Mutex::new(vec!["debug", "error"]));
+    let server = Scripted::new(Era::Legacy, &json!({"logging": {}}), move |heard| {
+        if let (Some(remarks), "tools/call") = (&heard.delivery.remarks, heard.method) {
+            for level in lines.lock().unwrap().iter() {
+                let line = serde_json::value::to_raw_value(&json!({"level": level})).unwrap();
+                remarks.try_send(servanda_upstream::Remark::LogMessage(line)).unwrap();
+            }
+        }
+        async move { Ok(said(Era::Legacy, &json!({"content": []}))) }
+    });
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let told = |server: &Scripted| {
+        server.heard().iter().filter(|line| line.starts_with("logging/setLevel")).cloned().collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        let (terms, mut remarks) = listening();
+        house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
+        let Ok(servanda_upstream::Remark::LogMessage(line)) = remarks.try_recv() else { panic!("no line") };
+        assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error"}"#, true));
+    }
+    assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
+    let (terms, mut remarks) = listening();
+    house.engine.call(call(&modern(), "echo", terms)).await;
+    assert!(remarks.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");
+
+    let legacy = Guest { affinity: Arc::from("session"), ..guest(Era::Legacy, &json!({})) };
+    assert_eq!(house.engine.set_log_level(&legacy, "loud").await.unwrap_err().code, -32602);
+    house.engine.set_log_level(&legacy, "debug").await.unwrap();
+    let (terms, mut remarks) = listening();
+    house.engine.call(call(&legacy, "echo", terms)).await;
+    assert!(
+        told(&server).contains(&r#"logging/setLevel {"level":"debug"}"#.to_owned()),
+        "before the next request at the latest"
+    );
+    assert!(remarks.try_recv().is_ok() && remarks.try_recv().is_ok(), "the session wants everything");
+}

@@ -1,0 +1,365 @@
+//! Calls that become tasks, in both eras, and tasks that the engine makes itself.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json, value::RawValue};
+use servanda_catalog::names::Naming;
+use servanda_contract::record::Outcome;
+use servanda_mcp::{Era, RpcError};
+use servanda_upstream::{Announcement, Answer, PerformFailure};
+
+use super::conversations::{failed, result, told};
+use crate::{
+    CallAnswer, CallRequest, Gateway as _, Guest, InquiryAnswer, News, Subject, Terms,
+    testing::{Heard, House, Scripted, call, guest, inquiry, listening, parse, said, text},
+};
+
+/// A modern task in that state.
+fn modern_task(status: &str, more: &Value) -> Value {
+    let mut task =
+        json!({"resultType": "complete", "taskId": "theirs", "status": status, "ttlMs": 60000, "pollIntervalMs": 100});
+    task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    task
+}
+
+fn modern() -> Guest {
+    guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}))
+}
+
+fn legacy() -> Guest {
+    guest(Era::Legacy, &json!({"elicitation": {}}))
+}
+
+/// A modern server that makes tasks, whose state a test sets.
+fn modern_server() -> (Arc<Scripted>, Arc<Mutex<Value>>) {
+    let state = Arc::new(Mutex::new(modern_task("working", &json!({}))));
+    let shown = state.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard: Heard| {
+        let answer = match heard.method {
+            "tools/call" if heard.delivery.counterpart.capabilities.as_json().contains("/tasks") => {
+                let mut task = modern_task("working", &json!({"x": 1.5}));
+                task["resultType"] = json!("task");
+                said(Era::Modern, &task)
+            }
+            "tools/call" => text(Era::Modern, "at once"),
+            "tasks/get" => said(Era::Modern, &shown.lock().unwrap()),
+            _ => said(Era::Modern, &json!({"resultType": "complete"})),
+        };
+        async move { Ok(answer) }
+    });
+    (server, state)
+}
+
+fn house(server: &Arc<Scripted>) -> House {
+    House::new(Naming::Bare, &[("up", server.clone())])
+}
+
+fn task(answer: CallAnswer) -> Value {
+    match answer {
+        CallAnswer::Task(json) => parse(&json),
+        other => panic!("not a task: {other:?}"),
+    }
+}
+
+async fn about(house: &House, guest: &Guest, subject: Subject, params: Value) -> Result<Value, RpcError> {
+    match house.engine.inquire(inquiry(guest, subject, &params, Terms::default())).await? {
+        InquiryAnswer::Complete(json) => Ok(parse(&json)),
+        other @ InquiryAnswer::InputRequired(_) => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_task_has_our_id_and_its_end_is_checked_and_recorded_once() {
+    let (server, state) = modern_server();
+    let house = house(&server);
+    let created = task(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let id = created["taskId"].as_str().unwrap().to_owned();
+    assert_ne!(id, "theirs");
+    assert_eq!((&created["x"], created.get("resultType")), (&json!(1.5), None));
+    let record = house.last_record();
+    assert_eq!((record.outcome, record.task_id.as_ref(), record.finished_at), (Outcome::TaskCreated, Some(&id), None));
+
+    let got = about(&house, &modern(), Subject::Task, json!({"taskId": id})).await.unwrap();
+    assert_eq!((&got["taskId"], &got["status"]), (&json!(id), &json!("working")));
+    let end = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}], "vendor": 1.0});
+    *state.lock().unwrap() = modern_task("completed", &json!({"result": end}));
+    for _ in 0..2 {
+        let got = about(&house, &modern(), Subject::Task, json!({"taskId": id})).await.unwrap();
+        assert_eq!(got["result"]["content"][0]["text"], "done");
+        assert_eq!((&got["result"]["resultType"], &got["result"]["vendor"]), (&json!("complete"), &json!(1.0)));
+        let observed = &got["result"]["_meta"]["servanda/observation"];
+        assert_eq!(observed["tool_identity"]["call_id"], json!(record.call_id));
+    }
+    assert_eq!(house.outcomes(), ["task_created", "completed"], "its end is recorded once");
+    assert_eq!(house.last_record().call_id, record.call_id);
+}
+
+#[tokio::test]
+async fn a_task_is_known_after_a_restart_and_only_to_its_principal() {
+    let (server, _) = modern_server();
+    let before = house(&server);
+    let created = task(before.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let after = House::with_notebook(Naming::Bare, &[("up", server.clone())], before.notebook.clone());
+    let params = json!({"taskId": created["taskId"]});
+    assert_eq!(about(&after, &modern(), Subject::Task, params.clone()).await.unwrap()["status"], "working");
+    let mut other = modern();
+    other.caller.principal = "other".to_owned();
+    let elsewhere =
+        Guest { caller: servanda_contract::Caller { tenant: "t".to_owned(), ..modern().caller }, ..modern() };
+    let undeclared = guest(Era::Modern, &json!({}));
+    for subject in [Subject::Task, Subject::TaskCancel, Subject::TaskUpdate] {
+        for stranger in [&other, &elsewhere] {
+            assert_eq!(about(&after, stranger, subject, params.clone()).await.unwrap_err().code, -32602);
+        }
+        assert_eq!(about(&after, &modern(), subject, json!({"taskId": "theirs"})).await.unwrap_err().code, -32602);
+        let error = about(&after, &undeclared, subject, params.clone()).await.unwrap_err();
+        assert_eq!(error.code, -32021);
+        assert_eq!(
+            error.data.unwrap().get(),
+            r#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#
+        );
+    }
+    for subject in [Subject::TaskResult, Subject::Tasks] {
+        assert_eq!(about(&after, &modern(), subject, params.clone()).await.unwrap_err().code, -32601);
+    }
+}
+
+#[tokio::test]
+async fn modern_tasks_are_answered_and_cancelled_by_their_own_ids() {
+    let (server, state) = modern_server();
+    let house = house(&server);
+    let created = task(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let responses = json!({"k": {"action": "accept"}});
+    let update = json!({"taskId": created["taskId"], "inputResponses": responses});
+    assert_eq!(about(&house, &modern(), Subject::TaskUpdate, update).await.unwrap(), json!({}));
+    let heard = server.heard();
+    assert_eq!(heard.last().unwrap(), r#"tasks/update {"taskId":"theirs","inputResponses":{"k":{"action":"accept"}}}"#);
+    let params = json!({"taskId": created["taskId"]});
+    assert_eq!(about(&house, &modern(), Subject::TaskCancel, params.clone()).await.unwrap(), json!({}));
+    *state.lock().unwrap() = modern_task("cancelled", &json!({}));
+    assert_eq!(about(&house, &modern(), Subject::Task, params).await.unwrap()["status"], "cancelled");
+    assert_eq!(house.outcomes(), ["task_created", "tool_error"]);
+}
+
+#[tokio::test]
+async fn how_a_task_ends_is_told_in_a_shape_that_holds() {
+    let error = json!({"code": -32603, "message": "boom", "data": 7});
+    // the state, its status as told, the recorded outcome of a tool that writes
+    let table = [
+        (modern_task("failed", &json!({"error": error})), "failed", "unknown"),
+        (modern_task("completed", &json!({"result": {"content": [], "isError": true}})), "completed", "tool_error"),
+        (modern_task("completed", &json!({"result": {"secret": 1}})), "failed", "quarantined"),
+    ];
+    for (ended, status, outcome) in table {
+        let (server, state) = modern_server();
+        let house = house(&server);
+        let created = task(house.engine.call(call(&modern(), "write", Terms::default())).await);
+        *state.lock().unwrap() = ended.clone();
+        let got = about(&house, &modern(), Subject::Task, json!({"taskId": created["taskId"]})).await.unwrap();
+        assert_eq!(got["status"], status, "{ended}");
+        assert_eq!(
+            (got.get("result").is_some(), got.get("error").is_some()),
+            (status == "completed", status == "failed")
+        );
+        assert!(!got.to_string().contains("secret"), "what breaks the contract is kept back");
+        assert_eq!(house.outcomes(), ["task_created", outcome]);
+        if status == "failed" && outcome == "unknown" {
+            assert_eq!(got["error"], error, "the server's own error passes as it is");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_guest_that_takes_no_tasks_promises_none() {
+    let (server, _) = modern_server();
+    let house = house(&server);
+    for guest in [
+        guest(Era::Modern, &json!({})),
+        guest(Era::Legacy, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}})),
+    ] {
+        assert_eq!(told(house.engine.call(call(&guest, "echo", Terms::default())).await), "at once");
+    }
+}
+
+/// A legacy server with one tool that is only ever a task, and asks on the way if it is told to.
+fn legacy_server(support: &str) -> Arc<Scripted> {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let capabilities = json!({"tasks": {"requests": {"tools": {"call": {}}}}});
+    let server = Scripted::new(Era::Legacy, &capabilities, move |heard: Heard| {
+        let polls = polls.clone();
+        async move { legacy_answer(&heard, &polls) }
+    });
+    *server.tools.lock().unwrap() = vec![
+        json!({"name": "echo", "execution": {"taskSupport": support}}),
+        json!({"name": "write", "execution": {"taskSupport": "forbidden"}}),
+    ];
+    server
+}
+
+fn legacy_answer(heard: &Heard, polls: &AtomicUsize) -> Result<Answer, PerformFailure> {
+    let task = |status: &str| json!({"taskId": "theirs", "status": status, "ttl": 60000, "pollInterval": 100});
+    let answer = match heard.method {
+        "tools/call" if heard.delivery.task.is_none() || heard.params["name"] == "write" => {
+            let message = "Method not found".to_owned();
+            return Err(PerformFailure::Rejected { code: -32601, message, data: None });
+        }
+        "tools/call" => json!({"task": task("working")}),
+        "tasks/get" => {
+            let done = polls.fetch_add(1, Ordering::SeqCst) >= 1;
+            task(if done { "completed" } else { "working" })
+        }
+        "tasks/result" => json!({
+            "content": [{"type": "text", "text": "done"}],
+            "_meta": {"io.modelcontextprotocol/related-task": {"taskId": "theirs"}, "a": 1}
+        }),
+        "tasks/cancel" => task("cancelled"),
+        other => panic!("{other}"),
+    };
+    Ok(said(Era::Legacy, &answer))
+}
+
+fn with_task(request: CallRequest) -> CallRequest {
+    CallRequest { task: Some(RawValue::from_string(r#"{"ttl":60000}"#.to_owned()).unwrap()), ..request }
+}
+
+#[tokio::test(start_paused = true)]
+async fn legacy_to_legacy_tasks_pass_with_our_ids() {
+    let server = legacy_server("optional");
+    let house = house(&server);
+    let created = task(house.engine.call(with_task(call(&legacy(), "echo", Terms::default()))).await);
+    let id = created["task"]["taskId"].as_str().unwrap().to_owned();
+    assert!(server.heard()[0].contains(r#""task":{"ttl":60000}"#) && id != "theirs", "{:?}", server.heard());
+    let params = json!({"taskId": id});
+    let got = about(&house, &legacy(), Subject::Task, params.clone()).await.unwrap();
+    assert_eq!(got, json!({"taskId": id, "status": "working", "ttl": 60000, "pollInterval": 100}));
+    let listed = about(&house, &legacy(), Subject::Tasks, json!({})).await.unwrap();
+    assert_eq!(listed["tasks"][0]["taskId"], json!(id));
+    let mut other = legacy();
+    other.caller.principal = "other".to_owned();
+    assert_eq!(about(&house, &other, Subject::Tasks, json!({})).await.unwrap(), json!({"tasks": []}));
+    let ended = about(&house, &legacy(), Subject::TaskResult, params.clone()).await.unwrap();
+    assert_eq!(ended["content"][0]["text"], "done");
+    assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
+    assert_eq!(house.outcomes(), ["task_created", "completed"]);
+    assert_eq!(about(&house, &legacy(), Subject::TaskCancel, params.clone()).await.unwrap()["taskId"], json!(id));
+    assert_eq!(house.outcomes().len(), 2, "an end is recorded once");
+    let update = about(&house, &legacy(), Subject::TaskUpdate, params).await.unwrap_err();
+    assert_eq!(update.code, -32601);
+    let error = failed(house.engine.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    assert_eq!(error.code, -32601, "a tool that is never a task says so itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_only_ever_a_task_is_one_that_the_guest_never_sees() {
+    let server = legacy_server("required");
+    let house = house(&server);
+    for (guest, requests) in [(legacy(), 5), (guest(Era::Modern, &json!({})), 3)] {
+        let before = server.heard().len();
+        let answered = result(house.engine.call(call(&guest, "echo", Terms::default())).await);
+        assert_eq!((&answered["content"][0]["text"], answered["_meta"].get("a")), (&json!("done"), Some(&json!(1))));
+        assert!(answered["_meta"].get("io.modelcontextprotocol/related-task").is_none());
+        assert_eq!(server.heard().len() - before, requests, "the second time it is known: {:?}", server.heard());
+    }
+    assert_eq!(house.outcomes(), ["completed"; 2]);
+    server.said.send(Announcement::ToolsChanged).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_definition_saying_so_nothing_is_sent_twice() {
+    for (server, tool) in [(legacy_server("optional"), "echo"), (legacy_server("required"), "write")] {
+        let house = house(&server);
+        let answered = result(house.engine.call(call(&legacy(), tool, Terms::default())).await);
+        assert_eq!((&answered["isError"], server.heard().len()), (&json!(true), 1), "{tool}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_ours_that_is_not_done_in_time_is_cancelled_and_not_called_unexecuted() {
+    let server =
+        Scripted::new(Era::Legacy, &json!({"tasks": {"requests": {"tools": {"call": {}}}}}), |heard| async move {
+            match heard.method {
+                "tools/call" if heard.delivery.task.is_none() => {
+                    Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None })
+                }
+                "tools/call" => Ok(said(Era::Legacy, &json!({"task": {"taskId": "theirs", "status": "working"}}))),
+                "tasks/get" => Err(PerformFailure::Unavailable { why: "gone".to_owned() }),
+                _ => Ok(said(Era::Legacy, &json!({}))),
+            }
+        });
+    *server.tools.lock().unwrap() = vec![json!({"name": "write", "execution": {"taskSupport": "required"}})];
+    let house = house(&server);
+    let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
+    assert_eq!((&answered["isError"], house.outcomes()), (&json!(true), vec!["unknown"]));
+    while !server.heard().iter().any(|line| line.starts_with("tasks/cancel")) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_says_about_a_task_reaches_its_principal_under_our_id() {
+    let (server, _) = modern_server();
+    let house = house(&server);
+    let created = task(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    let mut news = house.engine.news();
+    let said = |state: &Value| {
+        let params = serde_json::value::to_raw_value(state).unwrap().into();
+        server.said.send(Announcement::TaskChanged { task_id: "theirs".to_owned(), params }).unwrap();
+    };
+    said(&modern_task("completed", &json!({"result": {"nonsense": 1}})));
+    let Ok(News::Task { principal, task_id, params }) = news.recv().await else { panic!("nothing said") };
+    assert_eq!((&*principal, json!(*task_id)), ("local", created["taskId"].clone()));
+    let told = parse(params.get());
+    assert_eq!((&told["taskId"], &told["status"]), (&created["taskId"], &json!("failed")), "checked like any answer");
+    assert_eq!(house.outcomes(), ["task_created", "quarantined"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn legacy_guest_modern_task() {
+    let (server, state) = modern_server();
+    let house = house(&server);
+    let created = task(house.engine.call(with_task(call(&legacy(), "echo", Terms::default()))).await);
+    let id = created["task"]["taskId"].clone();
+    assert_eq!((&created["task"]["ttl"], &created["task"]["pollInterval"]), (&json!(60000), &json!(100)));
+    let params = json!({"taskId": id});
+    assert_eq!(about(&house, &legacy(), Subject::Task, params.clone()).await.unwrap()["status"], "working");
+    let end = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
+    *state.lock().unwrap() = modern_task("completed", &json!({"result": end}));
+    let got = about(&house, &legacy(), Subject::Task, params.clone()).await.unwrap();
+    assert_eq!((&got["status"], got.get("result"), &got["ttl"]), (&json!("completed"), None, &json!(60000)));
+    let ended = about(&house, &legacy(), Subject::TaskResult, params).await.unwrap();
+    assert_eq!((&ended["content"][0]["text"], ended.get("resultType")), (&json!("done"), None));
+    assert_eq!(ended["_meta"]["io.modelcontextprotocol/related-task"], json!({"taskId": id}));
+    assert_eq!(house.outcomes(), ["task_created", "completed"]);
+}
+
+#[tokio::test]
+async fn related_tasks_are_named_as_the_other_side_knows_them() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let at_server = seen.clone();
+    let server = Scripted::new(Era::Legacy, &json!({}), move |heard: Heard| {
+        let meta = heard.delivery.meta.iter().map(|(name, raw)| format!("{name}={raw}")).collect::<Vec<_>>().join(" ");
+        at_server.lock().unwrap().push(meta);
+        let task = heard.delivery.task.is_some();
+        async move {
+            let task =
+                if task { json!({"task": {"taskId": "theirs", "status": "working"}}) } else { json!({"content": []}) };
+            Ok(said(Era::Legacy, &task))
+        }
+    });
+    let house = house(&server);
+    let created = task(house.engine.call(with_task(call(&legacy(), "echo", Terms::default()))).await);
+    let related = |id: &Value| {
+        let related = serde_json::value::to_raw_value(&json!({"taskId": id})).unwrap();
+        let other = serde_json::value::to_raw_value(&1).unwrap();
+        let (terms, _) = listening();
+        let meta = vec![("io.modelcontextprotocol/related-task".to_owned(), related), ("x".to_owned(), other)];
+        call(&legacy(), "echo", Terms { meta, ..terms })
+    };
+    house.engine.call(related(&created["task"]["taskId"])).await;
+    house.engine.call(related(&json!("made up"))).await;
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen[1..], [r#"io.modelcontextprotocol/related-task={"taskId":"theirs"} x=1"#, "x=1"]);
+}

@@ -1,0 +1,85 @@
+//! A world that is replaced while it is in use.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use servanda_catalog::names::Naming;
+use servanda_mcp::Era;
+use servanda_upstream::Announcement;
+use tokio::sync::Semaphore;
+
+use super::conversations::{input, told};
+use crate::{
+    CallAnswer, Gateway as _, News, Terms,
+    testing::{House, Scripted, again, call, guest, said, scene, text},
+};
+
+fn saying(what: &'static str) -> Arc<Scripted> {
+    Scripted::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
+}
+
+#[tokio::test]
+async fn a_call_ends_in_the_world_it_began_in() {
+    let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let (at_server, gate) = (begun.clone(), may_end.clone());
+    let slow = Scripted::new(Era::Modern, &json!({}), move |_| {
+        let (at_server, gate) = (at_server.clone(), gate.clone());
+        async move {
+            at_server.add_permits(1);
+            let _ = gate.acquire().await.unwrap();
+            Ok(text(Era::Modern, "old"))
+        }
+    });
+    let house = Arc::new(House::new(Naming::Prefixed, &[("up", slow)]));
+    let caller = house.clone();
+    let guest = guest(Era::Modern, &json!({}));
+    let request = call(&guest, "up__echo", Terms::default());
+    let calling = tokio::spawn(async move { caller.engine.call(request).await });
+    let _ = begun.acquire().await.unwrap();
+    let mut news = house.engine.news();
+    let changes = house.engine.changes();
+    house.engine.enter(scene(Naming::Prefixed, &[("other", saying("new"))]));
+    assert!(matches!(news.recv().await, Ok(News::Tools)));
+    assert!(matches!(news.recv().await, Ok(News::Prompts)));
+    assert!(matches!(news.recv().await, Ok(News::Resources)));
+    assert!(changes.has_changed().unwrap());
+    let now = house.engine.call(call(&guest, "other__echo", Terms::default())).await;
+    assert_eq!(told(now), "new");
+    let gone = house.engine.call(call(&guest, "up__echo", Terms::default())).await;
+    assert!(matches!(gone, CallAnswer::UnknownTool(_)));
+    may_end.add_permits(1);
+    assert_eq!(told(calling.await.unwrap()), "old");
+}
+
+#[tokio::test]
+async fn what_guests_wanted_of_the_old_world_they_want_of_the_new() {
+    let (old, new) = (saying("old"), saying("new"));
+    let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+    let guest = guest(Era::Legacy, &json!({}));
+    let _remarks = house.engine.attend("s");
+    let watch = house.engine.watch(&guest, "servanda://up/a://b").await.unwrap();
+    house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+    let mut news = house.engine.news();
+    // The new upstream is followed from the moment of the change.
+    new.said.send(Announcement::ResourcesChanged).unwrap();
+    while !matches!(news.recv().await, Ok(News::Resources)) {}
+    while new.heard().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(new.heard(), ["attach s", "watch a://b"]);
+    drop(watch);
+    assert_eq!(new.heard().last().unwrap(), "unwatch a://b");
+}
+
+#[tokio::test]
+async fn a_round_does_not_go_on_at_another_upstream() {
+    let asks = |_| async { Ok(said(Era::Modern, &json!({"resultType": "input_required", "requestState": "theirs"}))) };
+    let (asking, other) = (Scripted::new(Era::Modern, &json!({}), asks), saying("other"));
+    let house = House::new(Naming::Bare, &[("up", asking)]);
+    let guest = guest(Era::Modern, &json!({"elicitation": {}}));
+    let asked = input(house.engine.call(call(&guest, "echo", Terms::default())).await);
+    house.engine.enter(scene(Naming::Bare, &[("moved", other.clone())]));
+    let terms = again(&asked["requestState"], &json!({}));
+    let answered = super::conversations::result(house.engine.call(call(&guest, "echo", terms)).await);
+    assert_eq!((&answered["isError"], other.heard().len()), (&json!(true), 0), "a state is nobody else's business");
+}
