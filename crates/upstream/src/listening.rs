@@ -11,6 +11,7 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use servanda_mcp::{Era, fields::method};
 use tokio::{sync::watch, time::Instant};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::subscription::{Opening, Subscription};
 use crate::{
@@ -26,6 +27,10 @@ use crate::{
 
 /// A subscription that held this long did not break at once.
 const STABLE_MS_MIN: u64 = 10_000;
+
+/// How long an old subscription still hears after a new one has taken over: what the server said on it before may be under
+/// way, and over HTTP nothing keeps two streams in order.
+const LINGER_MS: u64 = 500;
 
 /// What is particular about the connection that is shared: it is the one that hears for everybody.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +119,7 @@ async fn watch_again(setting: &Setting, link: &Link) {
 async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bool) {
     let mut wishes = setting.watches.wanted();
     let mut current: Option<Subscription> = None;
+    let mut _lingering = None;
     let mut failures = 0;
     loop {
         let wanted = wishes.borrow_and_update().clone();
@@ -129,8 +135,8 @@ async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bo
             match Subscription::open(setting, link, filter, !wanted.tasks.is_empty()).await {
                 Opening::Acknowledged(subscription) => {
                     conclude(setting, &wanted, Ok(subscription.granted.clone()));
-                    // Only now the old one ends.
-                    current = Some(subscription);
+                    // Only now the old one ends; the one before it at once.
+                    _lingering = current.replace(subscription).map(|old| linger(setting, link, old));
                     if std::mem::take(&mut missed) {
                         announce_everything(setting);
                     }
@@ -159,6 +165,17 @@ async fn keep_listening(setting: &Arc<Setting>, link: &Arc<Link>, mut missed: bo
             return;
         }
     }
+}
+
+/// Lets a subscription hear for a moment more. Dropping the guard ends it at once.
+fn linger(setting: &Arc<Setting>, link: &Arc<Link>, old: Subscription) -> DropGuard {
+    let enough = CancellationToken::new();
+    let guard = enough.clone().drop_guard();
+    spawn(setting, link, |_, _| async move {
+        let _ = tokio::time::timeout(Duration::from_millis(LINGER_MS), enough.cancelled()).await;
+        drop(old);
+    });
+    guard
 }
 
 /// What was waited for.

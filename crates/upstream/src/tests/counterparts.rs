@@ -107,12 +107,49 @@ async fn an_idle_connection_ends_and_one_in_use_does_not() {
     let able = counterpart("a", EVERYTHING);
     let pid = pid_for(&upstream, &able).await;
     until_gone(&pid).await;
-    let in_use = Delivery { counterpart: able.clone(), ..delivery(PATIENCE) };
-    let long = Delivery { deadline: Instant::now() + 10 * IMPATIENCE / 3, ..in_use };
-    let hanging = failure(call_with(&upstream, "hang", "{}", long).await);
-    assert!(matches!(hanging, PerformFailure::TimedOut { .. }), "it was used all the time: {hanging}");
+    // A call that takes longer than that, because its client thinks.
+    let (delivery, mut remarks) = heard_delivery(&able);
+    let question = json!({"id": 1, "method": "roots/list"});
+    let thinking = async {
+        let ask = next_ask(&mut remarks).await;
+        tokio::time::sleep(IMPATIENCE).await;
+        ask.reply.send(Ok(raw("{}"))).unwrap();
+    };
+    let (asked, ()) = tokio::join!(call_json(&upstream, "ask", &question, delivery), thinking);
+    assert_eq!(json_text(asked)["result"], json!({}), "it was used all the time");
     until("every own connection has ended", async || upstream.census().0 == 0).await;
     echoes(&upstream).await;
+}
+
+#[tokio::test]
+async fn connections_on_their_way_out_are_counted() {
+    let limits = Limits { connections_max: 1, ..limits() };
+    let upstream = Upstream::new(stdio_spec(&["stays"], limits), notebook());
+    let [a, b, c] = ["a", "b", "c"].map(|affinity| counterpart(affinity, EVERYTHING));
+    let pid_a = pid_for(&upstream, &a).await;
+    pid_for(&upstream, &b).await;
+    assert!(runs(&pid_a), "it does not want to go");
+    let refused = call_with(&upstream, "pid", "{}", delivery_for(&c)).await;
+    assert!(!refused.sent);
+    assert!(matches!(failure(refused), PerformFailure::Busy { in_flight_max: 1 }));
+    until_gone(&pid_a).await;
+    until("there is room", async || call_with(&upstream, "pid", "{}", delivery_for(&c)).await.outcome.is_ok()).await;
+    upstream.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_released_session_ends_what_was_on_its_way() {
+    let server = serve("legacy").await;
+    let upstream = client(&server.url);
+    let able = counterpart("a", EVERYTHING);
+    assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&able)).await), "{}");
+    let releasing = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        upstream.release("a");
+    };
+    let (hanging, ()) = tokio::join!(call_with(&upstream, "hang", "{}", delivery_for(&able)), releasing);
+    let hanging = failure(hanging);
+    assert!(matches!(&hanging, PerformFailure::Died { why } if why.contains("closed")), "{hanging}");
 }
 
 #[tokio::test]

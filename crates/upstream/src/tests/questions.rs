@@ -214,12 +214,12 @@ async fn the_deadline_stands_still_while_a_client_is_asked() {
         let client = counterpart("a", CAPABILITIES);
         assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
         let (sink, mut remarks) = mpsc::channel(8);
-        let impatient = Delivery { remarks: Some(sink), counterpart: client.clone(), ..delivery(2 * IMPATIENCE) };
+        let impatient = Delivery { remarks: Some(sink), counterpart: client.clone(), ..delivery(4 * IMPATIENCE) };
         let question = question(1);
         let answering = async {
             let ask = next_ask(&mut remarks).await;
             // Longer than the call may take.
-            tokio::time::sleep(4 * IMPATIENCE).await;
+            tokio::time::sleep(6 * IMPATIENCE).await;
             ask.reply.send(Ok(raw("{}"))).unwrap();
         };
         let (told, ()) = tokio::join!(asked(&upstream, &question, impatient), answering);
@@ -312,7 +312,8 @@ async fn questions_are_bounded() {
     let client = counterpart("a", CAPABILITIES);
     let (sink, mut attached): (RemarkSink, _) = mpsc::channel(1_000);
     upstream.attach("a", sink);
-    let messages: Vec<Value> = (0..100).map(question).collect();
+    // The last one asks again under an id that is open.
+    let messages: Vec<Value> = (0..100).chain([0]).map(question).collect();
     let said = call_json(&upstream, "say", &json!({"messages": messages}), delivery_for(&client)).await;
     assert_eq!(text(said), "said");
     let mut open = Vec::new();
