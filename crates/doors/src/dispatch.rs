@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, Subject};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -99,6 +99,8 @@ pub(crate) struct Soon {
     pub(crate) work: Pin<Box<dyn Future<Output = Result<String, Fault>> + Send>>,
     /// Whether the session is another afterwards, and what is kept of it has to be written down again.
     pub(crate) changes_session: bool,
+    /// Its place among all requests, to be held until the answer is out.
+    pub(crate) permit: OwnedSemaphorePermit,
 }
 
 impl<G: Gateway> Desk<G> {
@@ -128,8 +130,9 @@ impl<G: Gateway> Desk<G> {
             (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, peer),
             (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
                 let (session, uri) = (peer.into_session()?, uri(request)?);
+                let permit = self.permit()?;
                 session.unwatch(&uri);
-                Ok(Reply::Soon(Soon::changing(async { Ok("{}".to_owned()) })))
+                Ok(Reply::Soon(Soon::changing(permit, async { Ok("{}".to_owned()) })))
             }
             (Era::Modern, method::DISCOVER) => Ok(Reply::Result(self.greeting.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
@@ -157,9 +160,10 @@ impl<G: Gateway> Desk<G> {
 
     fn list(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let after = page::after(request.params.cursor)?;
+        let permit = self.permit()?;
         let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
         let (era, page_size) = (request.era, self.page_size);
-        Ok(Reply::Soon(Soon::new(async move {
+        Ok(Reply::Soon(Soon::new(permit, async move {
             let listing = gateway.listing(&peer.guest).await;
             let frame = Frame { era, meta_member: &greeting.meta_member };
             Ok(page::page(&listing, after.as_deref(), page_size, &frame))
@@ -168,8 +172,8 @@ impl<G: Gateway> Desk<G> {
 
     fn set_log_level(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let level = params::log_level(request.params.level, "level")?;
-        let (session, gateway) = (peer.into_session()?, Arc::clone(&self.gateway));
-        Ok(Reply::Soon(Soon::changing(async move {
+        let (session, gateway, permit) = (peer.into_session()?, Arc::clone(&self.gateway), self.permit()?);
+        Ok(Reply::Soon(Soon::changing(permit, async move {
             let set = gateway.set_log_level(&session.guest, level.as_str()).await;
             set.map_err(|error| Fault::answered(Era::Legacy, error))?;
             session.set_log_level(level);
@@ -178,7 +182,7 @@ impl<G: Gateway> Desk<G> {
     }
 
     fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        let (session, uri) = (peer.into_session()?, uri(request)?);
+        let (session, uri, permit) = (peer.into_session()?, uri(request)?, self.permit()?);
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
         })?;
@@ -186,7 +190,7 @@ impl<G: Gateway> Desk<G> {
             return Ok(Reply::Result("{}".to_owned()));
         }
         let gateway = Arc::clone(&self.gateway);
-        Ok(Reply::Soon(Soon::changing(async move {
+        Ok(Reply::Soon(Soon::changing(permit, async move {
             let room = WatchRoom { session: &session, uri: &uri };
             let watch = gateway.watch(&session.guest, &uri).await;
             room.fill(watch.map_err(|error| Fault::answered(Era::Legacy, error))?);
@@ -235,7 +239,7 @@ impl<G: Gateway> Desk<G> {
         arrangement: Arrangement,
         errand: impl FnOnce(Guest, servanda_engine::Terms) -> Errand,
     ) -> Result<Reply, Fault> {
-        let permit = Arc::clone(&self.requests).try_acquire_owned().map_err(|_| too_many_requests())?;
+        let permit = self.permit()?;
         let Arrangement { terms, remarks, relay, session } = arrangement;
         let entry = enter(&peer, request.id, &terms.cancel)?;
         let greeting = Arc::clone(&self.greeting);
@@ -244,6 +248,12 @@ impl<G: Gateway> Desk<G> {
         let held = Held { permit, entry };
         let gateway = Arc::clone(&self.gateway);
         Ok(Reply::Running(Box::new(Running::start(gateway, errand, held, asker, (remarks, relay), peer.departure))))
+    }
+
+    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        Arc::clone(&self.requests).try_acquire_owned().map_err(|_| {
+            Fault::busy("too many requests are running", "send the request again in a moment; nothing has been done")
+        })
     }
 }
 
@@ -254,12 +264,15 @@ impl Peer {
 }
 
 impl Soon {
-    fn new(work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
-        Self { work: Box::pin(work), changes_session: false }
+    fn new(permit: OwnedSemaphorePermit, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
+        Self { work: Box::pin(work), changes_session: false, permit }
     }
 
-    fn changing(work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
-        Self { changes_session: true, ..Self::new(work) }
+    fn changing(
+        permit: OwnedSemaphorePermit,
+        work: impl Future<Output = Result<String, Fault>> + Send + 'static,
+    ) -> Self {
+        Self { changes_session: true, ..Self::new(permit, work) }
     }
 }
 
@@ -334,8 +347,4 @@ fn enter(peer: &Peer, id: &Id, cancel: &CancellationToken) -> Result<Option<Entr
 pub(crate) fn duplicate_id() -> Fault {
     Fault::invalid_request(StatusCode::BAD_REQUEST, "a request with this id is not answered yet")
         .hint("use an id once per session")
-}
-
-fn too_many_requests() -> Fault {
-    Fault::busy("too many requests are running", "send the request again in a moment; nothing has been done")
 }

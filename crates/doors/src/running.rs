@@ -52,9 +52,9 @@ pub(crate) struct Asker {
     pub(crate) session: Option<Arc<Session>>,
 }
 
-/// What is held until the work is done, whoever waits for it.
+/// What is held until the work is done, whoever waits for it, and until whoever waits has the answer out.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held to be dropped with the work")]
+#[expect(dead_code, reason = "held to be dropped")]
 pub(crate) struct Held {
     /// Its place among all requests.
     pub(crate) permit: OwnedSemaphorePermit,
@@ -66,7 +66,8 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) struct Running {
     asker: Asker,
-    work: JoinHandle<Outcome>,
+    work: JoinHandle<(Outcome, Held)>,
+    held: Option<Held>,
     remarks: Option<mpsc::Receiver<Remark>>,
     relay: Relay,
     finished: Option<Answered>,
@@ -132,12 +133,12 @@ impl Running {
         let cancel = errand.cancel().clone();
         let work = tokio::spawn(async move {
             let outcome = errand.run(&*gateway).await;
-            drop(held);
-            outcome
+            // If nobody waits any more, this is dropped at once.
+            (outcome, held)
         });
         let (remarks, relay) = watched;
         let guard = (departure == Departure::Cancels).then(|| cancel.clone().drop_guard());
-        Self { asker, work, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
+        Self { asker, work, held: None, remarks, relay, finished: None, _cancel_on_drop: guard, cancel }
     }
 
     /// Whether anything can be said on the way.
@@ -165,7 +166,11 @@ impl Running {
                 Some(remark) = next_remark(self.remarks.as_mut()) => if let Some(message) = self.relay.pass(remark) {
                     return Event::Said(message);
                 },
-                outcome = &mut self.work => self.finished = Some(self.asker.answered(outcome)),
+                done = &mut self.work => {
+                    let (outcome, held) = done.map_or_else(|error| (Err(error), None), |(outcome, held)| (Ok(outcome), Some(held)));
+                    self.held = held;
+                    self.finished = Some(self.asker.answered(outcome));
+                }
             }
         }
     }

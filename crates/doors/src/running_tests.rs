@@ -20,6 +20,7 @@ async fn progress_that_waits_goes_out_before_the_answer() {
     let mut running = Running {
         asker,
         work: tokio::spawn(std::future::pending()),
+        held: None,
         remarks: Some(remarks),
         relay: Relay::new(Audience { progress_token: Some("7".to_owned()), log: Log::None, session: None }),
         finished: Some(Answered { message: b"answer".to_vec(), status: StatusCode::OK }),

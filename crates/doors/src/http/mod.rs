@@ -61,6 +61,8 @@ struct HttpDoor<G> {
     keep_alive: Duration,
     answer_moment: Duration,
     batch_messages_max: usize,
+    /// Whoever calls without authentication.
+    local: Caller,
     local_affinity: Arc<str>,
     /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
     undisturbed: Draining,
@@ -88,6 +90,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
         answer_moment: Duration::from_millis(options.answer_moment_ms),
         batch_messages_max: options.batch_messages_max,
+        local: Caller::local(),
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
@@ -127,14 +130,14 @@ async fn leased_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result
             "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
         ));
     };
-    let lease = door.reception.lease(id, &caller(parts)).await?;
+    let lease = door.reception.lease(id, caller(door, parts)).await?;
     headers::require_negotiated(headers, lease.session().session.version)?;
     Ok(lease)
 }
 
 /// Who calls. Without authentication everybody is the one local principal.
-fn caller(parts: &Parts) -> Caller {
-    parts.extensions.get::<Caller>().cloned().unwrap_or_else(Caller::local)
+fn caller<'a, G>(door: &'a HttpDoor<G>, parts: &'a Parts) -> &'a Caller {
+    parts.extensions.get::<Caller>().unwrap_or(&door.local)
 }
 
 fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {

@@ -7,6 +7,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest};
 use servanda_mcp::{
     ClientCapabilities, EnvelopeError, Era, Id, Message, RpcError,
@@ -141,7 +142,8 @@ fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
 }
 
 fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Peer {
-    let caller = servanda_contract::Caller { client: client::client_name(request.meta.client_info), ..caller(parts) };
+    let client = client::client_name(request.meta.client_info);
+    let caller = Caller { client, ..caller(door, parts).clone() };
     // Most principals are the local one, whose name is not copied for every request.
     let affinity = match &door.local_affinity {
         local if **local == *caller.principal => std::sync::Arc::clone(local),
@@ -159,7 +161,7 @@ async fn answer_legacy<G: Gateway>(
 ) -> Result<Response, Fault> {
     if request.method == method::INITIALIZE {
         headers::require_known_version(&parts.headers)?;
-        let guest = Guest { caller: caller(parts), era: Era::Legacy, ..Guest::local() };
+        let guest = Guest { caller: caller(door, parts).clone(), era: Era::Legacy, ..Guest::local() };
         let peer = Peer { guest, session: None, in_flight: None, departure: Departure::MeansNothing };
         return match door.desk.answer(request, peer)? {
             Reply::Welcome(welcome) => begin(door, parts, request.id, *welcome).await,
@@ -185,7 +187,7 @@ async fn begin<G: Gateway>(
     mut welcome: Welcome,
 ) -> Result<Response, Fault> {
     let result = std::mem::take(&mut welcome.result);
-    let session = door.reception.begin(caller(parts), welcome).await?;
+    let session = door.reception.begin(caller(door, parts), welcome).await?;
     let mut response = json(splice::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);

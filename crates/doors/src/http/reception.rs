@@ -45,9 +45,9 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Begins a session and returns its id.
-    pub(super) async fn begin(&self, caller: Caller, welcome: Welcome) -> Result<String, Fault> {
+    pub(super) async fn begin(&self, caller: &Caller, welcome: Welcome) -> Result<String, Fault> {
         let id = Uuid::new_v4().to_string();
-        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..caller };
+        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..caller.clone() };
         let affinity = Arc::from(id.as_str());
         let guest = Guest { caller, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
         let session = Session::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);

@@ -47,6 +47,7 @@ pub(super) struct Conversation<G: Gateway> {
     subscriptions: BTreeMap<Id, (Subscription, Place)>,
     /// Subscriptions that are being granted.
     granting: usize,
+    /// Bounded by the requests and subscriptions there may be at once.
     errands: JoinSet<Done>,
     /// What still runs is not waited for any longer.
     give_up: CancellationToken,

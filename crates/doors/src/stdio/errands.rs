@@ -75,6 +75,7 @@ pub(super) async fn wait(soon: Soon, id: Id, outlet: Outlet, give_up: Cancellati
         Err(fault) => fault.message(Some(&id)),
     };
     let _ = outlet.settle(Some(answer)).await;
+    drop(soon.permit);
     Done::Nothing
 }
 

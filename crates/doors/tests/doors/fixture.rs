@@ -32,6 +32,8 @@ pub(crate) struct Fixture {
     /// What was asked of it that has no answer to show it by.
     events: watch::Sender<Vec<String>>,
     attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
+    /// Whether lists are given out; until then whoever asks waits.
+    lists: watch::Sender<bool>,
     notebook: Arc<FleetingNotebook>,
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
         started,
         events: watch::Sender::default(),
         attending: Mutex::default(),
+        lists: watch::Sender::new(true),
         notebook: Arc::default(),
     };
     fixture.offer(&TOOLS);
@@ -111,6 +114,11 @@ impl Fixture {
         let _ = self.news.send(News::Tools);
     }
 
+    /// Lets whoever asks for the list wait, or go on.
+    pub(crate) fn give_lists(&self, given: bool) {
+        self.lists.send_replace(given);
+    }
+
     pub(crate) fn announce(&self, news: News) {
         let _ = self.news.send(news);
     }
@@ -153,6 +161,7 @@ pub(crate) fn definition(name: &str) -> Value {
 
 impl Gateway for Fixture {
     async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
+        self.lists.subscribe().wait_for(|given| *given).await.unwrap();
         Arc::clone(&self.listing.lock().unwrap())
     }
 

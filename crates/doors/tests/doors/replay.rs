@@ -222,3 +222,26 @@ async fn a_quick_answer_with_nothing_before_it_is_json() {
     let answer = server.send(&legacy(Some(&session), request(1, "tools/call", params))).await;
     assert_eq!((answer.status.as_u16(), answer.content_type()), (200, "application/json"));
 }
+
+/// More at once than a connection is allowed to be behind with: who produces waits for who reads.
+#[tokio::test]
+async fn a_burst_does_not_break_the_stream() {
+    const BURST: u64 = 1000;
+    let mut server = start().await;
+    let session = server.begin_session().await;
+    let mut events = opened(&server, &slow(&session, 1)).await;
+    let started = server.started().await;
+    let producing = async {
+        for step in 1..=BURST {
+            progress(&started, step).await;
+        }
+    };
+    let reading = async {
+        for step in 1..=BURST {
+            assert_eq!(events.next().await.unwrap()["params"]["progress"], step);
+        }
+    };
+    within(async { tokio::join!(producing, reading) }).await;
+    started.release.send(()).unwrap();
+    assert!(events.next().await.unwrap().get("result").is_some());
+}

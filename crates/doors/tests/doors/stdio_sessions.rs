@@ -174,3 +174,22 @@ async fn subscriptions_hear_of_everything_they_asked_for() {
     pipe.send(&cancel).await;
     pipe.fixture.happened("unwatch a:1", 1).await;
 }
+
+/// A server that is asked for its tools may ask the client something first: whoever waits must still listen.
+#[tokio::test]
+async fn a_list_that_takes_long_holds_up_nobody_and_counts() {
+    let mut pipe = Pipe::open_with(|options| options.calls_in_flight_max = 1);
+    let affinity = shake_hands(&mut pipe).await;
+    pipe.fixture.give_lists(false);
+    pipe.send(&request(1, "tools/list", json!({}))).await;
+    is_alive(&mut pipe).await;
+    let (remark, answered) = ask("elicitation/create", &elicitation());
+    pipe.fixture.remark(&affinity, remark).await;
+    let id = question(&mut pipe).await;
+    pipe.send(&json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept"}})).await;
+    assert!(within(answered).await.is_ok());
+    let busy = pipe.ask(Era::Legacy, &request(2, "tools/list", json!({}))).await;
+    assert_eq!(busy["error"]["code"], -32603);
+    pipe.fixture.give_lists(true);
+    assert_eq!(pipe.read(Era::Legacy, "tools/list").await.unwrap()["id"], 1);
+}
