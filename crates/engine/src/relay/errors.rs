@@ -84,7 +84,7 @@ mod tests {
 
     fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
         let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
-        PerformFailure::Rejected { code, message: "theirs".to_owned(), data }
+        PerformFailure::Rejected { code, message: "theirs".to_owned(), data, era: Era::Modern }
     }
 
     #[test]

@@ -244,7 +244,12 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
     for (code, passes) in codes {
         let server = Scripted::new(Era::Modern, &json!({}), move |_| async move {
             let data = Some(serde_json::value::to_raw_value(&json!({"requiredCapabilities": {}})).unwrap());
-            Err(servanda_upstream::PerformFailure::Rejected { code, message: "theirs".to_owned(), data })
+            Err(servanda_upstream::PerformFailure::Rejected {
+                code,
+                message: "theirs".to_owned(),
+                data,
+                era: Era::Modern,
+            })
         });
         let house = house(&server);
         match house.engine.call(call(&modern(), "write", Terms::default())).await {

@@ -32,7 +32,7 @@ async fn ask_for(house: &House, guest: &Guest, subject: Subject, params: Value) 
 }
 
 fn not_found(code: i64) -> PerformFailure {
-    PerformFailure::Rejected { code, message: "Resource not found".to_owned(), data: None }
+    PerformFailure::Rejected { code, message: "Resource not found".to_owned(), data: None, era: Era::Legacy }
 }
 
 /// A library with two pages of resources, prompts, and a resource that links to another.
@@ -45,7 +45,12 @@ fn library(heard: &Heard) -> Result<Answer, PerformFailure> {
             ("resources/list", None) => json!({"resources": [{"uri": "lib://a", "name": "a"}], "nextCursor": ""}),
             ("resources/list", Some("")) => json!({"resources": [{"uri": "lib://b", "name": "b"}], "_meta": {"x": 1}}),
             ("resources/list", Some(_)) => {
-                return Err(PerformFailure::Rejected { code: -32602, message: "bad cursor".to_owned(), data: None });
+                return Err(PerformFailure::Rejected {
+                    code: -32602,
+                    message: "bad cursor".to_owned(),
+                    data: None,
+                    era: Era::Legacy,
+                });
             }
             ("resources/templates/list", _) => {
                 json!({"resourceTemplates": [{"uriTemplate": "lib://{id}", "name": "t"}]})
@@ -86,6 +91,7 @@ fn libraries() -> (House, Arc<Scripted>) {
                 code: -32602,
                 message: "Resource not found".to_owned(),
                 data: Some(serde_json::value::to_raw_value(&json!({"uri": heard.params["uri"]})).unwrap()),
+                era: Era::Modern,
             }),
             _ => Ok(said(Era::Modern, &json!({"resourceTemplates": []}))),
         }

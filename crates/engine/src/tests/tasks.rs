@@ -204,7 +204,7 @@ fn legacy_answer(heard: &Heard, polls: &AtomicUsize) -> Result<Answer, PerformFa
     let answer = match heard.method {
         "tools/call" if heard.delivery.task.is_none() || heard.params["name"] == "write" => {
             let message = "Method not found".to_owned();
-            return Err(PerformFailure::Rejected { code: -32601, message, data: None });
+            return Err(PerformFailure::Rejected { code: -32601, message, data: None, era: Era::Legacy });
         }
         "tools/call" => json!({"task": task("working")}),
         "tasks/get" => {
@@ -282,7 +282,7 @@ async fn a_task_of_ours_that_is_not_done_in_time_is_cancelled_and_not_called_une
         Scripted::new(Era::Legacy, &json!({"tasks": {"requests": {"tools": {"call": {}}}}}), |heard| async move {
             match heard.method {
                 "tools/call" if heard.delivery.task.is_none() => {
-                    Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None })
+                    Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None, era: Era::Legacy })
                 }
                 "tools/call" => Ok(said(Era::Legacy, &json!({"task": {"taskId": "theirs", "status": "working"}}))),
                 "tasks/get" => Err(PerformFailure::Unavailable { why: "gone".to_owned() }),
