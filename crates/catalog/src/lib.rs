@@ -7,7 +7,10 @@ mod catalog;
 pub mod inference;
 mod listing;
 pub mod names;
+pub mod negotiation;
 pub mod pins;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
