@@ -5,6 +5,7 @@
 
 mod catalog;
 pub mod inference;
+mod inventory;
 mod listing;
 pub mod names;
 pub mod negotiation;
@@ -15,4 +16,5 @@ mod testing;
 mod tests;
 
 pub use catalog::{Availability, Catalog, CatalogError, Entry, NotResolved};
+pub use inventory::{Inventory, Rejected};
 pub use listing::{ListedTool, Listing};

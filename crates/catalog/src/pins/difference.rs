@@ -5,8 +5,12 @@
 //! is a new place to write free text into.
 
 use serde::Serialize;
+use servanda_contract::legibility::reveal;
 
-use super::{Definition, schema};
+use super::{Definition, schema, wording};
+
+/// Characters of a value that are shown.
+const SHOWN_CHARS_MAX: usize = 400;
 
 /// How grave a difference is, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,10 +33,13 @@ pub struct Difference {
     pub pointer: String,
     /// What, in words.
     pub what: String,
-    /// As pinned, shortened.
+    /// As pinned, shortened, with what does not show made visible.
     pub before: Option<String>,
-    /// As served now, shortened.
+    /// As served now, likewise.
     pub after: Option<String>,
+    /// The change of a text, word by word: `[-gone-]`, `{+new+}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wording: Option<String>,
 }
 
 /// Everything that differs between the pinned definition and the live one. Nothing means identical.
@@ -63,7 +70,8 @@ impl Found {
         before: Option<String>,
         after: Option<String>,
     ) {
-        self.0.push(Difference { severity, pointer: pointer.to_owned(), what: what.into(), before, after });
+        let pointer = reveal(pointer).into_owned();
+        self.0.push(Difference { severity, pointer, what: what.into(), before, after, wording: None });
     }
 }
 
@@ -72,6 +80,9 @@ pub(super) fn text(found: &mut Found, pointer: &str, before: Option<&str>, after
     if before != after {
         let what = "its text changed, which a model reads as an instruction";
         found.add_with(Severity::Dangerous, pointer, what, before.map(shorten), after.map(shorten));
+        if let Some(difference) = found.0.last_mut() {
+            difference.wording = Some(wording::changed(before.unwrap_or_default(), after.unwrap_or_default()));
+        }
     }
 }
 
@@ -101,10 +112,16 @@ fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
 }
 
 pub(super) fn shorten(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 400;
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
+    wording::shorten(&reveal(text), SHOWN_CHARS_MAX)
+}
+
+impl Severity {
+    /// The word for people and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Additive => "additive",
+            Self::Breaking => "breaking",
+            Self::Dangerous => "dangerous",
+        }
     }
-    shown
 }
