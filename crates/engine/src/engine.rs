@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     answer,
     clock::CallStopwatch,
+    discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Terms, ToolResult},
     observe, refusals,
     repairs::Repairs,
@@ -40,6 +41,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Engine {
     catalog: Arc<Catalog>,
+    discovery: Arc<Discovery>,
     upstreams: BTreeMap<String, Upstream>,
     journal: Arc<dyn Journal>,
     notebook: Arc<dyn Notebook>,
@@ -84,8 +86,8 @@ impl Default for Limits {
 }
 
 impl Gateway for Engine {
-    async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
-        self.catalog.listing()
+    async fn listing(&self, guest: &Guest) -> Arc<Listing> {
+        self.discovery.listing(guest).await
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -147,6 +149,7 @@ impl Engine {
             });
         }
         Self {
+            discovery: Arc::new(Discovery::new(Arc::clone(&catalog), &upstreams)),
             catalog,
             upstreams,
             journal,
@@ -171,6 +174,11 @@ impl Engine {
     /// Which tools exist.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// Keeps the catalog told.
+    pub fn discovery(&self) -> &Arc<Discovery> {
+        &self.discovery
     }
 
     /// Who performs them.
@@ -218,7 +226,8 @@ struct Passage<'a> {
 
 impl Passage<'_> {
     async fn run(mut self, proposal: Proposal, errand: Errand) -> CallAnswer {
-        let resolved = match self.resolve(proposal) {
+        self.engine.discovery.acquaint(&proposal, &errand.guest).await;
+        let resolved = match self.resolve(proposal, &errand.guest) {
             Ok(resolved) => resolved,
             Err(refusal) => return self.refuse_unresolved(refusal).await,
         };
@@ -240,9 +249,9 @@ impl Passage<'_> {
         CallAnswer::Result(result)
     }
 
-    fn resolve(&mut self, proposal: Proposal) -> Result<Resolved, Box<Refusal>> {
+    fn resolve(&mut self, proposal: Proposal, guest: &Guest) -> Result<Resolved, Box<Refusal>> {
         let catalog = &self.engine.catalog;
-        self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool) {
+        self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool, &guest.capabilities) {
             Ok(contract) => Ok(Resolved::new(proposal, contract)),
             Err(reason) => Err(Box::new(refusals::not_resolved(&proposal, reason))),
         })

@@ -18,7 +18,7 @@ mod upstream_failure;
 mod watch;
 
 pub use clock::SystemClock;
-pub use discovery::{Discovered, discover, follow};
+pub use discovery::{Discovery, discover};
 pub use engine::{Engine, EngineParts, Limits};
 pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
 pub use servanda_catalog::{ListedTool, Listing};

@@ -1,5 +1,7 @@
 //! What follows from a pin, or from there being none.
 
+use std::collections::BTreeMap;
+
 use super::{Definition, Difference, Lock, Severity, compare};
 
 /// Pins and what is done about what differs from them.
@@ -9,6 +11,8 @@ pub struct Pins {
     pub lock: Option<Lock>,
     /// What is done.
     pub policy: Policy,
+    /// Definitions that were seen first and are agreed to by that, by upstream and own name, until a lock file has them.
+    first_sights: BTreeMap<(String, String), Definition>,
 }
 
 /// What is done about what differs.
@@ -65,15 +69,21 @@ pub enum Agreement {
 }
 
 impl Pins {
+    /// Pins of a lock file, if there is one.
+    pub fn new(lock: Option<Lock>, policy: Policy) -> Self {
+        Self { lock, policy, first_sights: BTreeMap::new() }
+    }
+
     /// Whether somebody agreed to this definition.
     pub fn judge(&self, upstream: &str, live: &Definition) -> Agreement {
-        let Some(pin) = self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) else {
-            return self.without_pin();
+        let differences = match self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) {
+            Some(pin) if pin.digest == live.digest() => Vec::new(),
+            Some(pin) => compare(&pin.definition, live),
+            None => match self.first_sights.get(&(upstream.to_owned(), live.name.clone())) {
+                Some(first) => compare(first, live),
+                None => return self.without_pin(),
+            },
         };
-        if pin.digest == live.digest() {
-            return Agreement::Agreed { drift: Vec::new() };
-        }
-        let differences = compare(&pin.definition, live);
         match differences.first().map(|gravest| gravest.severity) {
             None => Agreement::Agreed { drift: Vec::new() },
             Some(Severity::Additive) if self.policy.additive == OnAdditive::Allow => {
@@ -87,6 +97,23 @@ impl Pins {
     pub fn holds_unseen(&self, upstream: &str, tool: &str) -> bool {
         let pinned = self.lock.as_ref().is_some_and(|lock| lock.pin(upstream, tool).is_some());
         !pinned && self.without_pin() == Agreement::Unpinned
+    }
+
+    /// Takes note of a definition that is agreed to because it is the first one seen.
+    pub(crate) fn see(&mut self, upstream: &str, live: &Definition) {
+        if self.judge(upstream, live) == Agreement::FirstSight {
+            self.first_sights.insert((upstream.to_owned(), live.name.clone()), live.clone());
+        }
+    }
+
+    /// Takes another lock file.
+    pub(crate) fn adopt(&mut self, lock: Lock) {
+        self.first_sights.retain(|(upstream, tool), _| lock.pin(upstream, tool).is_none());
+        self.lock = Some(lock);
+    }
+
+    pub(crate) fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.first_sights.iter().map(|((upstream, _), definition)| (upstream.clone(), definition.clone())).collect()
     }
 
     fn without_pin(&self) -> Agreement {

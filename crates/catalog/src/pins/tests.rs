@@ -149,8 +149,7 @@ fn what_follows_from_a_pin() {
     use OnMissing::{Hold, Ignore, Pin};
     let mut lock = Lock::default();
     lock.set("up", &read(&definition()), Timestamp::from_unix_ms(0));
-    let pins =
-        |lock: Option<&Lock>, additive, missing| Pins { lock: lock.cloned(), policy: Policy { additive, missing } };
+    let pins = |lock: Option<&Lock>, additive, missing| Pins::new(lock.cloned(), Policy { additive, missing });
     let changed = |pointer: &str, member: &str, new: Value| {
         let mut changed = definition();
         put(&mut changed, pointer, member, new);
