@@ -196,6 +196,11 @@ impl Catalog {
         self.read().first_sights()
     }
 
+    /// Whether tools are let through only because nothing was ever agreed to.
+    pub fn passes_unpinned(&self) -> bool {
+        self.read().passes_unpinned()
+    }
+
     fn learn<T>(&self, learn: impl FnOnce(&mut Knowledge) -> T) -> T {
         let mut knowledge = self.write();
         let before = knowledge.generation();

@@ -175,6 +175,10 @@ impl Knowledge {
         self.pins.first_sights()
     }
 
+    pub(crate) fn passes_unpinned(&self) -> bool {
+        self.pins.lock.is_none() && self.pins.policy.missing.is_none()
+    }
+
     /// Works out how every tool of an upstream stands for a profile. What differs from before is told; of a profile that
     /// was not known before, only what differs from what everybody is shown.
     fn judge(

@@ -9,7 +9,10 @@ mod telling;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use servanda_catalog::{Catalog, Inventory, Listing};
+use servanda_catalog::{
+    Catalog, Inventory, Listing,
+    pins::{Definition, Lock},
+};
 use servanda_contract::Proposal;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Counterpart, Upstream, UpstreamError};
@@ -79,6 +82,23 @@ impl Discovery {
             let wait_ms = contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
             acquaintance.refresh(&counterpart, Duration::from_millis(wait_ms)).await;
         }
+    }
+
+    /// Takes another lock file for what was agreed to.
+    pub fn adopt(&self, lock: Lock) {
+        for change in self.catalog.adopt(lock) {
+            telling::changed(&change);
+        }
+    }
+
+    /// Definitions that were seen first and are to be pinned as they were, by upstream.
+    pub fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.catalog.first_sights()
+    }
+
+    /// Whether tools are let through that nobody has agreed to.
+    pub fn passes_unpinned(&self) -> bool {
+        self.catalog.passes_unpinned()
     }
 
     /// Follows an upstream until stopped: connects, asks, hears of changes, probes.

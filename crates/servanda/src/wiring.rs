@@ -4,13 +4,18 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
-use servanda_engine::{Engine, EngineParts, Limits, SystemClock, follow};
-use servanda_gates::{FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
+use servanda_engine::{Engine, EngineParts, Limits, SystemClock};
+use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::Upstream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Loaded, contracts, failure::Failure};
+use crate::{
+    config::Loaded,
+    contracts,
+    failure::Failure,
+    lock::{self, LockKeeper},
+};
 
 /// How long calls in flight may still take when the gateway ends.
 const DRAIN_MS_MAX: u64 = 10_000;
@@ -23,8 +28,10 @@ pub(crate) struct Station {
     /// Takes calls through.
     pub engine: Arc<Engine>,
     ledger: Arc<Ledger>,
+    lock: Arc<LockKeeper>,
     followers: TaskTracker,
     stop: CancellationToken,
+    probe_interval: Duration,
 }
 
 impl Station {
@@ -33,9 +40,7 @@ impl Station {
         let contracts = contracts::load(loaded)?;
         let notebook = fleeting();
         let upstreams = upstreams(loaded, &notebook)?;
-        let catalog = Catalog::new(contracts, loaded.config.naming()).map_err(|error| {
-            Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
-        })?;
+        let catalog = catalog(loaded, contracts)?;
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
@@ -52,15 +57,19 @@ impl Station {
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
             },
         });
-        Ok(Self { engine: Arc::new(engine), ledger, followers: TaskTracker::new(), stop: CancellationToken::new() })
+        let probe_interval = Duration::from_millis(limits.probe_interval_ms);
+        let lock = Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery().clone()));
+        let (followers, stop) = (TaskTracker::new(), CancellationToken::new());
+        Ok(Self { engine: Arc::new(engine), ledger, lock, followers, stop, probe_interval })
     }
 
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
-        for (id, upstream) in self.engine.upstreams() {
-            let catalog = self.engine.catalog().clone();
-            self.followers.spawn(follow(upstream.clone(), id.clone(), catalog, self.stop.clone()));
+        for id in self.engine.upstreams().keys() {
+            let discovery = self.engine.discovery().clone();
+            self.followers.spawn(discovery.follow(id.clone(), self.probe_interval, self.stop.clone()));
         }
+        self.followers.spawn(self.lock.clone().watch(self.probe_interval, self.stop.clone()));
     }
 
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
@@ -78,6 +87,7 @@ impl Station {
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;
+        self.lock.keep_first_sights();
         let upstreams = self.engine.upstreams().values();
         let mut ending = tokio::task::JoinSet::new();
         for upstream in upstreams.map(Upstream::clone) {
@@ -88,6 +98,13 @@ impl Station {
         self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
         self.ledger.close().await;
     }
+}
+
+/// The catalog of a configuration: its contracts, and what was agreed to about their tools.
+pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
+    let pins = lock::pins(loaded)?;
+    Catalog::pinned(contracts, loaded.config.naming(), pins)
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))
 }
 
 /// A notebook for commands that leave nothing behind.

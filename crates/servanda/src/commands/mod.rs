@@ -3,9 +3,12 @@
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod init;
+pub(crate) mod pin;
+pub(crate) mod pins;
 pub(crate) mod sample;
 pub(crate) mod schema;
 pub(crate) mod serve;
