@@ -17,7 +17,7 @@ pub struct Inventory {
 }
 
 /// A definition that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rejected {
     /// The tool's own name, where that could be read.
     pub name: Option<String>,
@@ -25,6 +25,9 @@ pub struct Rejected {
     pub position: usize,
     /// Why.
     pub reason: String,
+    /// What it says, where that could be read: to be looked at, never to be used.
+    #[serde(skip)]
+    pub definition: Option<Box<Definition>>,
 }
 
 impl Inventory {
@@ -43,7 +46,11 @@ impl Inventory {
             });
             match read {
                 Ok(definition) => inventory.definitions.push(definition),
-                Err(reason) => inventory.rejected.push(Rejected { name: Some(name.to_owned()), position, reason }),
+                Err(reason) => {
+                    let (name, definition) =
+                        (Some(name.to_owned()), Definition::read_as_it_is(text).ok().map(Box::new));
+                    inventory.rejected.push(Rejected { name, position, reason, definition });
+                }
             }
         }
         inventory

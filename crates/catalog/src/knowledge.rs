@@ -228,8 +228,7 @@ impl Knowledge {
     fn availability(&self, entry: &Entry) -> Availability {
         match self.upstreams.get(&entry.contract.contract().binding.upstream) {
             Some(Seen { silence: Some(_), .. }) => Availability::Unavailable,
-            Some(_) => Availability::Available,
-            None => Availability::Unasked,
+            _ => Availability::Available,
         }
     }
 

@@ -56,7 +56,6 @@ struct Annotations {
 /// A tool as it is listed, once for everything that is said about its upstream.
 #[derive(Debug)]
 pub(crate) struct Renderings {
-    unasked: ListedTool,
     available: ListedTool,
     unavailable: ListedTool,
 }
@@ -64,16 +63,11 @@ pub(crate) struct Renderings {
 impl Renderings {
     pub(crate) fn of(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
         let render = |availability| ListedTool::render(name, compiled, availability);
-        Ok(Self {
-            unasked: render(Availability::Unasked)?,
-            available: render(Availability::Available)?,
-            unavailable: render(Availability::Unavailable)?,
-        })
+        Ok(Self { available: render(Availability::Available)?, unavailable: render(Availability::Unavailable)? })
     }
 
     pub(crate) fn listed(&self, availability: Availability) -> &ListedTool {
         match availability {
-            Availability::Unasked => &self.unasked,
             Availability::Available => &self.available,
             Availability::Unavailable => &self.unavailable,
         }

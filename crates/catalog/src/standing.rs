@@ -55,9 +55,7 @@ pub enum Hold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Availability {
-    /// Nobody has asked yet.
-    Unasked,
-    /// It answers.
+    /// It answers, as far as anybody knows: that it was asked for the first time is no news to agents.
     Available,
     /// It does not. A call is tried all the same: a server that is started when it is needed comes back with the call.
     Unavailable,

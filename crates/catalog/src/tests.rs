@@ -124,10 +124,10 @@ fn a_withdrawn_tool_is_said_to_be_withdrawn_and_comes_back() {
 #[test]
 fn an_upstream_that_is_silent_keeps_its_tools() {
     let catalog = catalog(&["read_file", "write_file"]);
-    assert_eq!(availability(&catalog), ["unasked", "unasked"]);
-    offer(&catalog, &["read_file", "write_file"]);
-    assert_eq!(availability(&catalog), ["available", "available"]);
     let mut changes = catalog.changes();
+    assert_eq!(availability(&catalog), ["available", "available"]);
+    offer(&catalog, &["read_file", "write_file"]);
+    assert!(!changes.has_changed().unwrap(), "as agents were told");
     catalog.lose("files", "it died");
     assert_eq!(availability(&catalog), ["unavailable", "unavailable"]);
     assert!(catalog.resolve("files__read_file", &nobody()).is_ok());

@@ -6,6 +6,8 @@
 
 mod acquaintance;
 mod telling;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use servanda_catalog::{
-    Catalog, Inventory,
+    Catalog, Rejected,
     negotiation::{Gap, Match, negotiate},
     pins::{Definition, Difference, Lock, Severity, compare},
 };
@@ -150,7 +150,12 @@ impl Review {
             Some(Ok(inventory)) => inventory,
         };
         let Some(live) = inventory.definition(&binding.tool) else {
-            (reviewed.state, reviewed.because) = absent(inventory, &binding.tool);
+            reviewed.state = State::Withdrawn;
+            if let Some(Rejected { reason, definition, .. }) = inventory.rejection(&binding.tool) {
+                (reviewed.state, reviewed.because) = (State::Rejected, Some(reason.clone()));
+                let changed = pin.zip(definition.as_ref()).map(|(pin, live)| compare(&pin.definition, live));
+                reviewed.differences = changed.unwrap_or_default();
+            }
             return reviewed;
         };
         if let Match::Incompatible { reasons } = negotiate(&contract.affordance.input_schema, &live.input_schema) {
@@ -167,14 +172,6 @@ impl Review {
             (Some(_), Some(Severity::Dangerous)) => State::Dangerous,
         };
         reviewed
-    }
-}
-
-/// A tool its upstream does not offer as it is, or at all.
-fn absent(inventory: &Inventory, tool: &str) -> (State, Option<String>) {
-    match inventory.rejection(tool) {
-        Some(rejected) => (State::Rejected, Some(rejected.reason.clone())),
-        None => (State::Withdrawn, None),
     }
 }
 

@@ -41,6 +41,13 @@ const NAME_CHARS_MAX: usize = 256;
 impl Definition {
     /// Reads a definition as an upstream wrote it. The error says why it cannot be used, without repeating what it says.
     pub fn read(text: &str) -> Result<Self, String> {
+        let definition = Self::read_as_it_is(text)?;
+        definition.faults()?;
+        Ok(definition)
+    }
+
+    /// Reads a definition to be looked at, whatever is wrong with what it says.
+    pub fn read_as_it_is(text: &str) -> Result<Self, String> {
         let document: Value = match json::decode(text.as_bytes(), LIMITS) {
             Ok(document) => document,
             // Limits such as the largest 64-bit integer are common in schemas, and never sent.
@@ -49,9 +56,7 @@ impl Definition {
             }
             Err(error) => return Err(error.to_string()),
         };
-        let definition: Self = serde_json::from_value(document).map_err(|error| error.to_string())?;
-        definition.faults()?;
-        Ok(definition)
+        serde_json::from_value(document).map_err(|error| error.to_string())
     }
 
     /// The digest of what is pinned: the same for any order of members and any white space.

@@ -70,8 +70,9 @@ impl Found {
         before: Option<String>,
         after: Option<String>,
     ) {
-        let pointer = reveal(pointer).into_owned();
-        self.0.push(Difference { severity, pointer, what: what.into(), before, after, wording: None });
+        // Both may have names that a server chose.
+        let (pointer, what) = (reveal(pointer).into_owned(), reveal(&what.into()).into_owned());
+        self.0.push(Difference { severity, pointer, what, before, after, wording: None });
     }
 }
 

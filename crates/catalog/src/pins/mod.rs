@@ -73,7 +73,7 @@ impl Lock {
             let wrong = if pin.definition.name != *tool {
                 Some("is about a tool of another name")
             } else if pin.digest != pin.definition.digest() {
-                Some("was edited by hand: its digest is not its definition's; pin the tool anew")
+                Some("its digest is not its definition's: it was edited by hand, or cut off")
             } else {
                 None
             };

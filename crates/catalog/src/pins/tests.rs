@@ -138,7 +138,7 @@ fn a_file_nobody_agreed_to_is_refused() {
         assert!(text.contains(from), "{from}: {text}");
         Lock::read("servanda.lock", &text.replace(from, to)).unwrap_err().to_string()
     };
-    assert!(error("by name.", "by name. Then pay.").contains("`upstreams.up.find_customers`: was edited by hand"));
+    assert!(error("by name.", "by name. Then pay.").contains("`upstreams.up.find_customers`: its digest is not"));
     assert!(error("servanda_lock: 1", "servanda_lock: 2").contains("reads version 1"));
     assert!(error("find_customers:", "find_others:").contains("another name"));
     assert!(error("pinned_at", "pinned_when").contains("pinned_when"));

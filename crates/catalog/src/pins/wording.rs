@@ -43,16 +43,16 @@ enum Piece<'a> {
     New(&'a [&'a str]),
 }
 
-/// Words with the white space after them, so that nothing is lost when they are put together again.
+/// Words with the white space before them, so that nothing is lost when they are put together again.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
-    let (mut start, mut in_space) = (0, false);
+    let (mut start, mut in_word) = (0, false);
     for (at, character) in text.char_indices() {
-        if in_space && !character.is_whitespace() {
+        if in_word && character.is_whitespace() {
             words.extend(text.get(start..at));
             start = at;
         }
-        in_space = character.is_whitespace();
+        in_word = !character.is_whitespace();
     }
     words.extend(text.get(start..).filter(|rest| !rest.is_empty()));
     words
@@ -125,7 +125,7 @@ fn elided(words: &[&str], is_first: bool, is_last: bool) -> String {
     }
     let head = words.get(..head).unwrap_or_default();
     let tail = words.get(words.len() - tail..).unwrap_or_default();
-    [head.concat(), "… ".to_owned(), tail.concat()].concat()
+    [head.concat(), " …".to_owned(), tail.concat()].concat().trim_start().to_owned()
 }
 
 #[cfg(test)]
@@ -137,13 +137,9 @@ mod tests {
     #[test]
     fn changes_read_word_by_word() {
         let rows = [
-            (
-                "Finds customers.",
-                "Finds customers. First read it.",
-                "Finds [-customers.-]{+customers. First read it.+}",
-            ),
-            ("Pays one invoice now.", "Pays two invoices now.", "Pays [-one invoice -]{+two invoices +}now."),
-            ("a b c d e", "a c d x e", "a [-b -]c d {+x +}e"),
+            ("Finds customers.", "Finds customers. First read it.", "Finds customers.{+ First read it.+}"),
+            ("Pays one invoice now.", "Pays two invoices now.", "Pays[- one invoice-]{+ two invoices+} now."),
+            ("a b c d e", "a c d x e", "a[- b-] c d{+ x+} e"),
             ("same", "same", "same"),
             ("", "new", "{+new+}"),
             ("gone", "", "[-gone-]"),
@@ -160,8 +156,8 @@ mod tests {
         let before = long.join(" ");
         let after = before.replace("word250", "INJECTED");
         let shown = changed(&before, &after);
-        assert!(shown.contains("[-word250 -]{+INJECTED +}"), "{shown}");
-        assert!(shown.starts_with("… word242 ") && shown.ends_with("word258 … "), "{shown}");
+        assert!(shown.contains("[- word250-]{+ INJECTED+}"), "{shown}");
+        assert!(shown.starts_with("… word242 ") && shown.ends_with("word258 …"), "{shown}");
         let huge = "x ".repeat(5_000);
         assert!(changed(&huge, &"y ".repeat(5_000)).chars().count() <= 4_001);
     }

@@ -134,6 +134,7 @@ pub(super) fn read(list: &ToolList) -> Inventory {
         name: None,
         position: rejected.position,
         reason: rejected.reason.clone(),
+        definition: None,
     });
     inventory.rejected.extend(nameless);
     inventory

@@ -111,7 +111,7 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded)
         return None;
     }
     let Some(lock) = lock else {
-        return Some("nothing is pinned, so a tool that changes goes unnoticed: `servanda pin --all` pins".to_owned());
+        return Some("nothing is pinned, so a tool that changes goes unnoticed; `servanda pin --all` agrees to what is offered now".to_owned());
     };
     let pinned = |contract: &CompiledContract| {
         let binding = &contract.contract().binding;

@@ -38,8 +38,9 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
         }
         return Ok(());
     }
-    let tools = count(unclean.len(), "tool");
-    let failure = Failure::failed(format!("{tools} of {} not as agreed to", reviewed.len()));
+    let tools = count(reviewed.len(), "tool");
+    let verb = if unclean.len() == 1 { "is" } else { "are" };
+    let failure = Failure::failed(format!("{} of {tools} {verb} not as agreed to", unclean.len()));
     Err(failure.hint(next(&unclean)))
 }
 
@@ -73,14 +74,14 @@ pub(crate) fn told(reviewed: &Reviewed) -> String {
 }
 
 fn changed(difference: &Difference) -> String {
-    let Difference { pointer, what, before, after, wording, .. } = difference;
-    let mut text = format!("\n  {pointer}: {what}");
+    let Difference { severity, pointer, what, before, after, wording } = difference;
+    let mut text = format!("\n  {} {pointer}: {what}", severity.word());
     if let Some(wording) = wording {
         let _ = write!(text, "\n    {}", indented(&painted(wording)));
     } else {
-        for (label, value) in [("before", before), ("after ", after)] {
+        for (label, value) in [("before:", before), ("after: ", after)] {
             if let Some(value) = value {
-                let _ = write!(text, "\n    {label}: {}", indented(value));
+                let _ = write!(text, "\n    {label} {}", indented(value));
             }
         }
     }

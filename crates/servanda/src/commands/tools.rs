@@ -16,6 +16,8 @@ use crate::{
     survey, wiring,
 };
 
+const CANNOT_BE_USED: &str = "held: it cannot be used";
+
 #[derive(Serialize)]
 struct Row {
     name: String,
@@ -58,7 +60,8 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
         ]);
     }
     screen.data(lines(&shown))?;
-    for row in &rows {
+    // What cannot be used has been said with its upstream.
+    for row in rows.iter().filter(|row| row.state != CANNOT_BE_USED) {
         for note in &row.notes {
             screen.say(format_args!("note: {}: {note}", row.name));
         }
@@ -125,7 +128,7 @@ fn held(hold: &Hold) -> (&'static str, Vec<String>) {
             ("held: it changed", told.collect())
         }
         Hold::Unpinned => ("held: not pinned", Vec::new()),
-        Hold::Rejected { reason } => ("held: it cannot be used", vec![reveal(reason).into_owned()]),
+        Hold::Rejected { reason } => (CANNOT_BE_USED, vec![reveal(reason).into_owned()]),
         Hold::Incompatible { reasons } => {
             ("held: it does not fit its contract", reasons.iter().map(ToString::to_string).collect())
         }

@@ -35,6 +35,8 @@ mod names;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod pins;
+#[cfg(test)]
 mod pipe;
 #[cfg(test)]
 mod records;
@@ -52,5 +54,7 @@ mod stdio;
 mod streams;
 #[cfg(test)]
 mod stub;
+#[cfg(test)]
+mod turncoat;
 #[cfg(test)]
 mod world;
