@@ -4,7 +4,10 @@
 //! somebody who agreed to the old definition might not agree to the new one: its text changed, its reach widened, or there
 //! is a new place to write free text into.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
+use serde_json::Value;
 use servanda_contract::legibility::reveal;
 
 use super::{Definition, schema, wording};
@@ -104,10 +107,15 @@ fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
             found.add_with(severity, &pointer, what, Some(before.to_string()), Some(after.to_string()));
         }
     }
-    for name in live.annotations.keys().chain(pinned.annotations.keys()) {
+    let names: BTreeSet<&String> = live.annotations.keys().chain(pinned.annotations.keys()).collect();
+    for name in names {
         let known = rows.iter().any(|(hint, ..)| hint == name);
-        if !known && live.annotations.get(name) != pinned.annotations.get(name) {
-            found.add(Severity::Additive, &format!("/annotations/{name}"), "an annotation changed");
+        let (before, after) = (pinned.annotations.get(name), live.annotations.get(name));
+        let pointer = format!("/annotations/{name}");
+        if name == "title" {
+            text(found, &pointer, before.and_then(Value::as_str), after.and_then(Value::as_str));
+        } else if !known && before != after {
+            found.add(Severity::Additive, &pointer, "an annotation changed");
         }
     }
 }

@@ -81,7 +81,7 @@ fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String
         let pointer = format!("{at}/{name}");
         match new.get(name) {
             None => {
-                found.add_with(Severity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None)
+                found.add_with(Severity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None);
             }
             Some(now) => inner(found, &pointer, (Some(member), Some(now)), side),
         }

@@ -25,7 +25,7 @@ pub(super) struct Acquaintance {
     catalog: Arc<Catalog>,
     /// Counts what may have changed the upstream's lists.
     changes: watch::Receiver<u64>,
-    /// Held while it is asked before a call, so that a thousand calls ask once.
+    /// Held while it is asked: a thousand calls ask once, and no old answer comes after a new one.
     asking: tokio::sync::Mutex<()>,
     memory: Mutex<Memory>,
 }
@@ -68,7 +68,7 @@ impl Acquaintance {
             let _asking = self.asking.lock().await;
             let failed = self.memory().failed_at.is_some_and(|at| at.elapsed() < Duration::from_millis(RETRY_MS));
             if !failed && !self.is_current(&counterpart.capabilities) {
-                self.ask(counterpart).await;
+                self.ask_now(counterpart).await;
             }
         };
         // What is known is used where nothing new is learned in time.
@@ -77,6 +77,11 @@ impl Acquaintance {
 
     /// Asks for the list and tells the catalog. Says whether there was an answer.
     pub(super) async fn ask(&self, counterpart: &Counterpart) -> bool {
+        let _asking = self.asking.lock().await;
+        self.ask_now(counterpart).await
+    }
+
+    async fn ask_now(&self, counterpart: &Counterpart) -> bool {
         // Before asking: what changes while it answers has to be asked for again.
         let edition = *self.changes.borrow();
         match self.upstream.tools(counterpart).await {
