@@ -12,7 +12,7 @@ mod tests;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::{
-    Catalog, Inventory, Listing,
+    Catalog, Hold, Inventory, Listing, Standing,
     pins::{Definition, Lock},
 };
 use servanda_contract::Proposal;
@@ -96,6 +96,12 @@ impl Discovery {
     /// Definitions that were seen first and are to be pinned as they were, by upstream.
     pub fn first_sights(&self) -> Vec<(String, Definition)> {
         self.catalog.first_sights()
+    }
+
+    /// Tools that wait for somebody to agree to their definitions, by exposed name.
+    pub fn waiting(&self) -> Vec<String> {
+        let waits = |name: &str| *self.catalog.standing(name, &nobody()) == Standing::Held(Hold::Unpinned);
+        self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
     }
 
     /// Whether tools are let through that nobody has agreed to.

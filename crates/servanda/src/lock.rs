@@ -18,6 +18,8 @@ use crate::{config::Loaded, failure::Failure};
 
 /// How often a running gateway looks whether the file changed, if it does not probe more often anyway.
 const LOOK_MS_MAX: u64 = 2_000;
+/// Tools that wait, told by name.
+const TOLD_MAX: usize = 20;
 /// Anybody may read it who may read the folder: it has nothing that a server does not tell everybody.
 const LOCK_MODE: u32 = 0o644;
 
@@ -84,13 +86,7 @@ impl LockKeeper {
 
     /// Looks at the file every so often, until stopped.
     pub(crate) async fn watch(self: Arc<Self>, probe_interval: Duration, stop: CancellationToken) {
-        if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_none() && self.discovery.passes_unpinned() {
-            tracing::warn!(
-                "there is no {}: a tool whose definition changes goes unnoticed; `servanda pin --all` agrees to what \
-                 the servers offer now",
-                self.file.display()
-            );
-        }
+        self.warn();
         let pause = probe_interval.min(Duration::from_millis(LOOK_MS_MAX));
         loop {
             tokio::select! {
@@ -99,6 +95,26 @@ impl LockKeeper {
             }
             self.look();
             self.keep_first_sights();
+        }
+    }
+
+    /// Says at the beginning what nobody has agreed to.
+    fn warn(&self) {
+        if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_none() && self.discovery.passes_unpinned() {
+            tracing::warn!(
+                "there is no {}: a tool whose definition changes goes unnoticed; `servanda pin --all` agrees to what \
+                 the servers offer now",
+                self.file.display()
+            );
+        }
+        let waiting = self.discovery.waiting();
+        if !waiting.is_empty() {
+            let tools = waiting.iter().take(TOLD_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+            tracing::warn!(
+                count = waiting.len(),
+                tools,
+                "tools are held back because nobody has agreed to their definitions; `servanda pin --all` agrees"
+            );
         }
     }
 

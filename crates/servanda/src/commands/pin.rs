@@ -53,6 +53,10 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
             0 => screen.say(format_args!("{} has nothing to be changed", file.display())),
             pinned => screen.say(format_args!("pinned {} in {}", count(pinned, "definition"), file.display())),
         }
+        if let Some(waiting) = waiting(&loaded, &review, &to_pin) {
+            screen.say(waiting);
+            screen.hint("`servanda pin --all` agrees to the others, too");
+        }
         if to_pin.iter().any(|reviewed| !reviewed.misfits.is_empty()) {
             screen.hint("a tool that does not fit its contract stays held back until the contract is corrected");
         }
@@ -63,6 +67,16 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     let tools = count(problems.len(), "tool");
     Err(Failure::failed(format!("{tools} could not be pinned"))
         .hint("`servanda doctor` says what is wrong with an upstream"))
+}
+
+/// The first pin is a wish to pin: from now on, what has none waits. Nobody should find that out from an agent.
+fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<String> {
+    if review.lock.is_some() || pinned.is_empty() || loaded.config.pins.missing.is_some() {
+        return None;
+    }
+    let waiting = review.catalog.entries().count().saturating_sub(pinned.len());
+    let verb = if waiting == 1 { "waits" } else { "wait" };
+    (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
 }
 
 /// Asks the person, unless they said yes already. What nobody can be asked about is not agreed to.

@@ -228,7 +228,12 @@ fn tools_without_a_pin() {
     world.write("servanda.lock", &without);
     world.run(&["check"]).ended(2);
     std::fs::remove_file(world.path("servanda.lock")).unwrap();
-    world.run(&["pin", FORECAST, "--yes"]).ended(0);
+    let ran = world.run(&["pin", FORECAST, "--yes"]).ended(0);
+    assert!(ran.stderr.contains("note: 2 other tools wait now"), "{}", ran.stderr);
+    let gateway = world.serve();
+    until("the warning", || gateway.said().contains("tools=\"weather__end, weather__lookup\"").then_some(()));
+    assert_eq!(gateway.modern().tools(), [FORECAST]);
+    drop(gateway);
     let ran = world.run(&["check"]).ended(0);
     assert!(ran.stderr.contains("nobody has agreed to it: weather.end, weather.lookup"), "{}", ran.stderr);
 

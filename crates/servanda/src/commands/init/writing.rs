@@ -9,7 +9,7 @@ use std::{
 };
 
 use servanda_catalog::pins::{Definition, Lock};
-use servanda_contract::{ToolContract, document, time::Clock as _};
+use servanda_contract::{Timestamp, ToolContract, document, time::Clock as _};
 use servanda_engine::SystemClock;
 
 use crate::{config::Loaded, failure::Failure, lock};
@@ -29,6 +29,7 @@ pub(super) struct Writing {
     /// How many definitions were pinned.
     pub pinned: usize,
     lock: Lock,
+    now: Timestamp,
     /// Whether nothing was ever pinned here.
     first: bool,
 }
@@ -40,12 +41,13 @@ impl Writing {
             Err(_) if force => None,
             read => read?,
         };
-        Ok(Self { kept: 0, pinned: 0, first: before.is_none(), lock: before.unwrap_or_default() })
+        let (first, lock) = (before.is_none(), before.unwrap_or_default());
+        Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first })
     }
 
     /// Agrees to the definition a contract was written from.
     pub(super) fn pin(&mut self, upstream: &str, definition: &Definition) {
-        self.pinned += usize::from(self.lock.set(upstream, definition, SystemClock.now()));
+        self.pinned += usize::from(self.lock.set(upstream, definition, self.now));
     }
 
     /// Agrees to the definition of a tool that had a contract before anything was ever pinned. One that was pinned is
