@@ -38,6 +38,8 @@ pub struct Change {
 
 #[derive(Debug)]
 pub(crate) struct Knowledge {
+    /// The profile of clients that can do nothing.
+    base: ClientCapabilities,
     pins: Pins,
     upstreams: BTreeMap<String, Seen>,
     profiles: BTreeMap<ClientCapabilities, Profile>,
@@ -72,14 +74,15 @@ type Entries = BTreeMap<String, Entry>;
 
 impl Knowledge {
     pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
+        let base = ClientCapabilities::none();
         let mut knowledge = Self {
+            base: base.clone(),
             pins,
             upstreams: BTreeMap::new(),
             profiles: BTreeMap::new(),
             generation: 0,
             clock: AtomicU64::new(0),
         };
-        let base = ClientCapabilities::none();
         let tools = knowledge.tools(entries, &base);
         knowledge.profiles.insert(base, Profile::of(Listing { generation: 0, tools }));
         knowledge
@@ -90,7 +93,7 @@ impl Knowledge {
     }
 
     pub(crate) fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
-        let profile = self.profiles.get(capabilities).or_else(|| self.profiles.get(&ClientCapabilities::none()));
+        let profile = self.profiles.get(capabilities).or_else(|| self.profiles.get(&self.base));
         profile.map_or_else(Arc::default, |profile| {
             profile.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
             profile.listing.clone()
@@ -104,8 +107,7 @@ impl Knowledge {
     /// What the upstream showed to this very profile, else what it shows to anybody.
     pub(crate) fn standing(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
         let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
-        let roll =
-            seen.and_then(|seen| seen.rolls.get(capabilities).or_else(|| seen.rolls.get(&ClientCapabilities::none())));
+        let roll = seen.and_then(|seen| seen.rolls.get(capabilities).or_else(|| seen.rolls.get(&self.base)));
         let standing = roll.and_then(|roll| roll.standings.get(name));
         standing.cloned().unwrap_or_else(|| Arc::new(Standing::unasked(entry.contract.contract(), &self.pins)))
     }
@@ -239,7 +241,7 @@ impl Knowledge {
         }
         if self.profiles.len() > PROFILES_MAX {
             let used_at = |profile: &Profile| profile.used_at.load(Ordering::Relaxed);
-            let others = self.profiles.iter().filter(|(known, _)| **known != ClientCapabilities::none());
+            let others = self.profiles.iter().filter(|(known, _)| **known != self.base);
             let oldest = others.min_by_key(|(_, profile)| used_at(profile)).map(|(oldest, _)| oldest.clone());
             if let Some(oldest) = oldest {
                 self.profiles.remove(&oldest);

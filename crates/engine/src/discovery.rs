@@ -16,7 +16,6 @@ use servanda_catalog::{
     pins::{Definition, Lock},
 };
 use servanda_contract::Proposal;
-use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +34,8 @@ const WAIT_MS_MAX: u64 = 10_000;
 pub struct Discovery {
     catalog: Arc<Catalog>,
     acquaintances: BTreeMap<String, Arc<Acquaintance>>,
+    /// For whom lists are asked that everybody sees.
+    nobody: Counterpart,
 }
 
 /// Asks an upstream for its tools. One bad definition never hides the others.
@@ -49,7 +50,7 @@ impl Discovery {
             (id.clone(), Arc::new(Acquaintance::new(id.clone(), upstream.clone(), catalog.clone())))
         };
         let acquaintances = upstreams.iter().map(of).collect();
-        Self { catalog, acquaintances }
+        Self { catalog, acquaintances, nobody: Counterpart::nobody() }
     }
 
     /// The list a guest sees. What a legacy server offers may depend on what its client can do, so such a server is asked
@@ -78,9 +79,10 @@ impl Discovery {
         let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
         let contract = entry.contract.contract();
         let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
-        let varies = guest.capabilities.answers_anything() && acquaintance.varies_by_client();
-        let counterpart = if varies { counterpart(guest) } else { Counterpart::nobody() };
-        if !acquaintance.is_current(&counterpart.capabilities) {
+        let varies = acquaintance.varies_by_client() && guest.capabilities.answers_anything();
+        let capabilities = if varies { &guest.capabilities } else { &self.nobody.capabilities };
+        if !acquaintance.is_current(capabilities) {
+            let counterpart = if varies { counterpart(guest) } else { self.nobody.clone() };
             let wait_ms = contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
             acquaintance.refresh(&counterpart, Duration::from_millis(wait_ms)).await;
         }
@@ -100,7 +102,8 @@ impl Discovery {
 
     /// Tools that wait for somebody to agree to their definitions, by exposed name.
     pub fn waiting(&self) -> Vec<String> {
-        let waits = |name: &str| *self.catalog.standing(name, &nobody()) == Standing::Held(Hold::Unpinned);
+        let waits =
+            |name: &str| *self.catalog.standing(name, &self.nobody.capabilities) == Standing::Held(Hold::Unpinned);
         self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
     }
 
@@ -112,13 +115,12 @@ impl Discovery {
     /// Follows an upstream until stopped: connects, asks, hears of changes, probes.
     pub async fn follow(self: Arc<Self>, id: String, probe_interval: Duration, stop: CancellationToken) {
         let Some(acquaintance) = self.acquaintances.get(&id) else { return };
-        let nobody = Counterpart::nobody();
         let mut changes = acquaintance.changes();
         let mut retry = Duration::from_millis(RETRY_MS);
         loop {
             changes.borrow_and_update();
             let asked = tokio::select! {
-                asked = acquaintance.ask(&nobody) => asked,
+                asked = acquaintance.ask(&self.nobody) => asked,
                 () = stop.cancelled() => return,
             };
             let pause = if asked {
@@ -150,9 +152,4 @@ impl Discovery {
 
 fn counterpart(guest: &Guest) -> Counterpart {
     Counterpart { capabilities: guest.capabilities.clone(), affinity: Arc::clone(&guest.affinity) }
-}
-
-/// The profile of clients that can do nothing.
-fn nobody() -> ClientCapabilities {
-    ClientCapabilities::none()
 }

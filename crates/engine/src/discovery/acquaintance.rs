@@ -12,7 +12,7 @@ use servanda_mcp::{ClientCapabilities, Era};
 use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
-use super::{RETRY_MS, nobody, telling};
+use super::{RETRY_MS, telling};
 
 /// Kinds of clients whose lists' editions are remembered; when there are more, all are asked for again.
 const EDITIONS_MAX: usize = 64;
@@ -92,7 +92,7 @@ impl Acquaintance {
             Err(error) => {
                 let first = self.memory().failed_at.replace(Instant::now()).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
-                if counterpart.capabilities == nobody() {
+                if counterpart.capabilities == ClientCapabilities::none() {
                     if first || self.catalog.silence(&self.id).is_none() {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }
