@@ -1,14 +1,26 @@
-//! The catalog: exposed name to admitted contract, and what each upstream offers right now.
+//! The catalog: exposed name to admitted contract, and how each tool stands for whom.
+//!
+//! Contracts are there from the beginning and stay. What is known about upstreams comes and goes; every change of it
+//! replaces the lists that agents see as a whole, so that nobody ever sees half of one.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, PoisonError, RwLock},
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use servanda_contract::legibility::skeleton;
 use servanda_gates::CompiledContract;
+use servanda_mcp::ClientCapabilities;
 use tokio::sync::watch;
 
-use crate::{ListedTool, Listing, names::Naming};
+use crate::{
+    Hold, Inventory, Listing,
+    knowledge::{Change, Knowledge},
+    listing::Renderings,
+    names::Naming,
+    pins::{Definition, Lock, Pins},
+    standing::Standing,
+};
 
 /// How alike a name must be to be suggested.
 const LIKENESS_MIN: f64 = 0.6;
@@ -17,9 +29,7 @@ const LIKENESS_MIN: f64 = 0.6;
 #[derive(Debug)]
 pub struct Catalog {
     entries: BTreeMap<String, Entry>,
-    /// What each upstream was last seen to offer; absent until it was asked.
-    live: RwLock<BTreeMap<String, BTreeSet<String>>>,
-    listing: RwLock<Arc<Listing>>,
+    knowledge: RwLock<Knowledge>,
     changes: watch::Sender<u64>,
 }
 
@@ -28,18 +38,7 @@ pub struct Catalog {
 pub struct Entry {
     /// Its contract.
     pub contract: Arc<CompiledContract>,
-    definition: ListedTool,
-}
-
-/// Whether an upstream offers a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Availability {
-    /// Nobody has asked it yet.
-    Unasked,
-    /// It does.
-    Offered,
-    /// It was asked and does not.
-    Withdrawn,
+    pub(crate) renderings: Renderings,
 }
 
 /// Contracts that cannot be in one catalog.
@@ -55,6 +54,14 @@ pub enum CatalogError {
         /// Another.
         other: String,
     },
+    /// Two contracts would have names that look the same.
+    #[error("`{one}` and `{other}` look alike, and an agent or a person would take one for the other")]
+    Lookalike {
+        /// An exposed name.
+        one: String,
+        /// Another.
+        other: String,
+    },
     /// A definition cannot be rendered.
     #[error("contract `{contract}` cannot be listed: {reason}")]
     Definition {
@@ -65,7 +72,7 @@ pub enum CatalogError {
     },
 }
 
-/// A name that means no tool, or one its upstream has withdrawn.
+/// A name that means no tool, or one that may not be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotResolved {
     /// Never heard of.
@@ -78,11 +85,25 @@ pub enum NotResolved {
         /// Which upstream.
         upstream: String,
     },
+    /// There is a contract and the tool is offered, but it is held back.
+    Held {
+        /// Why.
+        hold: Hold,
+    },
 }
 
 impl Catalog {
-    /// A catalog of admitted contracts.
+    /// A catalog of admitted contracts, of which nothing is pinned.
     pub fn new(contracts: impl IntoIterator<Item = CompiledContract>, naming: Naming) -> Result<Self, CatalogError> {
+        Self::pinned(contracts, naming, Pins::default())
+    }
+
+    /// A catalog of admitted contracts and what was agreed to about their tools.
+    pub fn pinned(
+        contracts: impl IntoIterator<Item = CompiledContract>,
+        naming: Naming,
+        pins: Pins,
+    ) -> Result<Self, CatalogError> {
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for contract in contracts {
             let binding = &contract.contract().binding;
@@ -91,32 +112,28 @@ impl Catalog {
                 let of = |contract: &CompiledContract| contract.contract().identity.name.clone();
                 return Err(CatalogError::SameName { name, one: of(&other.contract), other: of(&contract) });
             }
-            let definition = ListedTool::render(&name, &contract).map_err(|error| CatalogError::Definition {
+            let renderings = Renderings::of(&name, &contract).map_err(|error| CatalogError::Definition {
                 contract: contract.contract().identity.name.clone(),
                 reason: error.to_string(),
             })?;
-            entries.insert(name, Entry { contract: Arc::new(contract), definition });
+            entries.insert(name, Entry { contract: Arc::new(contract), renderings });
         }
-        let listing =
-            Listing { generation: 0, tools: entries.values().map(|entry| entry.definition.clone()).collect() };
-        Ok(Self {
-            entries,
-            live: RwLock::default(),
-            listing: RwLock::new(Arc::new(listing)),
-            changes: watch::Sender::new(0),
-        })
+        distinct(&entries)?;
+        let knowledge = Knowledge::new(pins, &entries);
+        Ok(Self { entries, knowledge: RwLock::new(knowledge), changes: watch::Sender::new(0) })
     }
 
-    /// The contract an exposed name means. There is no fallback of any kind.
-    pub fn resolve(&self, name: &str) -> Result<Arc<CompiledContract>, NotResolved> {
+    /// The contract an exposed name means to a client of these capabilities. There is no fallback of any kind.
+    pub fn resolve(&self, name: &str, capabilities: &ClientCapabilities) -> Result<Arc<CompiledContract>, NotResolved> {
         let Some(entry) = self.entries.get(name) else {
             return Err(NotResolved::Unknown { did_you_mean: self.nearest(name) });
         };
-        match self.availability(entry) {
-            Availability::Withdrawn => {
+        match &*self.read().standing(name, entry, capabilities) {
+            Standing::Unasked | Standing::Offered { .. } => Ok(entry.contract.clone()),
+            Standing::Withdrawn => {
                 Err(NotResolved::Withdrawn { upstream: entry.contract.contract().binding.upstream.clone() })
             }
-            Availability::Unasked | Availability::Offered => Ok(entry.contract.clone()),
+            Standing::Held(hold) => Err(NotResolved::Held { hold: hold.clone() }),
         }
     }
 
@@ -125,42 +142,83 @@ impl Catalog {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// Whether the upstream offers it.
-    pub fn availability(&self, entry: &Entry) -> Availability {
-        let binding = &entry.contract.contract().binding;
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        match live.get(&binding.upstream) {
-            None => Availability::Unasked,
-            Some(tools) if tools.contains(&binding.tool) => Availability::Offered,
-            Some(_) => Availability::Withdrawn,
+    /// The tool of that exposed name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// How a tool stands for a client of these capabilities; unknown names were never asked for.
+    pub fn standing(&self, name: &str, capabilities: &ClientCapabilities) -> Arc<Standing> {
+        match self.entries.get(name) {
+            Some(entry) => self.read().standing(name, entry, capabilities),
+            None => Arc::new(Standing::Unasked),
         }
     }
 
-    /// The list agents see now.
-    pub fn listing(&self) -> Arc<Listing> {
-        self.listing.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The list a client of these capabilities sees now.
+    pub fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
+        self.read().listing(capabilities)
     }
 
-    /// Bumped whenever the list changes.
+    /// Bumped whenever a list changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Takes note of what an upstream offers. An upstream that is only down keeps its tools: nothing is forgotten because
-    /// a process died.
-    pub fn observe(&self, upstream: &str, tools: impl IntoIterator<Item = String>) {
-        let tools: BTreeSet<String> = tools.into_iter().collect();
-        // Taken first and held: of two upstreams that change at once, the list of neither may be published without the other.
-        let mut listing = self.listing.write().unwrap_or_else(PoisonError::into_inner);
-        self.live.write().unwrap_or_else(PoisonError::into_inner).insert(upstream.to_owned(), tools);
-        let offered = self.entries.values().filter(|entry| self.availability(entry) != Availability::Withdrawn);
-        let tools: Vec<ListedTool> = offered.map(|entry| entry.definition.clone()).collect();
-        let same = listing.tools.iter().map(|tool| &tool.name).eq(tools.iter().map(|tool| &tool.name));
-        if !same {
-            let generation = listing.generation + 1;
-            *listing = Arc::new(Listing { generation, tools });
+    /// Takes note of what an upstream offers to clients of these capabilities. Returns which tools stand otherwise now.
+    pub fn observe(&self, upstream: &str, capabilities: &ClientCapabilities, inventory: &Inventory) -> Vec<Change> {
+        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, capabilities, inventory))
+    }
+
+    /// Takes note that an upstream does not answer. Its tools stay: nothing is forgotten because a process died.
+    pub fn lose(&self, upstream: &str, why: &str) {
+        self.learn(|knowledge| knowledge.lose(&self.entries, upstream, why));
+    }
+
+    /// Takes note that an upstream may offer something else now to clients of capabilities: whoever asks for the list again
+    /// has it asked for again.
+    pub fn doubt(&self, upstream: &str) {
+        self.learn(|knowledge| knowledge.doubt(upstream));
+    }
+
+    /// Why an upstream does not answer, if it does not.
+    pub fn silence(&self, upstream: &str) -> Option<String> {
+        self.read().silence(upstream)
+    }
+
+    /// Takes another lock file for what was agreed to. Returns which tools stand otherwise now.
+    pub fn adopt(&self, lock: Lock) -> Vec<Change> {
+        self.learn(|knowledge| knowledge.adopt(&self.entries, lock))
+    }
+
+    /// Definitions that were seen first and are to be pinned as they were, by upstream.
+    pub fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.read().first_sights()
+    }
+
+    /// Whether tools are let through only because nothing was ever agreed to.
+    pub fn passes_unpinned(&self) -> bool {
+        self.read().passes_unpinned()
+    }
+
+    fn learn<T>(&self, learn: impl FnOnce(&mut Knowledge) -> T) -> T {
+        let mut knowledge = self.write();
+        let before = knowledge.generation();
+        let learned = learn(&mut knowledge);
+        let generation = knowledge.generation();
+        // Told while nobody can learn: of two changes at once the later one is told last.
+        if generation != before {
             self.changes.send_replace(generation);
         }
+        learned
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Knowledge> {
+        self.knowledge.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Knowledge> {
+        self.knowledge.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
@@ -178,6 +236,21 @@ impl Catalog {
             .max_by(|(one, _), (other, _)| one.total_cmp(other))
             .map(|(_, exposed)| exposed.clone())
     }
+}
+
+/// Two names that look the same are two tools that somebody takes for one: as they are exposed, and as they were before
+/// what no provider takes was replaced in them.
+fn distinct(entries: &BTreeMap<String, Entry>) -> Result<(), CatalogError> {
+    let mut looks: BTreeMap<(Option<&str>, String), &String> = BTreeMap::new();
+    for (name, entry) in entries {
+        let binding = &entry.contract.contract().binding;
+        for look in [(None, skeleton(name)), (Some(binding.upstream.as_str()), skeleton(&binding.tool))] {
+            if let Some(other) = looks.insert(look, name) {
+                return Err(CatalogError::Lookalike { one: other.clone(), other: name.clone() });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether the words of a wanted name are misspellings of the exposed name's words, and not other words.

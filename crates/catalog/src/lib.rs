@@ -5,11 +5,20 @@
 
 mod catalog;
 pub mod inference;
+mod inventory;
+mod knowledge;
 mod listing;
 pub mod names;
+pub mod negotiation;
 pub mod pins;
+mod standing;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use catalog::{Availability, Catalog, CatalogError, Entry, NotResolved};
+pub use catalog::{Catalog, CatalogError, Entry, NotResolved};
+pub use inventory::{Inventory, Rejected};
+pub use knowledge::Change;
 pub use listing::{ListedTool, Listing};
+pub use standing::{Availability, Hold, Standing};

@@ -8,6 +8,8 @@ use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract,
 use servanda_gates::CompiledContract;
 use servanda_mcp::fields::meta;
 
+use crate::Availability;
+
 /// The tools on offer.
 #[derive(Debug, Default)]
 pub struct Listing {
@@ -51,9 +53,34 @@ struct Annotations {
     open_world_hint: bool,
 }
 
+/// A tool as it is listed, once for everything that is said about its upstream.
+#[derive(Debug)]
+pub(crate) struct Renderings {
+    available: ListedTool,
+    unavailable: ListedTool,
+}
+
+impl Renderings {
+    pub(crate) fn of(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
+        let render = |availability| ListedTool::render(name, compiled, availability);
+        Ok(Self { available: render(Availability::Available)?, unavailable: render(Availability::Unavailable)? })
+    }
+
+    pub(crate) fn listed(&self, availability: Availability) -> &ListedTool {
+        match availability {
+            Availability::Available => &self.available,
+            Availability::Unavailable => &self.unavailable,
+        }
+    }
+}
+
 impl ListedTool {
     /// Renders an admitted contract under its exposed name.
-    pub fn render(name: &str, compiled: &CompiledContract) -> Result<Self, serde_json::Error> {
+    pub fn render(
+        name: &str,
+        compiled: &CompiledContract,
+        availability: Availability,
+    ) -> Result<Self, serde_json::Error> {
         let contract = compiled.contract();
         let definition = Definition {
             name,
@@ -64,7 +91,7 @@ impl ListedTool {
             output_schema: Some(&contract.affordance.output_schema)
                 .filter(|schema| schema.get("type") == Some(&Value::from("object"))),
             annotations: annotations(contract),
-            meta: json!({ meta::CONTRACT: summary(compiled) }),
+            meta: json!({ meta::CONTRACT: summary(compiled, availability) }),
         };
         Ok(Self { name: name.to_owned(), definition: serde_json::value::to_raw_value(&definition)? })
     }
@@ -98,7 +125,7 @@ fn annotations(contract: &ToolContract) -> Annotations {
     }
 }
 
-fn summary(compiled: &CompiledContract) -> Value {
+fn summary(compiled: &CompiledContract, availability: Availability) -> Value {
     let contract = compiled.contract();
     let disposition = if contract.transactional.confirmation_required { "needs_approval" } else { "auto" };
     json!({
@@ -106,6 +133,7 @@ fn summary(compiled: &CompiledContract) -> Value {
         "version": contract.identity.version,
         "digest": compiled.digest(),
         "disposition": disposition,
+        "availability": availability,
         "side_effect_class": contract.transactional.side_effect_class,
         "effect_class": contract.effect_class(),
         "behavioural_identity": contract.behaviour.map(|behaviour| behaviour.identity()),

@@ -1,4 +1,5 @@
-//! The admission predicate: eight conjuncts that must all hold before a contract serves a single call.
+//! The admission predicate: nine conjuncts that must all hold before a contract serves a single call. Eight are the
+//! specification's; that text reads as what it is, is ours.
 //!
 //! A contract that fails one is refused whole, never served with less, and every conjunct that failed is listed: fixing
 //! contracts one error at a time is how people come to switch checks off.
@@ -9,7 +10,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use crate::{
-    Digest, TaxonomyClass, ToolContract,
+    Digest, TaxonomyClass, ToolContract, legibility,
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
     tool::{
@@ -41,6 +42,8 @@ pub enum Conjunct {
     ObservabilityInstrumented,
     /// The contract's own examples pass.
     ContractTestsPassing,
+    /// What a model reads is what a person sees: no hidden characters, no names of mixed scripts.
+    TextLegible,
 }
 
 /// A conjunct that does not hold, and why.
@@ -72,6 +75,7 @@ pub fn judge(contract: &ToolContract, registered: &BTreeMap<(String, String), Di
     idempotency_specified(contract, &mut verdict);
     mutation_class_labeled(contract, &mut verdict);
     observability_instrumented(contract, &mut verdict);
+    text_legible(contract, &mut verdict);
     verdict.0
 }
 
@@ -302,6 +306,22 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
             let reason =
                 format!("observability.error_taxonomy_mapping: `{code}` maps to `{class}`, which is no failure class");
             verdict.fail(conjunct, reason);
+        }
+    }
+}
+
+/// Every text of the contract, because every text of it may come before a model: descriptions and schemas in the tool list,
+/// rules and mappings in refusals.
+fn text_legible(contract: &ToolContract, verdict: &mut Verdict) {
+    let document = serde_json::to_value(contract).unwrap_or_default();
+    let dotted = |pointer: &str| pointer.trim_start_matches('/').replace('/', ".");
+    for fault in legibility::faults(&document) {
+        verdict.fail(Conjunct::TextLegible, format!("{}: {}", dotted(&fault.pointer), fault.reason));
+    }
+    for (field, name) in [("identity.name", &contract.identity.name), ("binding.tool", &contract.binding.tool)] {
+        // What is hidden has been told above, with every other text.
+        if let Some(fault) = legibility::name_fault(name).filter(|fault| !fault.is_hidden()) {
+            verdict.fail(Conjunct::TextLegible, format!("{field}: the name {fault}"));
         }
     }
 }

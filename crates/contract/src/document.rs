@@ -16,8 +16,21 @@ pub struct DocumentError {
 
 /// Reads one document. `file` is only named in errors.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentError> {
+    read_with(file, text, serde_saphyr::Options::default())
+}
+
+/// Reads a document that a program wrote: it may have as many parts as its length allows. What makes documents grow while
+/// they are read (aliases, depth) is bounded as in any other.
+pub fn read_long<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, DocumentError> {
+    let (max_nodes, max_events) = (text.len(), text.len().saturating_mul(2));
+    let options =
+        serde_saphyr::options! { budget: serde_saphyr::budget! { max_nodes: max_nodes, max_events: max_events } };
+    read_with(file, text, options)
+}
+
+fn read_with<T: DeserializeOwned>(file: &str, text: &str, options: serde_saphyr::Options) -> Result<T, DocumentError> {
     let mut field = None;
-    let result = serde_saphyr::with_deserializer_from_str(text, |deserializer| {
+    let result = serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
             // A `?` stands for a step that was not known yet when the error came up.
             let path = error.path().to_string();
@@ -152,6 +165,13 @@ mod tests {
         assert!(read::<ToolContract>("x.yaml", &format!("---\n{CONTRACT}\n")).is_ok());
     }
 
+    #[test]
+    fn long_documents_are_read_by_their_length() {
+        let long = format!("[{}]", vec!["1"; 300_000].join(","));
+        assert!(read::<Vec<u8>>("x.yaml", &long).unwrap_err().to_string().contains("budget"));
+        assert_eq!(super::read_long::<Vec<u8>>("x.yaml", &long).unwrap().len(), 300_000);
+    }
+
     /// Documents that would fill the memory or the stack are errors like any other.
     #[test]
     fn hostile_documents_are_refused() {
@@ -163,6 +183,7 @@ mod tests {
         for text in [bomb, "[".repeat(100_000), "{a: ".repeat(100_000), "\u{0}".to_owned(), String::new()] {
             assert!(read::<serde_json::Value>("x.yaml", &text).is_err() || text.is_empty(), "{text:.40}");
             assert!(read::<ToolContract>("x.yaml", &text).is_err(), "{text:.40}");
+            assert!(super::read_long::<ToolContract>("x.yaml", &text).is_err(), "{text:.40}");
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod caller;
 pub mod digest;
 pub mod document;
 pub mod json;
+pub mod legibility;
 pub mod observation;
 pub mod proposal;
 pub mod record;

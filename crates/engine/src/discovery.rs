@@ -1,83 +1,155 @@
-//! What upstreams offer: asked once, and again whenever one says that its list changed or comes back after a failure.
-//! The catalog is told; an upstream that cannot be asked changes nothing there.
+//! What upstreams offer: asked for at the beginning, whenever one says that it changed, every so often because one may change
+//! without a word, and before a call that would otherwise be decided by what a former connection said.
+//!
+//! The catalog is told and decides; what it decided is put into the log here. An upstream that does not answer loses
+//! nothing but its mark of being available.
 
-use std::sync::Arc;
+mod acquaintance;
+mod telling;
+#[cfg(test)]
+mod tests;
 
-use servanda_catalog::{Catalog, inference::Descriptor};
-use servanda_upstream::{Counterpart, RejectedTool, Upstream, UpstreamError};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use servanda_catalog::{
+    Catalog, Hold, Inventory, Listing, Standing,
+    pins::{Definition, Lock},
+};
+use servanda_contract::Proposal;
+use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
-/// How long to wait before asking an upstream again that could not be asked, doubled up to the maximum.
-const RETRY_MS: (u64, u64) = (1_000, 60_000);
+use self::acquaintance::{Acquaintance, read};
+use crate::gateway::Guest;
 
-/// How often an upstream is asked at the most.
+/// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.
+const RETRY_MS: u64 = 1_000;
+/// How often an upstream is asked at the most because it says that it changed.
 const ASK_INTERVAL_MS_MIN: u64 = 1_000;
+/// How long a list or a call waits for what an upstream offers.
+const WAIT_MS_MAX: u64 = 10_000;
 
-/// What an upstream offers, read for inference.
+/// Keeps the catalog told of what every upstream offers.
 #[derive(Debug)]
-pub struct Discovered {
-    /// The tools.
-    pub tools: Vec<Descriptor>,
-    /// Definitions that cannot be used.
-    pub rejected: Vec<RejectedTool>,
+pub struct Discovery {
+    catalog: Arc<Catalog>,
+    acquaintances: BTreeMap<String, Arc<Acquaintance>>,
+    /// For whom lists are asked that everybody sees.
+    nobody: Counterpart,
 }
 
 /// Asks an upstream for its tools. One bad definition never hides the others.
-pub async fn discover(upstream: &Upstream) -> Result<Discovered, UpstreamError> {
-    let list = upstream.tools(&Counterpart::nobody()).await?;
-    let mut discovered = Discovered { tools: Vec::new(), rejected: list.rejected };
-    for (position, tool) in list.tools.into_iter().enumerate() {
-        match serde_json::from_str(tool.definition.get()) {
-            Ok(descriptor) => discovered.tools.push(descriptor),
-            Err(error) => {
-                let reason = format!("`{}`: {error}", tool.name);
-                discovered.rejected.push(RejectedTool { position, reason });
-            }
-        }
-    }
-    Ok(discovered)
+pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
+    upstream.tools(&Counterpart::nobody()).await.map(|list| read(&list))
 }
 
-/// Keeps the catalog told of what an upstream offers, until stopped.
-pub async fn follow(upstream: Upstream, id: String, catalog: Arc<Catalog>, stop: CancellationToken) {
-    let nobody = Counterpart::nobody();
-    let mut changes = upstream.changes();
-    let (mut wait_ms, wait_ms_max) = RETRY_MS;
-    loop {
-        changes.borrow_and_update();
-        let asked = tokio::select! {
-            asked = upstream.tools(&nobody) => asked,
-            () = stop.cancelled() => return,
+impl Discovery {
+    /// Nobody is asked yet.
+    pub fn new(catalog: Arc<Catalog>, upstreams: &BTreeMap<String, Upstream>) -> Self {
+        let of = |(id, upstream): (&String, &Upstream)| {
+            (id.clone(), Arc::new(Acquaintance::new(id.clone(), upstream.clone(), catalog.clone())))
         };
-        let retry_after_ms = match asked {
-            Ok(list) => {
-                wait_ms = RETRY_MS.0;
-                catalog.observe(&id, list.tools.into_iter().map(|tool| tool.name));
-                None
+        let acquaintances = upstreams.iter().map(of).collect();
+        Self { catalog, acquaintances, nobody: Counterpart::nobody() }
+    }
+
+    /// The list a guest sees. What a legacy server offers may depend on what its client can do, so such a server is asked
+    /// on behalf of the first guest of a kind; one that does not answer in time is listed as to anybody.
+    ///
+    /// Cancel safe: nothing but the list is lost.
+    pub async fn listing(&self, guest: &Guest) -> Arc<Listing> {
+        if guest.capabilities.answers_anything() {
+            let counterpart = counterpart(guest);
+            let mut asking = tokio::task::JoinSet::new();
+            for acquaintance in self.acquaintances.values().filter(|upstream| upstream.varies_by_client()) {
+                let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
+                asking
+                    .spawn(async move { acquaintance.refresh(&counterpart, Duration::from_millis(WAIT_MS_MAX)).await });
             }
-            Err(error) => {
-                tracing::warn!(upstream = %id, %error, "the upstream could not be asked for its tools");
-                let this_ms = wait_ms;
-                wait_ms = wait_ms.saturating_mul(2).min(wait_ms_max);
-                Some(this_ms)
-            }
-        };
-        // A server that announces changes without end is asked once a second, not once an announcement.
-        tokio::select! {
-            () = pause(Some(ASK_INTERVAL_MS_MIN)) => {}
-            () = stop.cancelled() => return,
+            asking.join_all().await;
         }
-        tokio::select! {
-            said = changes.changed() => if said.is_err() { return },
-            () = pause(retry_after_ms) => {}
-            () = stop.cancelled() => return,
+        self.catalog.listing(&guest.capabilities)
+    }
+
+    /// Makes sure that a call is decided by what its upstream said on the present connection: a server that was started
+    /// anew may be another one. Where it does not say anything in time, the call is decided by what is known.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn acquaint(&self, proposal: &Proposal, guest: &Guest) {
+        let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
+        let contract = entry.contract.contract();
+        let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
+        let varies = acquaintance.varies_by_client() && guest.capabilities.answers_anything();
+        let capabilities = if varies { &guest.capabilities } else { &self.nobody.capabilities };
+        if !acquaintance.is_current(capabilities) {
+            let counterpart = if varies { counterpart(guest) } else { self.nobody.clone() };
+            let wait_ms = contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
+            acquaintance.refresh(&counterpart, Duration::from_millis(wait_ms)).await;
+        }
+    }
+
+    /// Takes another lock file for what was agreed to.
+    pub fn adopt(&self, lock: Lock) {
+        for change in self.catalog.adopt(lock) {
+            telling::changed(&change);
+        }
+    }
+
+    /// Definitions that were seen first and are to be pinned as they were, by upstream.
+    pub fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.catalog.first_sights()
+    }
+
+    /// Tools that wait for somebody to agree to their definitions, by exposed name.
+    pub fn waiting(&self) -> Vec<String> {
+        let waits =
+            |name: &str| *self.catalog.standing(name, &self.nobody.capabilities) == Standing::Held(Hold::Unpinned);
+        self.catalog.entries().map(|(name, _)| name).filter(|name| waits(name)).map(str::to_owned).collect()
+    }
+
+    /// Whether tools are let through that nobody has agreed to.
+    pub fn passes_unpinned(&self) -> bool {
+        self.catalog.passes_unpinned()
+    }
+
+    /// Follows an upstream until stopped: connects, asks, hears of changes, probes.
+    pub async fn follow(self: Arc<Self>, id: String, probe_interval: Duration, stop: CancellationToken) {
+        let Some(acquaintance) = self.acquaintances.get(&id) else { return };
+        let mut changes = acquaintance.changes();
+        let mut retry = Duration::from_millis(RETRY_MS);
+        loop {
+            changes.borrow_and_update();
+            let asked = tokio::select! {
+                asked = acquaintance.ask(&self.nobody) => asked,
+                () = stop.cancelled() => return,
+            };
+            let pause = if asked {
+                retry = Duration::from_millis(RETRY_MS);
+                probe_interval
+            } else {
+                let pause = retry.min(probe_interval);
+                retry = retry.saturating_mul(2);
+                pause
+            };
+            // A server that announces changes without end is asked once a second, not once an announcement.
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(ASK_INTERVAL_MS_MIN).min(probe_interval)) => {}
+                () = stop.cancelled() => return,
+            }
+            tokio::select! {
+                said = changes.changed() => {
+                    if said.is_err() {
+                        return;
+                    }
+                    self.catalog.doubt(&id);
+                }
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => return,
+            }
         }
     }
 }
 
-async fn pause(ms: Option<u64>) {
-    match ms {
-        Some(ms) => tokio::time::sleep(std::time::Duration::from_millis(ms)).await,
-        None => std::future::pending().await,
-    }
+fn counterpart(guest: &Guest) -> Counterpart {
+    Counterpart { capabilities: guest.capabilities.clone(), affinity: Arc::clone(&guest.affinity) }
 }

@@ -18,6 +18,7 @@ use crate::{
     bridge::Bridge,
     call,
     core::{Core, within_ms},
+    discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
     log_level::LogLevel,
     news, relay,
@@ -72,8 +73,8 @@ impl Default for Limits {
 }
 
 impl Gateway for Engine {
-    async fn listing(&self, _guest: &Guest) -> Arc<Listing> {
-        self.core.scene().catalog.listing()
+    async fn listing(&self, guest: &Guest) -> Arc<Listing> {
+        self.core.scene().discovery.listing(guest).await
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -197,6 +198,11 @@ impl Engine {
     /// Which tools exist.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.core.scene().catalog)
+    }
+
+    /// Keeps the catalog told.
+    pub fn discovery(&self) -> Arc<Discovery> {
+        Arc::clone(&self.core.scene().discovery)
     }
 
     /// Who performs them.

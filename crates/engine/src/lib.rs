@@ -35,7 +35,7 @@ mod watch;
 mod watches;
 
 pub use clock::SystemClock;
-pub use discovery::{Discovered, discover, follow};
+pub use discovery::{Discovery, discover};
 pub use engine::{Engine, EngineParts, Limits};
 pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
 pub use scene::World;

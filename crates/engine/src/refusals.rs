@@ -1,6 +1,6 @@
 //! The engine's own refusals, in words: no such tool, no upstream, a ledger too slow, an answer kept back.
 
-use servanda_catalog::NotResolved;
+use servanda_catalog::{Hold, NotResolved};
 use servanda_contract::{
     CallId, GateName, Proposal, Refusal, TaxonomyClass,
     refusal::EffectKnowledge,
@@ -33,7 +33,42 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
             format!("`{shown}` has a contract, but the upstream `{upstream}` does not offer it any more"),
             "use another tool; operators: `servanda tools` shows what each upstream offers".to_owned(),
         ),
+        NotResolved::Held { hold } => held(call_id, &shown, &hold),
     }
+}
+
+/// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only
+/// operators are shown it.
+fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
+    let review = format!("operators: `servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
+    let (class, why, operators) = match hold {
+        Hold::Quarantined { severity, .. } => (
+            TaxonomyClass::PolicyViolation,
+            format!("its definition at the upstream changed since somebody agreed to it ({} change)", severity.word()),
+            review,
+        ),
+        Hold::Unpinned => (
+            TaxonomyClass::PolicyViolation,
+            "nobody has agreed to its definition at the upstream yet".to_owned(),
+            review,
+        ),
+        Hold::Rejected { .. } => (
+            TaxonomyClass::PolicyViolation,
+            "its definition at the upstream cannot be used".to_owned(),
+            format!("operators: `servanda diff {tool}` says why; tell the server's author"),
+        ),
+        Hold::Incompatible { reasons } => (
+            TaxonomyClass::DependencyUnavailable,
+            format!("it does not take what its contract says ({})", counted(reasons.len(), "difference")),
+            format!("operators: `servanda diff {tool}` says where; correct the contract"),
+        ),
+    };
+    let message = format!("`{tool}` is held back: {why}");
+    Refusal::new(call_id, GateName::Resolve, class, message, format!("use another tool; {operators}"))
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("one {thing}") } else { format!("{number} {thing}s") }
 }
 
 pub(crate) fn quarantined(call_id: &CallId, effect_class: EffectClass, broken: Broken) -> Refusal {

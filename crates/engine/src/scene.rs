@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
+    discovery::Discovery,
     relay::{Exposure, PromptTable},
     server::Server,
 };
@@ -32,6 +33,7 @@ pub struct World {
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) catalog: Arc<Catalog>,
+    pub(crate) discovery: Arc<Discovery>,
     pub(crate) upstreams: BTreeMap<String, Upstream>,
     pub(crate) naming: Naming,
     members: BTreeMap<String, Arc<Member>>,
@@ -57,7 +59,8 @@ impl Scene {
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
-        Self { upstreams, ..Self::with_servers(catalog, servers, naming) }
+        let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &upstreams));
+        Self { discovery, upstreams, ..Self::with_servers(catalog, servers, naming) }
     }
 
     pub(crate) fn with_servers(
@@ -77,6 +80,7 @@ impl Scene {
         };
         let stop = CancellationToken::new();
         Self {
+            discovery: Arc::new(Discovery::new(Arc::clone(&catalog), &BTreeMap::new())),
             catalog,
             upstreams: BTreeMap::new(),
             naming,

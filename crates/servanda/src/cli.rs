@@ -66,6 +66,12 @@ pub(crate) enum Command {
     Disconnect(DisconnectArgs),
     /// List the tools, how grave each is, and whether its upstream offers it
     Tools(ToolsArgs),
+    /// Show what changed in tools' definitions since somebody agreed to them
+    Diff(DiffArgs),
+    /// Agree to tools' definitions as their servers offer them now
+    Pin(PinArgs),
+    /// List what was agreed to, and how it stands
+    Pins(PinsArgs),
     /// Make one call, through every gate
     Call(CallArgs),
     /// Explain a recorded call, gate by gate
@@ -158,6 +164,36 @@ pub(crate) struct ServeArgs {
 /// `tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
+    /// Do not ask the upstreams what they offer.
+    #[arg(long)]
+    pub offline: bool,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The tools, as `servanda tools` shows them; all if none is named.
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+/// `pin`.
+#[derive(Debug, Args)]
+pub(crate) struct PinArgs {
+    /// The tools, as `servanda tools` shows them.
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub names: Vec<String>,
+    /// Every tool that has a contract.
+    #[arg(long)]
+    pub all: bool,
+    /// Agree without being asked.
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+}
+
+/// `pins`.
+#[derive(Debug, Args)]
+pub(crate) struct PinsArgs {
     /// Do not ask the upstreams what they offer.
     #[arg(long)]
     pub offline: bool,

@@ -9,7 +9,10 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::names::{self, Naming};
+use servanda_catalog::{
+    names::{self, Naming},
+    pins,
+};
 use servanda_contract::document::{self, DocumentError};
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
@@ -19,6 +22,11 @@ use crate::{expansion::expand, failure::Failure};
 pub(crate) const CONFIG_VERSION: u32 = 1;
 /// Where it stands if nobody says otherwise.
 pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
+
+/// Asking more often than this would be a load of its own.
+const PROBE_INTERVAL_MS_MIN: u64 = 100;
+/// What was agreed to about tools, beside the configuration.
+pub(crate) const LOCK_FILE: &str = "servanda.lock";
 
 /// What `servanda.yaml` says.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -40,9 +48,47 @@ pub(crate) struct Config {
     pub names: NameStyle,
     /// The MCP servers behind the gateway, by id.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// What is done about tools whose definitions are not those in `servanda.lock`.
+    #[serde(default, skip_serializing_if = "PinsConfig::is_default")]
+    pub pins: PinsConfig,
     /// How much is taken.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
+}
+
+/// What is done about tools whose definitions are not those in `servanda.lock`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PinsConfig {
+    /// About changes that only add to what a tool takes or gives. Any other change holds the tool back.
+    pub additive: AdditivePins,
+    /// About tools that have a contract and no pin. If not said: they pass where there is no lock file at all, with a
+    /// warning, and are held back otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<MissingPins>,
+}
+
+/// What is done about changes that only add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AdditivePins {
+    /// The tool passes, with a line in the log.
+    #[default]
+    Allow,
+    /// The tool is held back until somebody agrees.
+    Hold,
+}
+
+/// What is done about tools without a pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MissingPins {
+    /// They are pinned as they are first seen.
+    Pin,
+    /// They are held back.
+    Hold,
+    /// They pass.
+    Ignore,
 }
 
 /// How tools are named towards agents.
@@ -86,7 +132,6 @@ pub(crate) struct UpstreamConfig {
 /// How much is taken. Every limit has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_field_names, reason = "units and bounds stand last in every name of a limit")]
 pub(crate) struct LimitsConfig {
     /// Bytes of a call's arguments.
     pub arguments_bytes_max: usize,
@@ -99,6 +144,9 @@ pub(crate) struct LimitsConfig {
     pub connect_ms_max: u64,
     /// Refused attempts of one repair chain.
     pub repair_attempts_max: u32,
+    /// How often an upstream is asked whether it is there and what it offers.
+    #[schemars(range(min = 100))]
+    pub probe_interval_ms: u64,
 }
 
 /// A configuration and the folder its paths are relative to.
@@ -120,7 +168,28 @@ impl Default for LimitsConfig {
             message_bytes_max: 16 << 20,
             connect_ms_max: 60_000,
             repair_attempts_max: 5,
+            probe_interval_ms: 30_000,
         }
+    }
+}
+
+impl PinsConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What it means.
+    pub(crate) fn policy(&self) -> pins::Policy {
+        let additive = match self.additive {
+            AdditivePins::Allow => pins::OnAdditive::Allow,
+            AdditivePins::Hold => pins::OnAdditive::Hold,
+        };
+        let missing = self.missing.map(|missing| match missing {
+            MissingPins::Pin => pins::OnMissing::Pin,
+            MissingPins::Hold => pins::OnMissing::Hold,
+            MissingPins::Ignore => pins::OnMissing::Ignore,
+        });
+        pins::Policy { additive, missing }
     }
 }
 
@@ -140,6 +209,7 @@ impl Config {
             ledger: default_ledger(),
             names: NameStyle::default(),
             upstreams,
+            pins: PinsConfig::default(),
             limits: LimitsConfig::default(),
         }
     }
@@ -188,6 +258,11 @@ impl Loaded {
     /// The ledger's file.
     pub(crate) fn ledger_file(&self) -> PathBuf {
         self.beside(&self.config.ledger)
+    }
+
+    /// The file of what was agreed to about tools.
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.beside(Path::new(LOCK_FILE))
     }
 
     /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
@@ -270,6 +345,9 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     }
     if !(1..=120).contains(&config.limits.arguments_depth_max) {
         return wrong("limits.arguments_depth_max", "must be between 1 and 120".to_owned());
+    }
+    if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
+        return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
     for (id, upstream) in &config.upstreams {
         let field = format!("upstreams.{id}");

@@ -8,7 +8,10 @@ mod contracts;
 mod expansion;
 mod failure;
 mod import;
+mod lock;
+mod review;
 mod screen;
+mod survey;
 mod wiring;
 
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
@@ -56,6 +59,9 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Serve(args) => commands::serve::run(&cli.config, args, screen).await,
             Command::Stdio => commands::stdio::run(&cli.config, screen).await,
             Command::Tools(args) => until_stopped(commands::tools::run(&cli.config, args, screen)).await,
+            Command::Diff(args) => until_stopped(commands::diff::run(&cli.config, args, screen)).await,
+            Command::Pin(args) => until_stopped(commands::pin::run(&cli.config, args, screen)).await,
+            Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,

@@ -5,13 +5,18 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
-use servanda_engine::{Engine, EngineParts, Limits, SystemClock, World, follow};
-use servanda_gates::{FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
+use servanda_engine::{Engine, EngineParts, Limits, SystemClock, World};
+use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::Upstream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Loaded, contracts, failure::Failure};
+use crate::{
+    config::Loaded,
+    contracts,
+    failure::Failure,
+    lock::{self, LockKeeper},
+};
 
 /// How long calls in flight may still take when the gateway ends.
 const DRAIN_MS_MAX: u64 = 10_000;
@@ -27,17 +32,17 @@ pub(crate) struct Station {
     /// Takes calls through.
     pub engine: Arc<Engine>,
     ledger: Arc<Ledger>,
+    lock: Arc<LockKeeper>,
     followers: TaskTracker,
     stop: CancellationToken,
+    probe_interval: Duration,
 }
 
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let contracts = contracts::load(loaded)?;
-        let catalog = Catalog::new(contracts, loaded.config.naming()).map_err(|error| {
-            Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
-        })?;
+        let catalog = catalog(loaded, contracts)?;
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let upstreams = upstreams(loaded, &notebook)?;
@@ -55,14 +60,19 @@ impl Station {
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
             },
         });
-        Ok(Self { engine: Arc::new(engine), ledger, followers: TaskTracker::new(), stop: CancellationToken::new() })
+        let probe_interval = Duration::from_millis(limits.probe_interval_ms);
+        let lock = Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery()));
+        let (followers, stop) = (TaskTracker::new(), CancellationToken::new());
+        Ok(Self { engine: Arc::new(engine), ledger, lock, followers, stop, probe_interval })
     }
 
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
-        for (id, upstream) in self.engine.upstreams() {
-            self.followers.spawn(follow(upstream, id, self.engine.catalog(), self.stop.clone()));
+        let discovery = self.engine.discovery();
+        for id in self.engine.upstreams().into_keys() {
+            self.followers.spawn(Arc::clone(&discovery).follow(id, self.probe_interval, self.stop.clone()));
         }
+        self.followers.spawn(self.lock.clone().watch(self.probe_interval, self.stop.clone()));
         self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
 
@@ -81,6 +91,7 @@ impl Station {
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;
+        self.lock.keep_first_sights();
         let mut ending = tokio::task::JoinSet::new();
         for upstream in self.engine.upstreams().into_values() {
             ending.spawn(async move { upstream.shutdown().await });
@@ -103,6 +114,13 @@ async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
     }
+}
+
+/// The catalog of a configuration: its contracts, and what was agreed to about their tools.
+pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
+    let pins = lock::pins(loaded)?;
+    Catalog::pinned(contracts, loaded.config.naming(), pins)
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))
 }
 
 /// A notebook for commands that leave nothing behind.

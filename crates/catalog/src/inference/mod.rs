@@ -15,6 +15,8 @@ use servanda_contract::ToolContract;
 
 pub use evidence::{Reach, Reading};
 
+use crate::pins::Definition;
+
 /// A tool definition as an upstream serves it, as far as inference looks at it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +73,26 @@ impl Descriptor {
     /// The author's hints; none where the author gave none.
     pub(crate) fn hints(&self) -> Hints {
         self.annotations.clone().unwrap_or_default()
+    }
+}
+
+impl From<&Definition> for Descriptor {
+    fn from(definition: &Definition) -> Self {
+        let hint = |name: &str| definition.annotations.get(name).and_then(Value::as_bool);
+        let hints = Hints {
+            read_only_hint: hint("readOnlyHint"),
+            destructive_hint: hint("destructiveHint"),
+            idempotent_hint: hint("idempotentHint"),
+            open_world_hint: hint("openWorldHint"),
+        };
+        Self {
+            name: definition.name.clone(),
+            title: definition.title.clone(),
+            description: definition.description.clone(),
+            input_schema: definition.input_schema.clone(),
+            output_schema: definition.output_schema.clone(),
+            annotations: Some(hints),
+        }
     }
 }
 

@@ -1,8 +1,14 @@
 //! What is pinned of a tool: everything a model or a person reads, and nothing that changes without meaning.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use servanda_contract::{Digest, digest::Domain, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use servanda_contract::{
+    Digest,
+    digest::Domain,
+    json::{self, Limits, StrictError},
+    legibility,
+    schema::{CompiledSchema, Profile, SchemaError},
+};
 
 /// Name, title, description, schemas and annotations of a tool, as its upstream serves them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,11 +29,36 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Map<String, Value>>,
     /// The author's hints.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default, deserialize_with = "or_none", skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
 }
 
+/// How much of a definition is read. Its length is bounded by its upstream; what is nested deeper than this, or has members
+/// with longer names, no lock file could keep.
+const LIMITS: Limits = Limits { bytes_max: usize::MAX, depth_max: 48 };
+const NAME_CHARS_MAX: usize = 256;
+
 impl Definition {
+    /// Reads a definition as an upstream wrote it. The error says why it cannot be used, without repeating what it says.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let definition = Self::read_as_it_is(text)?;
+        definition.faults()?;
+        Ok(definition)
+    }
+
+    /// Reads a definition to be looked at, whatever is wrong with what it says.
+    pub fn read_as_it_is(text: &str) -> Result<Self, String> {
+        let document: Value = match json::decode(text.as_bytes(), LIMITS) {
+            Ok(document) => document,
+            // Limits such as the largest 64-bit integer are common in schemas, and never sent.
+            Err(StrictError::IntegerTooLarge { .. } | StrictError::NumberOutOfRange { .. }) => {
+                serde_json::from_str(text).map_err(|error| error.to_string())?
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        serde_json::from_value(document).map_err(|error| error.to_string())
+    }
+
     /// The digest of what is pinned: the same for any order of members and any white space.
     pub fn digest(&self) -> Digest {
         // A definition that was read as JSON can be written as JSON; an empty one would match no pin.
@@ -36,8 +67,63 @@ impl Definition {
         Digest::of(Domain::Definition, &[canonical.as_ref().map_or(&[], |canonical| canonical.bytes())])
     }
 
+    /// The same definition with the members of every object in order, so that one definition is written in one way.
+    #[must_use]
+    pub fn in_order(&self) -> Self {
+        let ordered = |map: &Map<String, Value>| {
+            let mut map = map.clone();
+            map.sort_keys();
+            map.values_mut().for_each(Value::sort_all_objects);
+            map
+        };
+        Self {
+            input_schema: ordered(&self.input_schema),
+            output_schema: self.output_schema.as_ref().map(ordered),
+            annotations: ordered(&self.annotations),
+            ..self.clone()
+        }
+    }
+
     /// Whether the author says that the tool changes nothing.
     pub(super) fn hint(&self, name: &str) -> Option<bool> {
         self.annotations.get(name).and_then(Value::as_bool)
+    }
+
+    fn faults(&self) -> Result<(), String> {
+        if self.name.is_empty() {
+            return Err("its name is empty".to_owned());
+        }
+        if let Some(fault) = legibility::name_fault(&self.name) {
+            return Err(format!("its name {fault}"));
+        }
+        let document = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        if !can_be_kept(&document, LIMITS.depth_max) {
+            return Err("it is nested too deeply, or has names that are too long, to be pinned".to_owned());
+        }
+        if let Some(first) = legibility::faults(&document).first() {
+            return Err(first.to_string());
+        }
+        let mut input = self.input_schema.clone();
+        input.entry("type").or_insert_with(|| json!("object"));
+        match CompiledSchema::compile(&input, Profile::Arguments) {
+            // A pattern we would not enforce is the server's own to check.
+            Ok(_) | Err(SchemaError::Pattern { .. }) => Ok(()),
+            Err(error) => Err(format!("its input schema cannot be used: {error}")),
+        }
+    }
+}
+
+fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+fn can_be_kept(value: &Value, depth_max: usize) -> bool {
+    let Some(depth_left) = depth_max.checked_sub(1) else { return false };
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .all(|(name, member)| name.chars().nth(NAME_CHARS_MAX).is_none() && can_be_kept(member, depth_left)),
+        Value::Array(items) => items.iter().all(|item| can_be_kept(item, depth_left)),
+        _ => true,
     }
 }

@@ -4,9 +4,16 @@
 //! somebody who agreed to the old definition might not agree to the new one: its text changed, its reach widened, or there
 //! is a new place to write free text into.
 
-use serde::Serialize;
+use std::collections::BTreeSet;
 
-use super::{Definition, schema};
+use serde::Serialize;
+use serde_json::Value;
+use servanda_contract::legibility::reveal;
+
+use super::{Definition, schema, wording};
+
+/// Characters of a value that are shown.
+const SHOWN_CHARS_MAX: usize = 400;
 
 /// How grave a difference is, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,10 +36,13 @@ pub struct Difference {
     pub pointer: String,
     /// What, in words.
     pub what: String,
-    /// As pinned, shortened.
+    /// As pinned, shortened, with what does not show made visible.
     pub before: Option<String>,
-    /// As served now, shortened.
+    /// As served now, likewise.
     pub after: Option<String>,
+    /// The change of a text, word by word: `[-gone-]`, `{+new+}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wording: Option<String>,
 }
 
 /// Everything that differs between the pinned definition and the live one. Nothing means identical.
@@ -63,7 +73,9 @@ impl Found {
         before: Option<String>,
         after: Option<String>,
     ) {
-        self.0.push(Difference { severity, pointer: pointer.to_owned(), what: what.into(), before, after });
+        // Both may have names that a server chose.
+        let (pointer, what) = (reveal(pointer).into_owned(), reveal(&what.into()).into_owned());
+        self.0.push(Difference { severity, pointer, what, before, after, wording: None });
     }
 }
 
@@ -72,6 +84,9 @@ pub(super) fn text(found: &mut Found, pointer: &str, before: Option<&str>, after
     if before != after {
         let what = "its text changed, which a model reads as an instruction";
         found.add_with(Severity::Dangerous, pointer, what, before.map(shorten), after.map(shorten));
+        if let Some(difference) = found.0.last_mut() {
+            difference.wording = Some(wording::changed(before.unwrap_or_default(), after.unwrap_or_default()));
+        }
     }
 }
 
@@ -92,19 +107,30 @@ fn hints(found: &mut Found, pinned: &Definition, live: &Definition) {
             found.add_with(severity, &pointer, what, Some(before.to_string()), Some(after.to_string()));
         }
     }
-    for name in live.annotations.keys().chain(pinned.annotations.keys()) {
+    let names: BTreeSet<&String> = live.annotations.keys().chain(pinned.annotations.keys()).collect();
+    for name in names {
         let known = rows.iter().any(|(hint, ..)| hint == name);
-        if !known && live.annotations.get(name) != pinned.annotations.get(name) {
-            found.add(Severity::Additive, &format!("/annotations/{name}"), "an annotation changed");
+        let (before, after) = (pinned.annotations.get(name), live.annotations.get(name));
+        let pointer = format!("/annotations/{name}");
+        if name == "title" {
+            text(found, &pointer, before.and_then(Value::as_str), after.and_then(Value::as_str));
+        } else if !known && before != after {
+            found.add(Severity::Additive, &pointer, "an annotation changed");
         }
     }
 }
 
 pub(super) fn shorten(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 400;
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        shown.push('…');
+    wording::shorten(&reveal(text), SHOWN_CHARS_MAX)
+}
+
+impl Severity {
+    /// The word for people and JSON.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Additive => "additive",
+            Self::Breaking => "breaking",
+            Self::Dangerous => "dangerous",
+        }
     }
-    shown
 }

@@ -1,24 +1,36 @@
-//! Pins: what every admitted tool's definition was when somebody last looked at it, and what a definition that differs
+//! Pins: what every admitted tool's definition was when somebody last agreed to it, and what a definition that differs
 //! means. A model sees the contract's text, but a tool that changed its own is not the tool the contract was written for.
 //!
 //! Pure: reading and writing the lock file, asking upstreams and holding tools back are others' business.
 
 mod definition;
 mod difference;
+mod policy;
 mod schema;
 #[cfg(test)]
 mod tests;
+pub mod wording;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::Digest;
+use servanda_contract::{
+    Digest, Timestamp,
+    document::{self, DocumentError},
+};
 
 pub use definition::Definition;
 pub use difference::{Difference, Severity, compare};
+pub use policy::{Agreement, OnAdditive, OnMissing, Pins, Policy};
 
 /// The version of the lock file's format.
 pub const LOCK_VERSION: u32 = 1;
+
+/// What stands at the head of the file, for whoever opens it.
+const HEAD: &str = "\
+# What every tool's definition was when somebody agreed to it. A tool that changes is held back until somebody agrees again:
+# `servanda diff` shows what changed, `servanda pin` agrees. Keep this file under version control and review it like code.
+";
 
 /// Every pin, by upstream and tool: the content of `servanda.lock`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +48,8 @@ pub struct Lock {
 pub struct Pin {
     /// Of the definition.
     pub digest: Digest,
+    /// When somebody agreed to it, in RFC 3339.
+    pub pinned_at: String,
     /// What a model or a person would have read.
     pub definition: Definition,
 }
@@ -47,15 +61,54 @@ impl Default for Lock {
 }
 
 impl Lock {
+    /// Reads the text of a lock file; `file` is only named in errors. A pin whose digest is not its definition's was edited
+    /// by hand, and nobody agreed to that.
+    pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {
+        let lock: Self = document::read_long(file, text)?;
+        if lock.servanda_lock != LOCK_VERSION {
+            let reason = format!("this servanda reads version {LOCK_VERSION} of the file, not {}", lock.servanda_lock);
+            return Err(DocumentError::new(file, "servanda_lock", reason));
+        }
+        for (upstream, tool, pin) in lock.pins() {
+            let wrong = if pin.definition.name != *tool {
+                Some("is about a tool of another name")
+            } else if pin.digest != pin.definition.digest() {
+                Some("its digest is not its definition's: it was edited by hand, or cut off")
+            } else {
+                None
+            };
+            if let Some(wrong) = wrong {
+                return Err(DocumentError::new(file, &format!("upstreams.{upstream}.{tool}"), wrong));
+            }
+        }
+        Ok(lock)
+    }
+
+    /// The text of a lock file. The same pins are the same text, and what cannot be read again is not written.
+    pub fn write(&self) -> Result<String, DocumentError> {
+        let text = document::write(self).map(|text| format!("{HEAD}{text}"))?;
+        Self::read("servanda.lock", &text).map(|_| text)
+    }
+
     /// The pin of a tool.
     pub fn pin(&self, upstream: &str, tool: &str) -> Option<&Pin> {
         self.upstreams.get(upstream)?.get(tool)
     }
 
-    /// Pins a definition; says whether that changed anything.
-    pub fn set(&mut self, upstream: &str, tool: &str, definition: Definition) -> bool {
-        let pin = Pin { digest: definition.digest(), definition };
-        let before = self.upstreams.entry(upstream.to_owned()).or_default().insert(tool.to_owned(), pin.clone());
-        before != Some(pin)
+    /// Every pin with its upstream and its tool's own name, in order.
+    pub fn pins(&self) -> impl Iterator<Item = (&String, &String, &Pin)> {
+        let of = |(upstream, tools)| BTreeMap::iter(tools).map(move |(tool, pin)| (upstream, tool, pin));
+        self.upstreams.iter().flat_map(of)
+    }
+
+    /// Pins a definition; says whether that changed anything. A definition that is pinned already keeps its date.
+    pub fn set(&mut self, upstream: &str, definition: &Definition, now: Timestamp) -> bool {
+        let digest = definition.digest();
+        if self.pin(upstream, &definition.name).is_some_and(|pin| pin.digest == digest) {
+            return false;
+        }
+        let pin = Pin { digest, pinned_at: now.to_string(), definition: definition.in_order() };
+        self.upstreams.entry(upstream.to_owned()).or_default().insert(definition.name.clone(), pin);
+        true
     }
 }

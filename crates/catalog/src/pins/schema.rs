@@ -80,7 +80,9 @@ fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String
     for (name, member) in old {
         let pointer = format!("{at}/{name}");
         match new.get(name) {
-            None => found.add(Severity::Breaking, &pointer, format!("`{name}` is gone")),
+            None => {
+                found.add_with(Severity::Breaking, &pointer, format!("`{name}` is gone"), Some(shown(member)), None);
+            }
             Some(now) => inner(found, &pointer, (Some(member), Some(now)), side),
         }
     }
@@ -88,14 +90,20 @@ fn members(found: &mut Found, at: &str, (old, new): Pair<'_>, after: &Map<String
         let pointer = format!("{at}/{name}");
         let required = after.get("required").and_then(Value::as_array);
         let demanded = required.is_some_and(|names| names.iter().any(|required| required == name));
-        if side == Side::Input && is_free_text(member) {
-            found.add(Severity::Dangerous, &pointer, format!("`{name}` is new and takes free text"));
+        let (severity, what) = if side == Side::Input && is_free_text(member) {
+            (Severity::Dangerous, "is new and takes free text")
         } else if side == Side::Input && demanded && member.get("default").is_none() {
-            found.add(Severity::Breaking, &pointer, format!("`{name}` is new and required"));
+            (Severity::Breaking, "is new and required")
         } else {
-            found.add(Severity::Additive, &pointer, format!("`{name}` is new"));
-        }
+            (Severity::Additive, "is new")
+        };
+        found.add_with(severity, &pointer, format!("`{name}` {what}"), None, Some(shown(member)));
     }
+}
+
+/// A schema as it is shown.
+fn shown(schema: &Value) -> String {
+    shorten(&schema.to_string())
 }
 
 /// A place to write anything into: where secrets leave and instructions enter.

@@ -210,6 +210,37 @@ fn observability_instrumented() {
 }
 
 #[test]
+fn text_legible() {
+    let property = json!({ "type": "string", "description": "plain" });
+    check(
+        Conjunct::TextLegible,
+        &[
+            (
+                "affordance.model_description: has U+200B (zero width) as character 6",
+                &[("/affordance/model_description", json!("Voids\u{200b} an invoice."))],
+            ),
+            ("affordance.title: has U+202E (a direction override)", &[("/affordance/title", json!("x\u{202e}y"))]),
+            (
+                "affordance.input_schema.properties.reason.description: has U+E0041 (a tag character",
+                &[("/affordance/input_schema/properties/reason/description", json!("Why.\u{e0041}"))],
+            ),
+            (
+                "affordance.input_schema.properties.re<U+00AD>ason: the name has U+00AD (a soft hyphen)",
+                &[("/affordance/input_schema/properties/re\u{ad}ason", property.clone())],
+            ),
+            (
+                "affordance.input_schema.properties.reаson: the name mixes scripts: U+0430",
+                &[("/affordance/input_schema/properties/re\u{430}son", property)],
+            ),
+            ("binding.tool: the name mixes scripts: U+0456", &[("/binding/tool", json!("vo\u{456}d_invoice"))]),
+            ("binding.tool: has U+FEFF (zero width)", &[("/binding/tool", json!("void_invoice\u{feff}"))]),
+        ],
+    );
+    let plain = changed(&[("/affordance/model_description", json!("Voids 🧑\u{200d}🚀 ⚠\u{fe0f}\r\n– naïve, 請求書"))]);
+    assert_eq!(failures(&plain), []);
+}
+
+#[test]
 fn a_missing_effect_fails_both_conjuncts_that_need_it() {
     let found = failures(&changed(&[("/effect", json!(null))]));
     let conjuncts: Vec<Conjunct> = found.iter().map(|(conjunct, _)| *conjunct).collect();

@@ -99,7 +99,8 @@ impl Passage<'_> {
     }
 
     async fn run(mut self, proposal: Proposal, way: Way) -> CallAnswer {
-        let resolved = match self.resolve(proposal, way.only_upstream.as_deref()) {
+        self.scene.discovery.acquaint(&proposal, &way.guest).await;
+        let resolved = match self.resolve(proposal, &way.guest, way.only_upstream.as_deref()) {
             Ok(resolved) => resolved,
             Err(refusal) => return self.refuse_unresolved(refusal).await,
         };
@@ -134,9 +135,14 @@ impl Passage<'_> {
         }
     }
 
-    fn resolve(&mut self, proposal: Proposal, only_upstream: Option<&str>) -> Result<Resolved, Box<Refusal>> {
+    fn resolve(
+        &mut self,
+        proposal: Proposal,
+        guest: &Guest,
+        only_upstream: Option<&str>,
+    ) -> Result<Resolved, Box<Refusal>> {
         let catalog = &self.scene.catalog;
-        self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool) {
+        self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool, &guest.capabilities) {
             // The world changed between two rounds: an upstream's state is nobody else's.
             Ok(contract) if only_upstream.is_some_and(|only| only != contract.contract().binding.upstream) => {
                 Err(Box::new(refusals::moved(proposal.call_id.clone())))

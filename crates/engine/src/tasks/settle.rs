@@ -100,7 +100,7 @@ impl Ended<'_> {
 
     /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
     fn contract(&self) -> Option<std::sync::Arc<CompiledContract>> {
-        let contract = self.scene.catalog.resolve(&self.note.record.tool).ok()?;
+        let contract = self.scene.catalog.entry(&self.note.record.tool)?.contract.clone();
         (contract.contract().identity.name == self.note.contract).then_some(contract)
     }
 }

@@ -12,7 +12,7 @@ fn conjuncts(changes: &[(&str, Value)]) -> Vec<Conjunct> {
 }
 
 #[test]
-fn a_contract_that_breaks_all_eight_lists_all_eight() {
+fn a_contract_that_breaks_every_conjunct_lists_every_conjunct() {
     let mut found = conjuncts(&[
         ("/error_contract/repairable_errors", json!(["OOPS"])),
         ("/identity/version", json!("one")),
@@ -21,6 +21,7 @@ fn a_contract_that_breaks_all_eight_lists_all_eight() {
         ("/effect", json!(null)),
         ("/observability/audit_required", json!(false)),
         ("/affordance/examples", json!([{ "description": "none", "arguments": {} }])),
+        ("/affordance/title", json!("Book\u{200b}")),
     ]);
     found.sort();
     assert_eq!(
@@ -34,6 +35,7 @@ fn a_contract_that_breaks_all_eight_lists_all_eight() {
             Conjunct::MutationClassLabeled,
             Conjunct::ObservabilityInstrumented,
             Conjunct::ContractTestsPassing,
+            Conjunct::TextLegible,
         ]
     );
 }

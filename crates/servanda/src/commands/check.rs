@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
+use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
     tool::{RateLimits, SideEffectClass, TimeoutClass},
@@ -13,7 +14,9 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
+    lock,
     screen::{Screen, count},
+    wiring,
 };
 
 pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
@@ -23,7 +26,9 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         loaded.upstream(id, upstream)?;
     }
     let (admitted, problems) = contracts::judge_all(&loaded)?;
-    let notes: Vec<String> = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted)).collect();
+    let lock = lock::read(&loaded.lock_file())?;
+    let notes = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted));
+    let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).collect();
     if screen.json {
         let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
         screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes }))?;
@@ -35,8 +40,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     }
     let admitted_count = admitted.len();
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
-    servanda_catalog::Catalog::new(admitted, loaded.config.naming())
-        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
+    wiring::catalog(&loaded, admitted)?;
     if screen.json {
         return Ok(());
     }
@@ -99,6 +103,24 @@ fn cut_timeouts(admitted: &[CompiledContract]) -> Option<String> {
     };
     let cut: Vec<String> = admitted.iter().filter_map(cut).collect();
     (!cut.is_empty()).then(|| short_list(&cut))
+}
+
+/// Tools nobody has agreed to, which pass or wait; silence would be taken for an agreement.
+fn unpinned(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded) -> Option<String> {
+    if admitted.is_empty() || loaded.config.pins.missing.is_some() {
+        return None;
+    }
+    let Some(lock) = lock else {
+        return Some("nothing is pinned, so a tool that changes goes unnoticed; `servanda pin --all` agrees to what is offered now".to_owned());
+    };
+    let pinned = |contract: &CompiledContract| {
+        let binding = &contract.contract().binding;
+        lock.pin(&binding.upstream, &binding.tool).is_some()
+    };
+    let waiting = admitted.iter().filter(|contract| !pinned(contract));
+    let waiting: Vec<String> = waiting.map(|contract| contract.contract().identity.name.clone()).collect();
+    let shown = short_list(&waiting);
+    (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because nobody has agreed to it: {shown}"))
 }
 
 fn class_name(class: TimeoutClass) -> &'static str {

@@ -3,9 +3,11 @@
 use std::{net::SocketAddr, path::Path, time::Duration};
 
 use serde::Serialize;
-use servanda_catalog::{Availability, Catalog};
+use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
+use servanda_contract::legibility::reveal;
 use servanda_engine::discover;
 use servanda_ledger::Ledger;
+use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Upstream, UpstreamStatus};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -13,9 +15,10 @@ use tokio::{
 };
 
 use crate::{
-    config::Loaded,
+    config::{LOCK_FILE, Loaded},
     contracts,
     failure::Failure,
+    lock,
     screen::{Mood, Screen, count, paint},
     wiring,
 };
@@ -112,10 +115,32 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
             if problems.is_empty() {
                 findings.good("contracts", format!("{} admitted", admitted.len()));
             }
-            Catalog::new(admitted, loaded.config.naming())
-                .inspect_err(|error| findings.bad("names", error.to_string(), "rename one of the two"))
-                .ok()
+            let admitted_count = admitted.len();
+            let catalog = match lock::pins(loaded) {
+                Ok(pins) => {
+                    look_at_pins(&pins, admitted_count, findings);
+                    Catalog::pinned(admitted, loaded.config.naming(), pins)
+                }
+                Err(failure) => {
+                    let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
+                    findings.bad("pins", failure.to_string(), hint);
+                    Catalog::new(admitted, loaded.config.naming())
+                }
+            };
+            catalog.inspect_err(|error| findings.bad("names", error.to_string(), "rename one of the two")).ok()
         }
+    }
+}
+
+fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
+    match &pins.lock {
+        Some(lock) => findings.good("pins", format!("{} agreed to", count(lock.pins().count(), "definition"))),
+        None if contracts == 0 || pins.policy.missing.is_some() => {}
+        None => findings.note(
+            "pins",
+            format!("there is no {LOCK_FILE}, so a tool that changes goes unnoticed"),
+            "`servanda pin --all` agrees to what the servers offer now",
+        ),
     }
 }
 
@@ -178,8 +203,8 @@ pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
 
 async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalog>, findings: &mut Findings) {
     let what = format!("upstream {id}");
-    let discovered = match discover(upstream).await {
-        Ok(discovered) => discovered,
+    let inventory = match discover(upstream).await {
+        Ok(inventory) => inventory,
         Err(error) => {
             return findings.bad(
                 what,
@@ -194,29 +219,56 @@ async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalo
         }
         _ => "answers".to_owned(),
     };
-    findings.good(what.clone(), format!("{speaks} and offers {} tools", discovered.tools.len()));
-    for rejected in &discovered.rejected {
+    findings.good(what.clone(), format!("{speaks} and offers {} tools", inventory.definitions.len()));
+    for rejected in &inventory.rejected {
+        let name = rejected.name.as_deref().map(|name| format!(" of `{}`", reveal(name))).unwrap_or_default();
         findings.bad(
             what.clone(),
-            format!("a definition cannot be used: {}", rejected.reason),
+            format!("a definition{name} cannot be used: {}", reveal(&rejected.reason)),
             "tell the server's author",
         );
     }
     let Some(catalog) = catalog else { return };
-    catalog.observe(id, discovered.tools.iter().map(|tool| tool.name.clone()));
+    catalog.observe(id, &ClientCapabilities::none(), &inventory);
+    look_at_tools(id, catalog, &inventory, findings);
+}
+
+fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &mut Findings) {
+    let what = format!("upstream {id}");
     let mut contracted = std::collections::BTreeSet::new();
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
-        if catalog.availability(entry) == Availability::Withdrawn {
-            findings.bad(
-                what.clone(),
+        let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
+            // What cannot be used has been said already, with why.
+            Standing::Unasked | Standing::Offered { .. } | Standing::Held(Hold::Rejected { .. }) => continue,
+            Standing::Withdrawn => (
                 format!("does not offer `{name}` any more"),
-                "remove its contract, or start the server as before",
-            );
-        }
+                "remove its contract, or start the server as before".to_owned(),
+            ),
+            Standing::Held(Hold::Quarantined { severity, .. }) => (
+                format!("`{name}` is held back: it changed since somebody agreed to it ({})", severity.word()),
+                format!("`servanda diff {name}` shows how, `servanda pin {name}` agrees"),
+            ),
+            Standing::Held(Hold::Unpinned) => (
+                format!("`{name}` is held back: nobody has agreed to its definition"),
+                format!("`servanda pin {name}` agrees"),
+            ),
+            Standing::Held(Hold::Incompatible { reasons }) => {
+                let reason = reasons.first().map(ToString::to_string).unwrap_or_default();
+                (
+                    format!("`{name}` is held back: it does not fit its contract: {reason}"),
+                    "correct the contract".to_owned(),
+                )
+            }
+        };
+        findings.bad(what.clone(), says, hint);
     }
-    let unknown: Vec<_> =
-        discovered.tools.iter().map(|tool| tool.name.as_str()).filter(|tool| !contracted.contains(*tool)).collect();
+    let unknown: Vec<_> = inventory
+        .definitions
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .filter(|tool| !contracted.contains(*tool))
+        .collect();
     if !unknown.is_empty() {
         let says = format!("offers tools without a contract, which agents do not see: {}", unknown.join(", "));
         findings.note(

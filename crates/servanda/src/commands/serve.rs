@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use servanda_doors::{HttpOptions, http};
+use servanda_mcp::ClientCapabilities;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -29,7 +30,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let stop = stop_signal()?;
     station.follow_upstreams();
     let address = listener.local_addr()?;
-    let tools = count(station.engine.catalog().listing().tools.len(), "tool");
+    let tools = count(station.engine.catalog().listing(&ClientCapabilities::none()).tools.len(), "tool");
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));

@@ -3,18 +3,20 @@
 use std::path::Path;
 
 use serde::Serialize;
-use servanda_catalog::{Availability, Catalog, Entry};
-use servanda_contract::tool::SideEffectClass;
-use servanda_engine::discover;
+use servanda_catalog::{Catalog, Entry, Hold, Standing};
+use servanda_contract::{legibility::reveal, tool::SideEffectClass};
+use servanda_mcp::ClientCapabilities;
 
 use crate::{
     cli::ToolsArgs,
     config::Loaded,
     contracts,
     failure::Failure,
-    screen::{Mood, Screen, count, lines, paint, table},
-    wiring,
+    screen::{Mood, Screen, lines, paint, table},
+    survey, wiring,
 };
+
+const CANNOT_BE_USED: &str = "held: it cannot be used";
 
 #[derive(Serialize)]
 struct Row {
@@ -26,15 +28,19 @@ struct Row {
     effect_class: servanda_contract::tool::EffectClass,
     timeout_ms: u64,
     confirmation_required: bool,
-    state: &'static str,
+    state: String,
+    /// Why it is held back, or what it lacks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let catalog = Catalog::new(contracts::load(&loaded)?, loaded.config.naming())
-        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))?;
-    let unreached = if args.offline { Vec::new() } else { ask(&loaded, &catalog, screen).await? };
-    let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog, &unreached)).collect();
+    let catalog = wiring::catalog(&loaded, contracts::load(&loaded)?)?;
+    if !args.offline {
+        ask(&loaded, &catalog, screen).await?;
+    }
+    let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog)).collect();
     if screen.json {
         return screen.json(&rows);
     }
@@ -50,45 +56,56 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
             paint(row.side_effect_class, mood(row.side_effect_class)),
             timeout(row.timeout_ms),
             if row.confirmation_required { paint("needed", Mood::Careful) } else { "no".to_owned() },
-            row.state.to_owned(),
+            row.state.clone(),
         ]);
     }
-    screen.data(lines(&shown))
+    screen.data(lines(&shown))?;
+    // What cannot be used has been said with its upstream.
+    for row in rows.iter().filter(|row| row.state != CANNOT_BE_USED) {
+        for note in &row.notes {
+            screen.say(format_args!("note: {}: {note}", row.name));
+        }
+    }
+    if let Some(held) = rows.iter().find(|row| row.state.starts_with("held")) {
+        screen.hint(format_args!("`servanda diff {}` shows why a tool is held back, `servanda pin` agrees", held.name));
+    }
+    Ok(())
 }
 
-/// Asks every upstream at once; says which could not be asked.
-async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<Vec<String>, Failure> {
-    let upstreams = wiring::upstreams(loaded, &wiring::fleeting())?;
-    let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
-    let mut asked = tokio::task::JoinSet::new();
-    for (id, upstream) in upstreams {
-        asked.spawn(async move {
-            let offered = discover(&upstream).await;
-            upstream.shutdown().await;
-            (id, offered)
-        });
-    }
-    let mut unreached = Vec::new();
-    for (id, offered) in asked.join_all().await {
+/// Asks every upstream at once; says which could not be asked, and which definitions cannot be used.
+async fn ask(loaded: &Loaded, catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
+    for (id, offered) in survey::ask(loaded, None, screen).await? {
         match offered {
-            Ok(discovered) => catalog.observe(&id, discovered.tools.into_iter().map(|tool| tool.name)),
+            Ok(inventory) => {
+                for rejected in &inventory.rejected {
+                    let name = rejected.name.as_deref().map(|name| format!("`{}`", reveal(name)));
+                    let name = name.unwrap_or_else(|| format!("definition {}", rejected.position));
+                    screen.say(format_args!("upstream `{id}`: {name} cannot be used: {}", reveal(&rejected.reason)));
+                }
+                catalog.observe(&id, &ClientCapabilities::none(), &inventory);
+            }
             Err(error) => {
-                waiting.suspend(|| screen.say(format_args!("upstream `{id}`: {error}")));
-                unreached.push(id);
+                screen.say(format_args!("upstream `{id}`: {error}"));
+                catalog.lose(&id, &error.to_string());
             }
         }
     }
-    waiting.finish_and_clear();
-    Ok(unreached)
+    Ok(())
 }
 
-fn row(name: &str, entry: &Entry, catalog: &Catalog, unreached: &[String]) -> Row {
+fn row(name: &str, entry: &Entry, catalog: &Catalog) -> Row {
     let contract = entry.contract.contract();
-    let state = match catalog.availability(entry) {
-        Availability::Offered => "offered",
-        Availability::Withdrawn => "withdrawn by its upstream",
-        Availability::Unasked if unreached.contains(&contract.binding.upstream) => "upstream down",
-        Availability::Unasked => "not asked",
+    let standing = catalog.standing(name, &ClientCapabilities::none());
+    let (state, notes) = match &*standing {
+        Standing::Unasked if catalog.silence(&contract.binding.upstream).is_some() => ("upstream down", Vec::new()),
+        Standing::Unasked => ("not asked", Vec::new()),
+        Standing::Withdrawn => ("withdrawn by its upstream", Vec::new()),
+        Standing::Offered { gaps, drift } => {
+            let gaps = gaps.iter().map(|gap| format!("{gap}"));
+            let drift = drift.iter().map(|grown| format!("`{}`: {}", grown.pointer, grown.what));
+            ("offered", gaps.chain(drift).collect())
+        }
+        Standing::Held(hold) => held(hold),
     };
     Row {
         name: name.to_owned(),
@@ -99,7 +116,22 @@ fn row(name: &str, entry: &Entry, catalog: &Catalog, unreached: &[String]) -> Ro
         effect_class: contract.effect_class(),
         timeout_ms: contract.timeout_ms(),
         confirmation_required: contract.transactional.confirmation_required,
-        state,
+        state: state.to_owned(),
+        notes,
+    }
+}
+
+fn held(hold: &Hold) -> (&'static str, Vec<String>) {
+    match hold {
+        Hold::Quarantined { differences, .. } => {
+            let told = differences.iter().map(|difference| format!("`{}`: {}", difference.pointer, difference.what));
+            ("held: it changed", told.collect())
+        }
+        Hold::Unpinned => ("held: not pinned", Vec::new()),
+        Hold::Rejected { reason } => (CANNOT_BE_USED, vec![reveal(reason).into_owned()]),
+        Hold::Incompatible { reasons } => {
+            ("held: it does not fit its contract", reasons.iter().map(ToString::to_string).collect())
+        }
     }
 }
 

@@ -185,7 +185,7 @@ fn a_taken_address() {
 /// Ctrl-C ends it as SIGTERM does.
 #[test]
 fn an_interrupt_ends_the_gateway() {
-    let world = World::company([count_effects()]);
+    let world = World::company([count_effects()]).unpinned();
     let mut gateway = world.serve();
     gateway.modern().call("company__count_effects", json!({})).success();
     gateway.signal(rustix::process::Signal::INT);

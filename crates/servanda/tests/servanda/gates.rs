@@ -94,7 +94,8 @@ const REFUSED: [Refused; 10] = [
 
 fn contracts() -> Vec<Contract> {
     let moment = json!({ "type": "string", "format": "date-time" });
-    let meeting = changes("book_meeting").input(&["start", "end"], &json!({ "start": moment, "end": moment })).rule(
+    let properties = json!({ "start": moment, "end": moment, "title": {}, "attendees": {} });
+    let meeting = changes("book_meeting").input(&["start", "end"], &properties).rule(
         "args.end > args.start",
         "a meeting ends after it starts",
         &["/end"],
@@ -104,7 +105,7 @@ fn contracts() -> Vec<Contract> {
         pay_invoice(),
         count_effects(),
         meeting,
-        changes("send_mail").confirmed(),
+        changes("send_mail").input(&[], &json!({ "to": {}, "subject": {}, "body": {} })).confirmed(),
         reads("misbehave_rpc_error"),
         reads("tool").of("broken"),
         reads("misbehave_wrong_shape").output(&json!({ "count": { "type": "integer" } })),

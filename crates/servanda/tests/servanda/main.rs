@@ -41,6 +41,8 @@ mod names;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod pins;
+#[cfg(test)]
 mod pipe;
 #[cfg(test)]
 mod records;
@@ -60,5 +62,7 @@ mod streams;
 mod stub;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod turncoat;
 #[cfg(test)]
 mod world;

@@ -97,7 +97,7 @@ fn two_messages_in_one_write_and_one_message_in_two() {
 /// The end of the input is the end of the connection, after what is in flight.
 #[test]
 fn the_end_of_the_input_ends_everything() {
-    let world = World::company([slow_change(), count_effects()]);
+    let world = World::company([slow_change(), count_effects()]).unpinned();
     let mut pipe = world.stdio();
     pipe.ask(&modern(1, "tools/call", json!({ "name": "company__count_effects" }))).success();
     let params = json!({ "name": "company__misbehave_slow", "arguments": { "milliseconds": 500 } });
@@ -127,7 +127,7 @@ fn a_signal_ends_everything() {
 /// Nothing said at all.
 #[test]
 fn a_client_that_says_nothing() {
-    let world = World::company([count_effects()]);
+    let world = World::company([count_effects()]).unpinned();
     let mut pipe = world.stdio();
     pipe.close();
     let (code, rest, stderr) = pipe.wait();

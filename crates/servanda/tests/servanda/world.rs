@@ -78,6 +78,14 @@ impl World {
         fs::create_dir_all(self.path("contracts")).unwrap();
     }
 
+    /// The same world where tools need no pins, and nobody is warned that there are none.
+    pub(crate) fn unpinned(self) -> Self {
+        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
+        config["pins"] = json!({ "missing": "ignore" });
+        self.configure_with(&config);
+        self
+    }
+
     /// Adds a contract.
     pub(crate) fn add(&self, contract: &Contract) {
         self.write(&format!("contracts/{}.json", contract.file_stem()), &contract.to_string());

@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
 async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -> Result<(), Failure> {
     start(station, screen).await?;
     let page = Page::new(screen);
-    page.headline(station.engine.catalog().listing().tools.len());
+    page.headline(station.engine.catalog().entries().count());
     let mut played = Vec::new();
     for chapter in &tour::CHAPTERS {
         page.chapter(chapter)?;

@@ -10,10 +10,13 @@ use std::{
 };
 
 use serde::Serialize;
-use servanda_catalog::inference::{Inferred, infer};
-use servanda_engine::{Discovered, discover};
+use servanda_catalog::{
+    Inventory,
+    inference::{Inferred, infer},
+};
+use servanda_contract::legibility::reveal;
 use servanda_gates::{Registered, admit};
-use servanda_upstream::{Upstream, UpstreamError};
+use servanda_upstream::Upstream;
 
 use self::{report::Report, writing::Writing};
 use crate::{
@@ -25,6 +28,7 @@ use crate::{
     failure::Failure,
     import::{self, Held, Imported, Source},
     screen::Screen,
+    survey::{self, Survey},
 };
 
 /// Where clients keep their servers when nobody says otherwise.
@@ -74,12 +78,13 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let asked = ask_all(&loaded, &held, screen)
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
-    let mut writing = Writing::default();
+    let mut writing = Writing::begin(&loaded, args.force)?;
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
     }
     std::fs::create_dir_all(loaded.contracts_folder())?;
     let (outcomes, decisions) = write_all(&loaded, asked, added.is_some(), &mut writing)?;
+    writing.lock(&loaded, args.force)?;
     // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
     let (_, problems) = contracts::judge_all(&loaded)?;
     notes.extend(
@@ -87,8 +92,8 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
             .iter()
             .map(|problem| format!("left from before and not admitted: {}", problem.to_string().trim_start())),
     );
-    let (loaded, notes, kept) = (&loaded, &notes, writing.kept);
-    let report = Report { loaded, bypass, added, kept, notes, outcomes: &outcomes, decisions: &decisions };
+    let (loaded, notes, kept, pinned) = (&loaded, &notes, writing.kept, writing.pinned);
+    let report = Report { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
     report.show(screen)?;
     if outcomes.iter().all(|outcome| outcome.error.is_some()) {
         return Err(Failure::failed("no server could be asked for its tools, so no contract was written")
@@ -140,7 +145,7 @@ fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &mut Impo
 /// Writes a contract for every tool; only for those that have none, if contracts that are there are to stay.
 fn write_all(
     loaded: &Loaded,
-    asked: Asked,
+    asked: Survey,
     keep: bool,
     writing: &mut Writing,
 ) -> Result<(Vec<Outcome>, Vec<Decision>), Failure> {
@@ -149,10 +154,16 @@ fn write_all(
     let mut outcomes = Vec::new();
     for (upstream, offered) in asked {
         let (error, tools) = match offered {
-            Ok(mut discovered) => {
+            Ok(mut inventory) => {
                 let before = decisions.len();
-                discovered.tools.retain(|tool| !bound.contains(&(upstream.clone(), tool.name.clone())));
-                write_contracts(loaded, &upstream, &discovered, keep, writing, &mut decisions)?;
+                let (there, missing): (Vec<_>, Vec<_>) = std::mem::take(&mut inventory.definitions)
+                    .into_iter()
+                    .partition(|tool| bound.contains(&(upstream.clone(), tool.name.clone())));
+                for definition in &there {
+                    writing.pin_once(&upstream, definition);
+                }
+                inventory.definitions = missing;
+                write_contracts(loaded, &upstream, &inventory, keep, writing, &mut decisions)?;
                 (None, decisions.len() - before)
             }
             Err(error) => (Some(error.to_string()), 0),
@@ -162,11 +173,9 @@ fn write_all(
     Ok((outcomes, decisions))
 }
 
-type Asked = Vec<(String, Result<Discovered, UpstreamError>)>;
-
 /// Asks with secrets that were found and are not written; a variable that is not set is left to the server, as it was to
 /// the client. Serving is stricter.
-async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Asked, Failure> {
+async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Survey, Failure> {
     let fill = |text: &str| Ok(expand_or_keep(text, |name| held.variable(name)));
     let configured = loaded.config.upstreams.iter();
     let upstreams = configured
@@ -174,49 +183,39 @@ async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Asked, 
             Ok((id.clone(), Upstream::new(loaded.upstream_filled(id, config, &fill)?, crate::wiring::fleeting())))
         })
         .collect::<Result<BTreeMap<_, _>, Failure>>()?;
-    let names = upstreams.keys().cloned().collect::<Vec<_>>().join(", ");
-    let waiting = screen.wait(format!("starting {names} and asking for their tools"));
-    let mut asking = tokio::task::JoinSet::new();
-    for (id, upstream) in upstreams {
-        asking.spawn(async move {
-            let offered = discover(&upstream).await;
-            upstream.shutdown().await;
-            (id, offered)
-        });
-    }
-    let mut asked = asking.join_all().await;
-    asked.sort_by(|(one, _), (other, _)| one.cmp(other));
-    waiting.finish_and_clear();
-    Ok(asked)
+    Ok(survey::of(upstreams, screen).await)
 }
 
 fn write_contracts(
     loaded: &Loaded,
     upstream: &str,
-    discovered: &Discovered,
+    inventory: &Inventory,
     keep: bool,
     writing: &mut Writing,
     decisions: &mut Vec<Decision>,
 ) -> Result<(), Failure> {
     let folder = loaded.contracts_folder().join(upstream);
     std::fs::create_dir_all(&folder)?;
-    for rejected in &discovered.rejected {
-        decisions.push(left_out(format!("{upstream} (definition {})", rejected.position), rejected.reason.clone()));
+    for rejected in &inventory.rejected {
+        let tool = rejected.name.as_deref().map(|name| loaded.config.naming().expose(upstream, name));
+        let tool = tool.unwrap_or_else(|| format!("{upstream} (definition {})", rejected.position));
+        decisions.push(left_out(tool, reveal(&rejected.reason).into_owned()));
     }
-    for descriptor in &discovered.tools {
-        let Inferred { contract, reading, notes } = infer(upstream, descriptor);
-        let tool = loaded.config.naming().expose(upstream, &descriptor.name);
+    for definition in &inventory.definitions {
+        let Inferred { contract, reading, notes } = infer(upstream, &definition.into());
+        let tool = loaded.config.naming().expose(upstream, &definition.name);
         if let Err(rejection) = admit(contract.clone(), &Registered::new()) {
             decisions.push(left_out(tool, rejection.to_string()));
             continue;
         }
-        let file = folder.join(format!("{}.yaml", file_stem(&descriptor.name)));
+        let file = folder.join(format!("{}.yaml", file_stem(&definition.name)));
         if keep && file.exists() {
             // It is about another tool, or cannot be read: in either case it is somebody's.
             decisions.push(left_out(tool, format!("`{}` is there and is not its contract", file.display())));
             continue;
         }
         writing.contract(&file, &contract, &reading.why)?;
+        writing.pin(upstream, definition);
         decisions.push(Decision {
             tool,
             file: Some(file),

@@ -20,6 +20,7 @@ pub(super) struct Report<'a> {
     /// Servers added to a configuration that was there; none if it was written as a whole.
     pub(super) added: Option<Vec<String>>,
     pub(super) kept: usize,
+    pub(super) pinned: usize,
     pub(super) notes: &'a [String],
     pub(super) outcomes: &'a [Outcome],
     pub(super) decisions: &'a [Decision],
@@ -30,7 +31,7 @@ impl Report<'_> {
         if screen.json {
             return screen.json(&serde_json::json!({
                 "config": self.loaded.file, "upstreams": self.outcomes, "tools": self.decisions, "notes": self.notes,
-                "kept": self.kept,
+                "kept": self.kept, "pinned": self.pinned,
             }));
         }
         self.decided(screen)?;
@@ -88,6 +89,13 @@ impl Report<'_> {
                 let (added, contracts) = (added.join("`, `"), count(written, "missing contract"));
                 screen.say(format_args!("added `{added}` to {file} and wrote {contracts} in {folder}"));
             }
+        }
+        if self.pinned > 0 {
+            let (definitions, lock) = (count(self.pinned, "definition"), self.loaded.lock_file());
+            screen.say(format_args!(
+                "pinned {definitions} in {}: a tool that changes is held back until `servanda pin`",
+                lock.display()
+            ));
         }
         if written > 0 {
             let none = if self.added.is_none() { "no tool waits" } else { "none of the new tools waits" };

@@ -1,4 +1,4 @@
-//! What `init` writes: the configuration and one contract a tool. Nothing a person may have worked on is lost: before a
+//! What `init` writes: the configuration, one contract a tool, and what was agreed to by that. Nothing a person may have worked on is lost: before a
 //! file is written over, it is kept beside it.
 
 use std::{
@@ -8,9 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_contract::{ToolContract, document};
+use servanda_catalog::pins::{Definition, Lock};
+use servanda_contract::{Timestamp, ToolContract, document, time::Clock as _};
+use servanda_engine::SystemClock;
 
-use crate::{config::Loaded, failure::Failure};
+use crate::{config::Loaded, failure::Failure, lock};
 
 /// The configuration may name secrets, so it is its owner's alone.
 const CONFIG_MODE: u32 = 0o600;
@@ -20,13 +22,54 @@ const CONTRACT_MODE: u32 = 0o644;
 const KEPT_MAX: u32 = 1_000;
 
 /// Writes files, and counts those it kept from before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Writing {
     /// How many earlier files were kept.
     pub kept: usize,
+    /// How many definitions were pinned.
+    pub pinned: usize,
+    lock: Lock,
+    now: Timestamp,
+    /// Whether nothing was ever pinned here.
+    first: bool,
 }
 
 impl Writing {
+    /// Begins with what was agreed to before. A lock file that cannot be read is only written over when that was asked for.
+    pub(super) fn begin(loaded: &Loaded, force: bool) -> Result<Self, Failure> {
+        let before = match lock::read(&loaded.lock_file()) {
+            Err(_) if force => None,
+            read => read?,
+        };
+        let (first, lock) = (before.is_none(), before.unwrap_or_default());
+        Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first })
+    }
+
+    /// Agrees to the definition a contract was written from.
+    pub(super) fn pin(&mut self, upstream: &str, definition: &Definition) {
+        self.pinned += usize::from(self.lock.set(upstream, definition, self.now));
+    }
+
+    /// Agrees to the definition of a tool that had a contract before anything was ever pinned. One that was pinned is
+    /// agreed to by `servanda pin` alone: otherwise asking for new tools would let old ones change.
+    pub(super) fn pin_once(&mut self, upstream: &str, definition: &Definition) {
+        if self.first {
+            self.pin(upstream, definition);
+        }
+    }
+
+    /// What was agreed to.
+    pub(super) fn lock(&mut self, loaded: &Loaded, force: bool) -> Result<(), Failure> {
+        let file = loaded.lock_file();
+        if self.pinned == 0 {
+            return Ok(());
+        }
+        if force {
+            self.set_aside(&file, &lock::text(&self.lock)?)?;
+        }
+        lock::write(&file, &self.lock)
+    }
+
     /// The configuration.
     pub(super) fn config(&mut self, loaded: &Loaded) -> Result<(), Failure> {
         let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
@@ -49,8 +92,21 @@ impl Writing {
     }
 
     fn replace(&mut self, file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+        if !self.set_aside(file, text)? {
+            return Ok(());
+        }
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(mode).open(file);
+        let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+        written.map_err(|error| cannot_write(file, &error))
+    }
+}
+
+impl Writing {
+    /// Keeps what is about to be written over; says whether there is anything to be written at all.
+    fn set_aside(&mut self, file: &Path, text: &str) -> Result<bool, Failure> {
         match std::fs::read(file) {
-            Ok(before) if before == text.as_bytes() => return Ok(()),
+            Ok(before) if before == text.as_bytes() => return Ok(false),
             Ok(before) => {
                 keep(file, &before).map_err(|error| {
                     Failure::failed(format!("cannot keep `{}` before it is written over: {error}", file.display()))
@@ -60,10 +116,7 @@ impl Writing {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(cannot_write(file, &error)),
         }
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(mode).open(file);
-        let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
-        written.map_err(|error| cannot_write(file, &error))
+        Ok(true)
     }
 }
 

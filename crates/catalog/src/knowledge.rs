@@ -1,0 +1,277 @@
+//! What is known about upstreams: who answers, what each offers to whom, how every tool stands because of it, and the lists
+//! that follow. Everything is worked out when something is learned, so that a call only has to look it up.
+//!
+//! What a server offers may depend on what its client can do, so it is kept by capabilities: a profile. There are few, and
+//! the one that was not used for longest makes room.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use servanda_mcp::ClientCapabilities;
+
+use crate::{
+    Availability, Entry, Inventory, ListedTool, Listing,
+    pins::{Definition, Lock, Pins},
+    standing::{Live, Standing},
+};
+
+/// Profiles kept beside the one of clients that can do nothing.
+const PROFILES_MAX: usize = 16;
+
+/// A tool that stands otherwise than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its exposed name.
+    pub tool: String,
+    /// Its upstream.
+    pub upstream: String,
+    /// How it stood.
+    pub before: Arc<Standing>,
+    /// How it stands.
+    pub now: Arc<Standing>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Knowledge {
+    /// The profile of clients that can do nothing.
+    base: ClientCapabilities,
+    pins: Pins,
+    upstreams: BTreeMap<String, Seen>,
+    profiles: BTreeMap<ClientCapabilities, Profile>,
+    generation: u64,
+    clock: AtomicU64,
+}
+
+/// What is known about one upstream.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Why it does not answer.
+    silence: Option<String>,
+    rolls: BTreeMap<ClientCapabilities, Roll>,
+}
+
+/// What an upstream was last seen to offer to one profile, of the tools that have a contract.
+#[derive(Debug)]
+struct Roll {
+    /// By own name.
+    live: BTreeMap<String, Live>,
+    /// By exposed name.
+    standings: BTreeMap<String, Arc<Standing>>,
+}
+
+#[derive(Debug)]
+struct Profile {
+    listing: Arc<Listing>,
+    used_at: AtomicU64,
+}
+
+type Entries = BTreeMap<String, Entry>;
+
+impl Knowledge {
+    pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
+        let base = ClientCapabilities::none();
+        let mut knowledge = Self {
+            base: base.clone(),
+            pins,
+            upstreams: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            generation: 0,
+            clock: AtomicU64::new(0),
+        };
+        let tools = knowledge.tools(entries, &base);
+        knowledge.profiles.insert(base, Profile::of(Listing { generation: 0, tools }));
+        knowledge
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(crate) fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
+        let profile = self.profiles.get(capabilities).or_else(|| self.profiles.get(&self.base));
+        profile.map_or_else(Arc::default, |profile| {
+            profile.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+            profile.listing.clone()
+        })
+    }
+
+    pub(crate) fn silence(&self, upstream: &str) -> Option<String> {
+        self.upstreams.get(upstream)?.silence.clone()
+    }
+
+    /// What the upstream showed to this very profile, else what it shows to anybody.
+    pub(crate) fn standing(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
+        let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
+        let roll = seen.and_then(|seen| seen.rolls.get(capabilities).or_else(|| seen.rolls.get(&self.base)));
+        let standing = roll.and_then(|roll| roll.standings.get(name));
+        standing.cloned().unwrap_or_else(|| Arc::new(Standing::unasked(entry.contract.contract(), &self.pins)))
+    }
+
+    pub(crate) fn observe(
+        &mut self,
+        entries: &Entries,
+        upstream: &str,
+        capabilities: &ClientCapabilities,
+        inventory: &Inventory,
+    ) -> Vec<Change> {
+        let bound = bound_to(entries, upstream);
+        let live: BTreeMap<String, Live> = bound
+            .iter()
+            .filter_map(|(_, entry)| {
+                let tool = &entry.contract.contract().binding.tool;
+                let defined = inventory.definition(tool).map(|definition| Live::Defined(Box::new(definition.clone())));
+                let rejected = || inventory.rejection(tool).map(|rejected| Live::Rejected(rejected.reason.clone()));
+                Some((tool.clone(), defined.or_else(rejected)?))
+            })
+            .collect();
+        let seen = self.upstreams.entry(upstream.to_owned()).or_default();
+        let spoke_again = seen.silence.take().is_some();
+        if seen.rolls.get(capabilities).is_some_and(|roll| roll.live == live) {
+            if spoke_again {
+                self.relist(entries);
+            }
+            return Vec::new();
+        }
+        for definition in live.values().filter_map(Live::definition) {
+            self.pins.see(upstream, definition);
+        }
+        let changes = self.judge(entries, upstream, capabilities, live);
+        self.acquaint(entries, capabilities);
+        self.relist(entries);
+        changes
+    }
+
+    pub(crate) fn lose(&mut self, entries: &Entries, upstream: &str, why: &str) {
+        let seen = self.upstreams.entry(upstream.to_owned()).or_default();
+        if seen.silence.replace(why.to_owned()).is_none() {
+            self.relist(entries);
+        }
+    }
+
+    /// Where lists of other profiles follow from what this upstream offers, they count as changed.
+    pub(crate) fn doubt(&mut self, upstream: &str) {
+        let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.len() > 1);
+        self.generation += u64::from(varies);
+    }
+
+    pub(crate) fn adopt(&mut self, entries: &Entries, lock: Lock) -> Vec<Change> {
+        self.pins.adopt(lock);
+        let mut rolls = Vec::new();
+        for (upstream, seen) in &mut self.upstreams {
+            rolls.extend(
+                seen.rolls.iter().map(|(profile, roll)| (upstream.clone(), profile.clone(), roll.live.clone())),
+            );
+        }
+        let judged = rolls.into_iter().map(|(upstream, profile, live)| self.judge(entries, &upstream, &profile, live));
+        let changes: Vec<Change> = judged.collect::<Vec<_>>().into_iter().flatten().collect();
+        self.relist(entries);
+        changes
+    }
+
+    pub(crate) fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.pins.first_sights()
+    }
+
+    pub(crate) fn passes_unpinned(&self) -> bool {
+        self.pins.lock.is_none() && self.pins.policy.missing.is_none()
+    }
+
+    /// Works out how every tool of an upstream stands for a profile. What differs from before is told; of a profile that
+    /// was not known before, only what differs from what everybody is shown.
+    fn judge(
+        &mut self,
+        entries: &Entries,
+        upstream: &str,
+        capabilities: &ClientCapabilities,
+        live: BTreeMap<String, Live>,
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut standings = BTreeMap::new();
+        for (name, entry) in bound_to(entries, upstream) {
+            let contract = entry.contract.contract();
+            let before = self.standing(name, entry, capabilities);
+            let now = Arc::new(Standing::judge(contract, live.get(&contract.binding.tool), &self.pins));
+            if before != now {
+                let (tool, upstream) = (name.clone(), upstream.to_owned());
+                changes.push(Change { tool, upstream, before, now: now.clone() });
+            }
+            standings.insert(name.clone(), now);
+        }
+        let seen = self.upstreams.entry(upstream.to_owned()).or_default();
+        seen.rolls.insert(capabilities.clone(), Roll { live, standings });
+        changes
+    }
+
+    /// Makes every profile's list anew. One that is as it was keeps its generation.
+    fn relist(&mut self, entries: &Entries) {
+        let profiles: Vec<ClientCapabilities> = self.profiles.keys().cloned().collect();
+        let generation = self.generation + 1;
+        for capabilities in profiles {
+            let tools = self.tools(entries, &capabilities);
+            let Some(profile) = self.profiles.get_mut(&capabilities) else { continue };
+            let text = |tool: &ListedTool| tool.definition.get().to_owned();
+            if !profile.listing.tools.iter().map(text).eq(tools.iter().map(text)) {
+                profile.listing = Arc::new(Listing { generation, tools });
+                self.generation = generation;
+            }
+        }
+    }
+
+    fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<ListedTool> {
+        let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, capabilities).is_open());
+        open.map(|(_, entry)| entry.renderings.listed(self.availability(entry)).clone()).collect()
+    }
+
+    fn availability(&self, entry: &Entry) -> Availability {
+        match self.upstreams.get(&entry.contract.contract().binding.upstream) {
+            Some(Seen { silence: Some(_), .. }) => Availability::Unavailable,
+            _ => Availability::Available,
+        }
+    }
+
+    /// Makes sure that a profile is known. Its first list is no change of one: nobody has seen another.
+    fn acquaint(&mut self, entries: &Entries, capabilities: &ClientCapabilities) {
+        if self.profiles.contains_key(capabilities) {
+            return;
+        }
+        if self.profiles.len() > PROFILES_MAX {
+            let used_at = |profile: &Profile| profile.used_at.load(Ordering::Relaxed);
+            let others = self.profiles.iter().filter(|(known, _)| **known != self.base);
+            let oldest = others.min_by_key(|(_, profile)| used_at(profile)).map(|(oldest, _)| oldest.clone());
+            if let Some(oldest) = oldest {
+                self.profiles.remove(&oldest);
+                self.upstreams.values_mut().for_each(|seen| {
+                    seen.rolls.remove(&oldest);
+                });
+            }
+        }
+        let tools = self.tools(entries, capabilities);
+        let profile = Profile::of(Listing { generation: self.generation, tools });
+        profile.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.profiles.insert(capabilities.clone(), profile);
+    }
+}
+
+fn bound_to<'a>(entries: &'a Entries, upstream: &str) -> Vec<(&'a String, &'a Entry)> {
+    entries.iter().filter(|(_, entry)| entry.contract.contract().binding.upstream == upstream).collect()
+}
+
+impl Profile {
+    fn of(listing: Listing) -> Self {
+        Self { listing: Arc::new(listing), used_at: AtomicU64::new(0) }
+    }
+}
+
+impl Live {
+    fn definition(&self) -> Option<&Definition> {
+        match self {
+            Self::Defined(definition) => Some(definition),
+            Self::Rejected(_) => None,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether what agents are told a tool takes is what the tool takes: the contract's input schema against the live one.
+//!
+//! Members and types only. Limits and patterns differ for good reasons (a contract is allowed to be stricter), and what
+//! changed since somebody looked is the pins' business.
+
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use self::shape::{Shape, Types};
+
+/// Pairs of schemas that are compared at the most; what takes more is not a tool's parameters.
+const PAIRS_MAX: usize = 10_000;
+
+/// How two schemas fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// Everything the contract names is offered.
+    Full,
+    /// Something optional is not.
+    Partial {
+        /// What.
+        gaps: Vec<Gap>,
+    },
+    /// Something that cannot be done without is not, or the tool wants what the contract does not have.
+    Incompatible {
+        /// Why, all of it.
+        reasons: Vec<Gap>,
+    },
+}
+
+/// A place where the live schema is not what the contract says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// JSON Pointer into the contract's input schema.
+    pub pointer: String,
+    /// What, in words.
+    pub what: String,
+}
+
+/// Compares what is expected with what is offered.
+pub fn negotiate(expected: &Map<String, Value>, offered: &Map<String, Value>) -> Match {
+    let mut comparison = Comparison {
+        expected: shape::Document(expected),
+        offered: shape::Document(offered),
+        compared: BTreeSet::new(),
+        gaps: Vec::new(),
+        reasons: Vec::new(),
+    };
+    let mut told = comparison.expected.shape_of_root();
+    let taken = comparison.offered.shape_of_root();
+    // A contract without parameters takes none; a server that names none may still take any.
+    told.open &= !told.members.is_empty() || told.says_open;
+    comparison.shapes("", &told, &taken);
+    let Comparison { compared, gaps, mut reasons, .. } = comparison;
+    if compared.len() >= PAIRS_MAX {
+        reasons.push(Gap { pointer: String::new(), what: "the schemas are too intricate to be compared".to_owned() });
+    }
+    match (reasons.is_empty(), gaps.is_empty()) {
+        (false, _) => Match::Incompatible { reasons },
+        (true, false) => Match::Partial { gaps },
+        (true, true) => Match::Full,
+    }
+}
+
+struct Comparison<'a> {
+    expected: shape::Document<'a>,
+    offered: shape::Document<'a>,
+    /// Where two schemas stand that have been compared: schemas may contain themselves.
+    compared: BTreeSet<(Vec<usize>, Vec<usize>)>,
+    gaps: Vec<Gap>,
+    reasons: Vec<Gap>,
+}
+
+impl<'a> Comparison<'a> {
+    fn schemas(&mut self, at: &str, told: &[&'a Value], taken: &[&'a Value]) {
+        let place = |schemas: &[&Value]| schemas.iter().map(|schema| std::ptr::from_ref(*schema).addr()).collect();
+        if self.compared.len() >= PAIRS_MAX || !self.compared.insert((place(told), place(taken))) {
+            return;
+        }
+        let (told, taken) = (self.expected.shape_of(told), self.offered.shape_of(taken));
+        self.shapes(at, &told, &taken);
+    }
+
+    fn shapes(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+        self.types(at, &told.types, &taken.types);
+        self.values(at, told, taken);
+        self.members(at, told, taken);
+        self.demands(at, told, taken);
+        if !told.items.is_empty() && !taken.items.is_empty() {
+            self.schemas(&format!("{at}/items"), &told.items, &taken.items);
+        }
+    }
+
+    fn types(&mut self, at: &str, told: &Types<'a>, taken: &Types<'a>) {
+        if !told.meets(taken) {
+            self.reasons.push(gap(at, format!("the contract has {told}, the tool takes {taken}")));
+        } else if !told.within(taken) {
+            self.gaps.push(gap(at, format!("the contract has {told}, the tool takes only {taken}")));
+        }
+    }
+
+    fn values(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+        let Some(taken) = &taken.values else { return };
+        let Some(told) = &told.values else {
+            return self.gaps.push(gap(at, "the tool takes only certain values, the contract any".to_owned()));
+        };
+        let missing = told.iter().filter(|value| !taken.contains(value)).count();
+        if missing == told.len() && missing > 0 {
+            self.reasons.push(gap(at, "the tool takes none of the contract's values".to_owned()));
+        } else if missing > 0 {
+            self.gaps.push(gap(at, format!("the tool does not take {missing} of the contract's values")));
+        }
+    }
+
+    fn members(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+        for (name, told_schemas) in &told.members {
+            let pointer = format!("{at}/properties/{}", name.replace('~', "~0").replace('/', "~1"));
+            match taken.members.get(name) {
+                Some(taken_schemas) => self.schemas(&pointer, told_schemas, taken_schemas),
+                None if taken.open => {}
+                None if told.required.contains(name) => {
+                    self.reasons.push(gap(&pointer, "the contract demands it, the tool does not have it".to_owned()));
+                }
+                None => self.gaps.push(gap(&pointer, "the tool does not have it".to_owned())),
+            }
+        }
+    }
+
+    /// What the tool demands.
+    fn demands(&mut self, at: &str, told: &Shape<'a>, taken: &Shape<'a>) {
+        let has_default = |schemas: Option<&Vec<&Value>>| {
+            schemas.is_some_and(|schemas| schemas.iter().any(|schema| schema.get("default").is_some()))
+        };
+        for name in taken.required.difference(&told.required) {
+            let pointer = format!("{at}/properties/{}", name.replace('~', "~0").replace('/', "~1"));
+            match told.members.get(name) {
+                // A default of the contract's is filled in before the call is sent.
+                Some(_) if has_default(told.members.get(name)) => {}
+                Some(_) => self.gaps.push(gap(&pointer, "the tool demands it, the contract does not".to_owned())),
+                None if told.open || has_default(taken.members.get(name)) => {}
+                None => {
+                    self.reasons.push(gap(&pointer, "the tool demands it, the contract does not have it".to_owned()));
+                }
+            }
+        }
+    }
+}
+
+fn gap(at: &str, what: String) -> Gap {
+    Gap { pointer: at.to_owned(), what }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pointer = if self.pointer.is_empty() { "/" } else { &self.pointer };
+        write!(formatter, "`{}`: {}", servanda_contract::legibility::reveal(pointer), self.what)
+    }
+}

@@ -1,0 +1,230 @@
+//! What a schema says about members and types once its references and combinations are followed. An approximation that
+//! errs on the side of fitting: of alternatives everything counts that one of them names, and only what all of them demand.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde_json::{Map, Value};
+
+/// How deep references and combinations are followed in place.
+const DEPTH_MAX: usize = 16;
+/// How many schemas one shape is made of at the most.
+const PARTS_MAX: usize = 1_000;
+
+/// A whole schema, within which references are followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Document<'a>(pub(super) &'a Map<String, Value>);
+
+/// What a value may be.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shape<'a> {
+    pub(super) types: Types<'a>,
+    /// The only values; none if any.
+    pub(super) values: Option<Vec<&'a Value>>,
+    /// Members with a name of their own.
+    pub(super) members: BTreeMap<&'a str, Vec<&'a Value>>,
+    pub(super) required: BTreeSet<&'a str>,
+    /// Whether members without a name are taken.
+    pub(super) open: bool,
+    /// Whether that was said, and does not only follow from naming none.
+    pub(super) says_open: bool,
+    pub(super) items: Vec<&'a Value>,
+}
+
+/// The JSON types a value may have; all of them if nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Types<'a>(Option<BTreeSet<&'a str>>);
+
+impl<'a> Document<'a> {
+    pub(super) fn shape_of_root(self) -> Shape<'a> {
+        let mut parts = 0;
+        self.object(self.0, 0, &mut parts)
+    }
+
+    /// The shape of a value that one of these schemas describes.
+    pub(super) fn shape_of(self, schemas: &[&'a Value]) -> Shape<'a> {
+        let mut parts = 0;
+        self.any_of(schemas.iter().copied(), 0, &mut parts).unwrap_or_default()
+    }
+
+    fn schema(self, schema: &'a Value, depth: usize, parts: &mut usize) -> Shape<'a> {
+        match schema {
+            Value::Object(schema) => self.object(schema, depth, parts),
+            _ => Shape { open: true, ..Shape::default() },
+        }
+    }
+
+    fn object(self, schema: &'a Map<String, Value>, depth: usize, parts: &mut usize) -> Shape<'a> {
+        *parts += 1;
+        let mut shape = plain(schema);
+        if depth >= DEPTH_MAX || *parts >= PARTS_MAX {
+            return shape;
+        }
+        let list = |keyword: &str| schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+        let referred = schema.get("$ref").and_then(Value::as_str).and_then(|reference| self.resolve(reference));
+        for part in referred.into_iter().chain(list("allOf")) {
+            shape.and(self.schema(part, depth + 1, parts));
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(either) = self.any_of(list(keyword), depth, parts) {
+                shape.and(either);
+            }
+        }
+        let dependent = schema.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        for part in ["then", "else"].iter().filter_map(|keyword| schema.get(*keyword)).chain(dependent) {
+            let sometimes = self.schema(part, depth + 1, parts);
+            shape.and(Shape { members: sometimes.members, open: sometimes.open, ..Shape::default() });
+        }
+        // An object that names none of its members takes any.
+        shape.open |= shape.members.is_empty() && schema.get("additionalProperties") != Some(&Value::Bool(false));
+        shape
+    }
+
+    /// None of no alternatives.
+    fn any_of(
+        self,
+        alternatives: impl Iterator<Item = &'a Value>,
+        depth: usize,
+        parts: &mut usize,
+    ) -> Option<Shape<'a>> {
+        alternatives.map(|schema| self.schema(schema, depth + 1, parts)).reduce(Shape::or)
+    }
+
+    /// What a reference within the document refers to.
+    fn resolve(self, reference: &str) -> Option<&'a Value> {
+        let mut steps = reference.strip_prefix("#/")?.split('/').map(|step| {
+            let step = step.replace("%24", "$").replace("%20", " ");
+            step.replace("~1", "/").replace("~0", "~")
+        });
+        let first = self.0.get(&steps.next()?)?;
+        steps.try_fold(first, |value, step| match value {
+            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+            other => other.get(&step),
+        })
+    }
+}
+
+/// What a schema says itself.
+fn plain(schema: &Map<String, Value>) -> Shape<'_> {
+    let values = match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
+        (Some(values), _) => Some(values.iter().collect()),
+        (None, Some(value)) => Some(vec![value]),
+        (None, None) => None,
+    };
+    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let opens = |keyword: &str| schema.get(keyword).is_some_and(|inner| *inner != Value::Bool(false));
+    let says_open = opens("additionalProperties") || opens("unevaluatedProperties") || opens("patternProperties");
+    Shape {
+        types: Types::of(schema.get("type")).or_of(values.as_deref()),
+        values,
+        members: members.map(|(name, member)| (name.as_str(), vec![member])).collect(),
+        required: required.filter_map(Value::as_str).collect(),
+        open: says_open,
+        says_open,
+        items: schema.get("items").filter(|items| !items.is_array()).into_iter().collect(),
+    }
+}
+
+impl<'a> Shape<'a> {
+    /// Both are to hold.
+    fn and(&mut self, other: Self) {
+        self.types = Types(match (self.types.0.take(), other.types.0) {
+            (Some(one), Some(other)) => Some(one.intersection(&other).copied().collect()),
+            (one, other) => one.or(other),
+        });
+        self.values = match (self.values.take(), other.values) {
+            (Some(one), Some(other)) => Some(one.into_iter().filter(|value| other.contains(value)).collect()),
+            (one, other) => one.or(other),
+        };
+        self.take_members(other.members);
+        self.required.extend(other.required);
+        self.open |= other.says_open;
+        self.says_open |= other.says_open;
+        self.items.extend(other.items);
+    }
+
+    /// One of them is to hold.
+    fn or(mut self, other: Self) -> Self {
+        self.types = Types(match (self.types.0.take(), other.types.0) {
+            (Some(one), Some(other)) => Some(one.union(&other).copied().collect()),
+            _ => None,
+        });
+        self.values = match (self.values.take(), other.values) {
+            (Some(one), Some(other)) => Some(one.into_iter().chain(other).collect()),
+            _ => None,
+        };
+        self.take_members(other.members);
+        self.required = self.required.intersection(&other.required).copied().collect();
+        self.open |= other.open;
+        self.says_open |= other.says_open;
+        self.items.extend(other.items);
+        self
+    }
+
+    fn take_members(&mut self, members: BTreeMap<&'a str, Vec<&'a Value>>) {
+        for (name, schemas) in members {
+            self.members.entry(name).or_default().extend(schemas);
+        }
+    }
+}
+
+impl<'a> Types<'a> {
+    fn of(keyword: Option<&'a Value>) -> Self {
+        Self(match keyword {
+            Some(Value::String(named)) => Some(BTreeSet::from([named.as_str()])),
+            Some(Value::Array(named)) => Some(named.iter().filter_map(Value::as_str).collect()),
+            _ => None,
+        })
+    }
+
+    /// Where no type is named, the only values there are have theirs.
+    fn or_of(self, values: Option<&[&Value]>) -> Self {
+        let type_of = |value: &&Value| match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        Self(self.0.or_else(|| values.map(|values| values.iter().map(type_of).collect())))
+    }
+
+    /// Whether a value can have a type of both. What cannot have any type is never sent, so it fits.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let (Some(one), Some(other)) = (&self.0, &other.0) else { return true };
+        one.is_empty() || one.iter().any(|named| takes(other, named)) || other.iter().any(|named| takes(one, named))
+    }
+
+    /// Whether the other takes every type of this one.
+    pub(super) fn within(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(one), Some(other)) => one.iter().all(|named| takes(other, named)),
+        }
+    }
+}
+
+fn takes(types: &BTreeSet<&str>, named: &str) -> bool {
+    types.contains(named) || (named == "integer" && types.contains("number"))
+}
+
+impl fmt::Display for Types<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => formatter.write_str("any type"),
+            Some(types) => {
+                let known: Vec<&str> = types.iter().copied().filter(|named| KNOWN.contains(named)).collect();
+                formatter.write_str(&if known.is_empty() { "nothing".to_owned() } else { known.join(" or ") })
+            }
+        }
+    }
+}
+
+/// What a schema may write where a type stands is a server's text until it is one of these.
+const KNOWN: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];

@@ -1,0 +1,126 @@
+//! What follows from a pin, or from there being none.
+
+use std::collections::BTreeMap;
+
+use super::{Definition, Difference, Lock, Severity, compare};
+
+/// Pins and what is done about what differs from them.
+#[derive(Debug, Clone, Default)]
+pub struct Pins {
+    /// Every pin; none where there is no lock file.
+    pub lock: Option<Lock>,
+    /// What is done.
+    pub policy: Policy,
+    /// Definitions that were seen first and are agreed to by that, by upstream and own name, until a lock file has them.
+    first_sights: BTreeMap<(String, String), Definition>,
+}
+
+/// What is done about what differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// About changes that only add.
+    pub additive: OnAdditive,
+    /// About tools without a pin. If nothing is said, they pass where nothing is pinned at all, and are held otherwise.
+    pub missing: Option<OnMissing>,
+}
+
+/// What is done about changes that only add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnAdditive {
+    /// They pass.
+    #[default]
+    Allow,
+    /// The tool is held back like any other that changed.
+    Hold,
+}
+
+/// What is done about a tool without a pin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnMissing {
+    /// It is pinned as it is first seen.
+    Pin,
+    /// It is held back.
+    Hold,
+    /// It passes.
+    Ignore,
+}
+
+/// What the pins say about a live definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agreement {
+    /// It is the pinned one, or differs by what the policy allows.
+    Agreed {
+        /// By what it differs.
+        drift: Vec<Difference>,
+    },
+    /// It differs.
+    Changed {
+        /// How gravely.
+        severity: Severity,
+        /// In what, gravest first.
+        differences: Vec<Difference>,
+    },
+    /// Nobody has agreed to any definition, and the policy wants somebody to.
+    Unpinned,
+    /// Nobody has agreed to any definition, and the first one seen is to be pinned.
+    FirstSight,
+    /// Nobody has agreed to any definition, and nobody has to.
+    Unguarded,
+}
+
+impl Pins {
+    /// Pins of a lock file, if there is one.
+    pub fn new(lock: Option<Lock>, policy: Policy) -> Self {
+        Self { lock, policy, first_sights: BTreeMap::new() }
+    }
+
+    /// Whether somebody agreed to this definition.
+    pub fn judge(&self, upstream: &str, live: &Definition) -> Agreement {
+        let differences = match self.lock.as_ref().and_then(|lock| lock.pin(upstream, &live.name)) {
+            Some(pin) if pin.digest == live.digest() => Vec::new(),
+            Some(pin) => compare(&pin.definition, live),
+            None => match self.first_sights.get(&(upstream.to_owned(), live.name.clone())) {
+                Some(first) => compare(first, live),
+                None => return self.without_pin(),
+            },
+        };
+        match differences.first().map(|gravest| gravest.severity) {
+            None => Agreement::Agreed { drift: Vec::new() },
+            Some(Severity::Additive) if self.policy.additive == OnAdditive::Allow => {
+                Agreement::Agreed { drift: differences }
+            }
+            Some(severity) => Agreement::Changed { severity, differences },
+        }
+    }
+
+    /// Whether a tool that was never seen has to wait for its pin.
+    pub fn holds_unseen(&self, upstream: &str, tool: &str) -> bool {
+        let pinned = self.lock.as_ref().is_some_and(|lock| lock.pin(upstream, tool).is_some());
+        !pinned && self.without_pin() == Agreement::Unpinned
+    }
+
+    /// Takes note of a definition that is agreed to because it is the first one seen.
+    pub(crate) fn see(&mut self, upstream: &str, live: &Definition) {
+        if self.judge(upstream, live) == Agreement::FirstSight {
+            self.first_sights.insert((upstream.to_owned(), live.name.clone()), live.clone());
+        }
+    }
+
+    /// Takes another lock file.
+    pub(crate) fn adopt(&mut self, lock: Lock) {
+        self.first_sights.retain(|(upstream, tool), _| lock.pin(upstream, tool).is_none());
+        self.lock = Some(lock);
+    }
+
+    pub(crate) fn first_sights(&self) -> Vec<(String, Definition)> {
+        self.first_sights.iter().map(|((upstream, _), definition)| (upstream.clone(), definition.clone())).collect()
+    }
+
+    fn without_pin(&self) -> Agreement {
+        match (self.policy.missing, &self.lock) {
+            (Some(OnMissing::Ignore), _) | (None, None) => Agreement::Unguarded,
+            (Some(OnMissing::Pin), _) => Agreement::FirstSight,
+            (Some(OnMissing::Hold), _) | (None, Some(_)) => Agreement::Unpinned,
+        }
+    }
+}

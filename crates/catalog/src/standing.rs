@@ -1,0 +1,117 @@
+//! How a tool stands: whether it may be called, and if not, why. Judged from the contract, the live definition and the
+//! pins; the gravest reason to hold a tool back is the one that is told.
+
+use serde::Serialize;
+use servanda_contract::ToolContract;
+
+use crate::{
+    negotiation::{Gap, Match, negotiate},
+    pins::{Agreement, Definition, Difference, Pins, Severity},
+};
+
+/// How a tool stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nobody has asked its upstream yet.
+    Unasked,
+    /// Its upstream offers it, and it is the one that was agreed to.
+    Offered {
+        /// What is optional in the contract and missing in the live definition.
+        gaps: Vec<Gap>,
+        /// What was added since somebody agreed.
+        drift: Vec<Difference>,
+    },
+    /// Its upstream was asked and does not offer it.
+    Withdrawn,
+    /// It is offered, but may not be called.
+    Held(Hold),
+}
+
+/// Why a tool that is offered may not be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// Its live definition cannot be used.
+    Rejected {
+        /// Why.
+        reason: String,
+    },
+    /// Its definition is not the one that was agreed to.
+    Quarantined {
+        /// How grave the change is.
+        severity: Severity,
+        /// What changed, gravest first.
+        differences: Vec<Difference>,
+    },
+    /// Nobody has agreed to its definition.
+    Unpinned,
+    /// It does not take what its contract says it takes.
+    Incompatible {
+        /// Why.
+        reasons: Vec<Gap>,
+    },
+}
+
+/// Whether a tool's upstream can be reached, as agents are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Availability {
+    /// It answers, as far as anybody knows: that it was asked for the first time is no news to agents.
+    Available,
+    /// It does not. A call is tried all the same: a server that is started when it is needed comes back with the call.
+    Unavailable,
+}
+
+/// A definition as an upstream serves it now.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Live {
+    Defined(Box<Definition>),
+    Rejected(String),
+}
+
+impl Standing {
+    /// Whether it may be called.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Unasked | Self::Offered { .. })
+    }
+
+    /// One word for tables and JSON.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Unasked => "unasked",
+            Self::Offered { .. } => "offered",
+            Self::Withdrawn => "withdrawn",
+            Self::Held(Hold::Rejected { .. }) => "rejected",
+            Self::Held(Hold::Quarantined { .. }) => "quarantined",
+            Self::Held(Hold::Unpinned) => "unpinned",
+            Self::Held(Hold::Incompatible { .. }) => "incompatible",
+        }
+    }
+
+    /// Before anybody has asked.
+    pub(crate) fn unasked(contract: &ToolContract, pins: &Pins) -> Self {
+        let binding = &contract.binding;
+        if pins.holds_unseen(&binding.upstream, &binding.tool) { Self::Held(Hold::Unpinned) } else { Self::Unasked }
+    }
+
+    /// After the upstream was asked; `live` is what it offers under the contract's name.
+    pub(crate) fn judge(contract: &ToolContract, live: Option<&Live>, pins: &Pins) -> Self {
+        let definition = match live {
+            None => return Self::Withdrawn,
+            Some(Live::Rejected(reason)) => return Self::Held(Hold::Rejected { reason: reason.clone() }),
+            Some(Live::Defined(definition)) => definition,
+        };
+        let drift = match pins.judge(&contract.binding.upstream, definition) {
+            Agreement::Changed { severity, differences } => {
+                return Self::Held(Hold::Quarantined { severity, differences });
+            }
+            Agreement::Unpinned => return Self::Held(Hold::Unpinned),
+            Agreement::Agreed { drift } => drift,
+            Agreement::FirstSight | Agreement::Unguarded => Vec::new(),
+        };
+        match negotiate(&contract.affordance.input_schema, &definition.input_schema) {
+            Match::Full => Self::Offered { gaps: Vec::new(), drift },
+            Match::Partial { gaps } => Self::Offered { gaps, drift },
+            Match::Incompatible { reasons } => Self::Held(Hold::Incompatible { reasons }),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether text reads as what it is. A model reads every code point of a description, a person only those that show: what
+//! one of them sees and the other does not is how a tool is poisoned past its reviewer.
+//!
+//! Deliberately not here: what text *says*. Instructions in plain sight are a reviewer's to judge, and pins make sure that
+//! there is a review.
+
+mod characters;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::{borrow::Cow, fmt};
+
+use serde_json::Value;
+
+pub use characters::Hidden;
+pub use names::{NameFault, name_fault, skeleton};
+
+/// How many faults of one document are told; the rest would only bury the first.
+const FAULTS_MAX: usize = 20;
+
+/// How many hidden characters of one text are told.
+const TOLD_MAX: usize = 5;
+
+/// Text in a document that does not read as what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON Pointer to the text, or to the member whose name it is. What cannot be seen is shown as in [`reveal`].
+    pub pointer: String,
+    /// What is wrong, in words.
+    pub reason: String,
+}
+
+/// The characters of a text that do not show, in order.
+pub fn hidden(text: &str) -> Vec<Hidden> {
+    characters::find(text).collect()
+}
+
+/// The text with every character that does not show written as its code point: `<U+200B>`.
+pub fn reveal(text: &str) -> Cow<'_, str> {
+    let mut found = characters::find(text).peekable();
+    if found.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for (position, character) in text.chars().enumerate() {
+        if found.next_if(|hidden| hidden.position == position).is_some() {
+            shown.extend(["<", &code_point(character), ">"]);
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Everything in a JSON document that does not read as what it is: text and members' names with hidden characters, and
+/// names of a schema's properties that mix scripts. At most twenty are told.
+pub fn faults(document: &Value) -> Vec<Fault> {
+    let mut search = Search { pointer: String::new(), found: Vec::new() };
+    search.value(document, false);
+    search.found
+}
+
+struct Search {
+    pointer: String,
+    found: Vec<Fault>,
+}
+
+impl Search {
+    /// `names_below`: the members' names are names of properties, which a model has to write.
+    fn value(&mut self, value: &Value, names_below: bool) {
+        if self.found.len() >= FAULTS_MAX {
+            return;
+        }
+        match value {
+            Value::String(text) => {
+                if let Some(reason) = told(&hidden(text)) {
+                    self.add(reason);
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.inside(&index.to_string(), |search| search.value(item, false));
+                }
+            }
+            Value::Object(members) => {
+                for (name, member) in members {
+                    self.inside(name, |search| {
+                        search.name(name, names_below);
+                        search.value(member, name == "properties");
+                    });
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn name(&mut self, name: &str, is_property: bool) {
+        let reason = if is_property {
+            name_fault(name).map(|fault| format!("the name {fault}"))
+        } else {
+            told(&hidden(name)).map(|reason| format!("the name {reason}"))
+        };
+        if let Some(reason) = reason {
+            self.add(reason);
+        }
+    }
+
+    fn inside(&mut self, step: &str, look: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        look(self);
+        self.pointer.truncate(length);
+    }
+
+    fn add(&mut self, reason: String) {
+        if self.found.len() < FAULTS_MAX {
+            self.found.push(Fault { pointer: reveal(&self.pointer).into_owned(), reason });
+        }
+    }
+}
+
+/// `has U+200B (zero width) as character 5`; none where nothing is hidden.
+fn told(hidden: &[Hidden]) -> Option<String> {
+    let shown: Vec<String> = hidden.iter().take(TOLD_MAX).map(Hidden::to_string).collect();
+    let more = hidden.len().saturating_sub(TOLD_MAX);
+    match (shown.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(format!("has {}", shown.join(", "))),
+        (false, more) => Some(format!("has {} and {more} more", shown.join(", "))),
+    }
+}
+
+fn code_point(character: char) -> String {
+    format!("U+{:04X}", u32::from(character))
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}`: {}", self.pointer, self.reason)
+    }
+}

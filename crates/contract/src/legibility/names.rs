@@ -1,0 +1,73 @@
+//! Names that pass for other names. The rules are those of Unicode's security mechanisms (UTS 39): a name is ASCII, of one
+//! script, or of a combination that one language writes; and two names with one skeleton look the same.
+
+use std::fmt;
+
+use unicode_security::{GeneralSecurityProfile as _, RestrictionLevel, RestrictionLevelDetection as _};
+
+use super::{code_point, hidden, told};
+
+/// Why a name cannot be told from another, or read at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NameFault {
+    /// It has characters that do not show.
+    Hidden(String),
+    /// It has a character that no language writes in a name.
+    Unusual {
+        /// Which.
+        character: char,
+    },
+    /// It mixes scripts: `pаy` with a Cyrillic letter.
+    MixedScripts {
+        /// The characters that are not ASCII, at most five.
+        characters: Vec<char>,
+    },
+}
+
+impl NameFault {
+    /// Whether it is about characters that do not show, which are a fault of any text.
+    pub const fn is_hidden(&self) -> bool {
+        matches!(self, Self::Hidden(_))
+    }
+}
+
+/// What is wrong with a name, if anything is.
+pub fn name_fault(name: &str) -> Option<NameFault> {
+    if let Some(reason) = told(&hidden(name)) {
+        return Some(NameFault::Hidden(reason));
+    }
+    if name.is_ascii() {
+        return None;
+    }
+    // Which separators a name may have is not the question here.
+    let letters: String =
+        name.chars().filter(|character| !character.is_ascii() || character.is_alphanumeric()).collect();
+    if let Some(character) = letters.chars().find(|character| !character.identifier_allowed()) {
+        return Some(NameFault::Unusual { character });
+    }
+    if letters.as_str().check_restriction_level(RestrictionLevel::HighlyRestrictive) {
+        return None;
+    }
+    let characters = name.chars().filter(|character| !character.is_ascii()).take(5).collect();
+    Some(NameFault::MixedScripts { characters })
+}
+
+/// What a name looks like: two names with one skeleton can be taken for each other.
+pub fn skeleton(name: &str) -> String {
+    unicode_security::skeleton(name).collect()
+}
+
+impl fmt::Display for NameFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hidden(reason) => formatter.write_str(reason),
+            Self::Unusual { character } => {
+                write!(formatter, "has {}, which no language writes in a name", code_point(*character))
+            }
+            Self::MixedScripts { characters } => {
+                let shown: Vec<String> = characters.iter().map(|character| code_point(*character)).collect();
+                write!(formatter, "mixes scripts: {} among other letters", shown.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the operator is told about tools that stand otherwise than before: once a change, in one line, with what a server
+//! wrote made visible and kept short.
+
+use servanda_catalog::{
+    Change, Hold, Inventory, Standing,
+    negotiation::Gap,
+    pins::{Difference, Severity},
+};
+
+/// Characters of a change that a line of the log has.
+const SHOWN_CHARS_MAX: usize = 1_000;
+/// Definitions that cannot be used, told one by one.
+const REJECTED_TOLD_MAX: usize = 20;
+
+pub(super) fn changed(change: &Change) {
+    let Change { tool, upstream, before, now } = change;
+    match &**now {
+        Standing::Held(Hold::Quarantined { severity, differences }) => {
+            let (severity, diff) = (severity.word(), differences_in_line(differences));
+            tracing::warn!(
+                %tool, %upstream, severity, diff,
+                "a tool's definition is not the one that was agreed to, so it is held back; `servanda diff {tool}` shows \
+                 it, `servanda pin {tool}` agrees"
+            );
+        }
+        Standing::Held(Hold::Unpinned) => {
+            tracing::warn!(
+                %tool, %upstream,
+                "nobody has agreed to a tool's definition, so it is held back; `servanda pin {tool}` agrees"
+            );
+        }
+        Standing::Held(Hold::Rejected { reason }) => {
+            tracing::warn!(%tool, %upstream, reason = in_line(reason), "a tool's definition cannot be used, so it is held back");
+        }
+        Standing::Held(Hold::Incompatible { reasons }) => {
+            tracing::warn!(
+                %tool, %upstream, reasons = gaps_in_line(reasons),
+                "a tool does not take what its contract says, so it is held back; correct the contract"
+            );
+        }
+        Standing::Offered { gaps, drift } => {
+            if !drift.is_empty() {
+                let (severity, diff) = (Severity::Additive.word(), differences_in_line(drift));
+                tracing::warn!(%tool, %upstream, severity, diff, "a tool's definition grew; `servanda pin {tool}` agrees");
+            }
+            if !gaps.is_empty() {
+                tracing::warn!(%tool, %upstream, gaps = gaps_in_line(gaps), "a tool does not have all that its contract has");
+            }
+            if !before.is_open() {
+                tracing::warn!(%tool, %upstream, "a tool that was {} is offered again", before.word());
+            }
+        }
+        Standing::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
+        Standing::Unasked => {}
+    }
+}
+
+pub(super) fn rejected(upstream: &str, inventory: &Inventory) {
+    for rejected in inventory.rejected.iter().take(REJECTED_TOLD_MAX) {
+        let tool = rejected.name.as_deref().map_or_else(|| format!("definition {}", rejected.position), in_line);
+        tracing::warn!(upstream, tool, reason = in_line(&rejected.reason), "a definition cannot be used");
+    }
+    if let Some(more) = inventory.rejected.len().checked_sub(REJECTED_TOLD_MAX).filter(|more| *more > 0) {
+        tracing::warn!(upstream, more, "more definitions cannot be used");
+    }
+}
+
+fn differences_in_line(differences: &[Difference]) -> String {
+    let told = differences.iter().map(|difference| {
+        let changed = difference.wording.as_ref().map(|wording| format!(": {wording}")).unwrap_or_default();
+        format!("{} {}{changed}", difference.pointer, difference.what)
+    });
+    in_line(&told.collect::<Vec<_>>().join("; "))
+}
+
+fn gaps_in_line(gaps: &[Gap]) -> String {
+    in_line(&gaps.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// A server's text must not begin a line of its own in the log, nor move the cursor there.
+fn in_line(text: &str) -> String {
+    let revealed = servanda_contract::legibility::reveal(text);
+    let mut line: String = revealed.replace(['\n', '\r', '\t'], " ").chars().take(SHOWN_CHARS_MAX).collect();
+    if revealed.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}

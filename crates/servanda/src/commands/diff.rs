@@ -1,0 +1,132 @@
+//! `servanda diff`: what changed in tools' definitions since somebody agreed to them, word by word.
+
+use std::{fmt::Write as _, path::Path};
+
+use servanda_catalog::pins::{Definition, Difference};
+use servanda_contract::legibility::reveal;
+
+use crate::{
+    cli::DiffArgs,
+    config::Loaded,
+    failure::Failure,
+    review::{Review, Reviewed, State},
+    screen::{Mood, Screen, count, paint},
+};
+
+/// Characters of a description that are shown of a tool nobody has agreed to.
+const DESCRIPTION_CHARS_MAX: usize = 1_000;
+
+pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let review = Review::open(&loaded)?;
+    let reviewed = review.live(&loaded, &args.names, screen).await?;
+    let unclean: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| !reviewed.is_clean()).collect();
+    if screen.json {
+        screen.json(&reviewed)?;
+    } else {
+        for one in &unclean {
+            screen.data(told(one))?;
+        }
+        let identical = reviewed.len() - unclean.len();
+        if identical > 0 {
+            screen.data(format_args!("{} as agreed to", count(identical, "tool")))?;
+        }
+    }
+    if unclean.is_empty() {
+        if reviewed.is_empty() {
+            screen.say("there are no contracts yet");
+        }
+        return Ok(());
+    }
+    let tools = count(reviewed.len(), "tool");
+    let verb = if unclean.len() == 1 { "is" } else { "are" };
+    let failure = Failure::failed(format!("{} of {tools} {verb} not as agreed to", unclean.len()));
+    Err(failure.hint(next(&unclean)))
+}
+
+/// What to do about it.
+fn next(unclean: &[&Reviewed]) -> &'static str {
+    if unclean.iter().any(|reviewed| reviewed.can_be_pinned()) {
+        "`servanda pin NAME` agrees to what a tool is now, `servanda pin --all` to all of it"
+    } else if unclean.iter().any(|reviewed| !reviewed.misfits.is_empty()) {
+        "correct the contract, then `servanda check`"
+    } else {
+        "`servanda doctor` says what is wrong with an upstream"
+    }
+}
+
+/// A tool and everything that is to be said about it, with lines indented below its name.
+pub(crate) fn told(reviewed: &Reviewed) -> String {
+    let mut text = format!("{}: {}", reviewed.tool, paint(reviewed.state.word(), reviewed.state.mood()));
+    if let Some(because) = &reviewed.because {
+        let _ = write!(text, "\n  {}", indented(&reveal(because)));
+    }
+    for difference in &reviewed.differences {
+        text.push_str(&changed(difference));
+    }
+    if let (State::NotPinned, Some(live)) = (reviewed.state, &reviewed.live) {
+        text.push_str(&introduced(live));
+    }
+    for misfit in &reviewed.misfits {
+        let _ = write!(text, "\n  does not fit its contract: {misfit}");
+    }
+    text
+}
+
+fn changed(difference: &Difference) -> String {
+    let Difference { severity, pointer, what, before, after, wording } = difference;
+    let mut text = format!("\n  {} {pointer}: {what}", severity.word());
+    if let Some(wording) = wording {
+        let _ = write!(text, "\n    {}", indented(&painted(wording)));
+    } else {
+        for (label, value) in [("before:", before), ("after: ", after)] {
+            if let Some(value) = value {
+                let _ = write!(text, "\n    {label} {}", indented(value));
+            }
+        }
+    }
+    text
+}
+
+/// What a tool says about itself that nobody has looked at yet.
+fn introduced(live: &Definition) -> String {
+    let mut text = String::new();
+    if let Some(description) = &live.description {
+        let shown: String = reveal(description).chars().take(DESCRIPTION_CHARS_MAX).collect();
+        let _ = write!(text, "\n  description: {}", indented(shown.trim_end()));
+    }
+    let parameters = live.input_schema.get("properties").and_then(serde_json::Value::as_object);
+    let parameters: Vec<String> = parameters.into_iter().flatten().map(|(name, _)| reveal(name).into_owned()).collect();
+    if !parameters.is_empty() {
+        let _ = write!(text, "\n  parameters: {}", parameters.join(", "));
+    }
+    text
+}
+
+/// Lines after the first stand below it.
+fn indented(text: &str) -> String {
+    text.replace('\n', "\n    ")
+}
+
+/// What went and what came in colour; the brackets say the same without.
+fn painted(wording: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = wording;
+    while let Some((start, end, mood)) = next_mark(rest) {
+        shown.push_str(rest.get(..start).unwrap_or_default());
+        shown.push_str(&paint(rest.get(start..end).unwrap_or_default(), mood));
+        rest = rest.get(end..).unwrap_or_default();
+    }
+    shown.push_str(rest);
+    shown
+}
+
+fn next_mark(text: &str) -> Option<(usize, usize, Mood)> {
+    let find = |open: &str, close: &str, mood: Mood| {
+        let start = text.find(open)?;
+        let end = start + text.get(start..)?.find(close)? + close.len();
+        Some((start, end, mood))
+    };
+    let marks = [find("[-", "-]", Mood::Bad), find("{+", "+}", Mood::Good)];
+    marks.into_iter().flatten().min_by_key(|(start, ..)| *start)
+}

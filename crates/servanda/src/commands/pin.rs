@@ -1,0 +1,99 @@
+//! `servanda pin`: agrees to tools' definitions as their servers offer them now, after showing what that means.
+
+use std::{
+    io::{self, BufRead as _, IsTerminal as _},
+    path::Path,
+};
+
+use serde_json::json;
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
+
+use super::diff;
+use crate::{
+    cli::PinArgs,
+    config::Loaded,
+    failure::Failure,
+    lock,
+    review::{Review, Reviewed, State},
+    screen::{Screen, count},
+};
+
+pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let review = Review::open(&loaded)?;
+    let reviewed = review.live(&loaded, &args.names, screen).await?;
+    let to_pin: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
+    let problems: Vec<&Reviewed> =
+        reviewed.iter().filter(|reviewed| !reviewed.can_be_pinned() && reviewed.state != State::Identical).collect();
+    if !screen.json {
+        for one in to_pin.iter().chain(&problems) {
+            screen.say(diff::told(one));
+        }
+    }
+    if !to_pin.is_empty() {
+        agree(args, to_pin.len(), screen)?;
+        // Read again: it may have taken a while to agree, and somebody else may have agreed to something meanwhile.
+        let mut lock = lock::read(&loaded.lock_file())?.unwrap_or_default();
+        let now = SystemClock.now();
+        for live in to_pin.iter().filter_map(|reviewed| Some((&reviewed.upstream, reviewed.live.as_ref()?))) {
+            lock.set(live.0, live.1, now);
+        }
+        lock::write(&loaded.lock_file(), &lock)?;
+    }
+    if screen.json {
+        let names = |reviewed: &[&Reviewed]| reviewed.iter().map(|one| one.tool.clone()).collect::<Vec<_>>();
+        screen.json(&json!({
+            "file": loaded.lock_file(), "pinned": names(&to_pin), "not_pinned": problems,
+            "unchanged": reviewed.len() - to_pin.len() - problems.len(),
+        }))?;
+    } else {
+        let file = loaded.lock_file();
+        match to_pin.len() {
+            0 => screen.say(format_args!("{} has nothing to be changed", file.display())),
+            pinned => screen.say(format_args!("pinned {} in {}", count(pinned, "definition"), file.display())),
+        }
+        if let Some(waiting) = waiting(&loaded, &review, &to_pin) {
+            screen.say(waiting);
+            screen.hint("`servanda pin --all` agrees to the others, too");
+        }
+        if to_pin.iter().any(|reviewed| !reviewed.misfits.is_empty()) {
+            screen.hint("a tool that does not fit its contract stays held back until the contract is corrected");
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let tools = count(problems.len(), "tool");
+    Err(Failure::failed(format!("{tools} could not be pinned"))
+        .hint("`servanda doctor` says what is wrong with an upstream"))
+}
+
+/// The first pin is a wish to pin: from now on, what has none waits. Nobody should find that out from an agent.
+fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<String> {
+    if review.lock.is_some() || pinned.is_empty() || loaded.config.pins.missing.is_some() {
+        return None;
+    }
+    let waiting = review.catalog.entries().count().saturating_sub(pinned.len());
+    let verb = if waiting == 1 { "waits" } else { "wait" };
+    (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
+}
+
+/// Asks the person, unless they said yes already. What nobody can be asked about is not agreed to.
+fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    if screen.json || !io::stdin().is_terminal() {
+        return Err(Failure::bad_input("nothing was pinned, because there is nobody to ask")
+            .hint("read what is shown, then say --yes"));
+    }
+    screen.say(format_args!("agree to {}? [y/N]", count(definitions, "definition")));
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        Ok(())
+    } else {
+        Err(Failure::failed("nothing was pinned"))
+    }
+}

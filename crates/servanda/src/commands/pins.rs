@@ -1,0 +1,70 @@
+//! `servanda pins`: what was agreed to about every tool, and how it stands.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::{
+    cli::PinsArgs,
+    config::Loaded,
+    failure::Failure,
+    review::{Review, State},
+    screen::{Mood, Screen, lines, paint, table},
+    survey,
+};
+
+/// Hex digits that are enough for people to compare.
+const DIGEST_CHARS: usize = "sha256:".len() + 12;
+
+#[derive(Serialize)]
+struct Row {
+    tool: String,
+    pinned_at: Option<String>,
+    digest: Option<String>,
+    state: String,
+}
+
+pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let review = Review::open(&loaded)?;
+    let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
+    let mut rows: Vec<(Row, Mood)> = Vec::new();
+    for reviewed in review.reviewed(survey.as_ref()) {
+        let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
+        let (state, mood) = match reviewed.state {
+            State::NotAsked => ("pinned", Mood::Quiet),
+            state => (state.word(), state.mood()),
+        };
+        rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, mood));
+    }
+    rows.extend(without_contract(&loaded, &review));
+    if screen.json {
+        return screen.json(&rows.iter().map(|(row, _)| row).collect::<Vec<_>>());
+    }
+    if review.lock.is_none() {
+        screen.say(format_args!("there is no {}", loaded.lock_file().display()));
+        screen.hint("`servanda pin --all` agrees to what the servers offer now");
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut shown = table(&["tool", "pinned", "digest", "state"]);
+    for (row, mood) in &rows {
+        let digest = row.digest.as_deref().map_or("-", |digest| digest.get(..DIGEST_CHARS).unwrap_or(digest));
+        let pinned_at = row.pinned_at.as_deref().unwrap_or("-");
+        shown.add_row([row.tool.clone(), pinned_at.to_owned(), digest.to_owned(), paint(&row.state, *mood)]);
+    }
+    screen.data(lines(&shown))
+}
+
+/// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.
+fn without_contract(loaded: &Loaded, review: &Review) -> Vec<(Row, Mood)> {
+    let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::pins);
+    let rows = pins.filter_map(|(upstream, tool, pin)| {
+        let name = loaded.config.naming().expose(upstream, tool);
+        let bound = review.catalog.entry(&name).is_some();
+        let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
+        (!bound).then(|| (Row { tool: name, pinned_at, digest, state: "no contract".to_owned() }, Mood::Quiet))
+    });
+    rows.collect()
+}

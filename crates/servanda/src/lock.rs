@@ -1,0 +1,165 @@
+//! `servanda.lock`: what was agreed to about tools, as a file beside the configuration. Read whole or not at all, written in
+//! one step, and read again by a running gateway when it changes.
+
+use std::{
+    io::Write as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use servanda_catalog::pins::{Lock, Pins};
+use servanda_contract::time::Clock as _;
+use servanda_engine::{Discovery, SystemClock};
+use tokio_util::sync::CancellationToken;
+
+use crate::{config::Loaded, failure::Failure};
+
+/// How often a running gateway looks whether the file changed, if it does not probe more often anyway.
+const LOOK_MS_MAX: u64 = 2_000;
+/// Tools that wait, told by name.
+const TOLD_MAX: usize = 20;
+/// Anybody may read it who may read the folder: it has nothing that a server does not tell everybody.
+const LOCK_MODE: u32 = 0o644;
+
+/// The pins of a configuration.
+pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
+    Ok(Pins::new(read(&loaded.lock_file())?, loaded.config.pins.policy()))
+}
+
+/// What the file says; none where there is no file.
+pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))),
+    };
+    let lock = Lock::read(&file.display().to_string(), &text).map_err(|error| {
+        Failure::bad_input(error.to_string())
+            .hint("restore the file from version control, or move it away and agree anew with `servanda pin --all`")
+    })?;
+    Ok(Some(lock))
+}
+
+/// The text of the file, as it would be written.
+pub(crate) fn text(lock: &Lock) -> Result<String, Failure> {
+    lock.write().map_err(|error| Failure::failed(format!("the pins cannot be written: {error}")))
+}
+
+/// Writes the file in one step: whoever reads it meanwhile reads the one before or the one after.
+pub(crate) fn write(file: &Path, lock: &Lock) -> Result<(), Failure> {
+    let text = text(lock)?;
+    let beside = file.with_extension(format!("lock.{}", std::process::id()));
+    let written = write_beside(&beside, &text).and_then(|()| std::fs::rename(&beside, file));
+    written.map_err(|error| {
+        // What is left of it is of no use to anybody.
+        let _ = std::fs::remove_file(&beside);
+        Failure::failed(format!("cannot write `{}`: {error}", file.display()))
+    })
+}
+
+fn write_beside(file: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut opened = options.write(true).create(true).truncate(true).mode(LOCK_MODE).open(file)?;
+    opened.write_all(text.as_bytes())?;
+    opened.sync_all()
+}
+
+/// Keeps a running gateway and the file in step.
+#[derive(Debug)]
+pub(crate) struct LockKeeper {
+    file: PathBuf,
+    discovery: Arc<Discovery>,
+    seen: Mutex<Option<Stamp>>,
+}
+
+/// What tells one version of a file from another without reading it.
+type Stamp = (u64, i64, i64, u64);
+
+impl LockKeeper {
+    /// The file has just been read.
+    pub(crate) fn new(file: PathBuf, discovery: Arc<Discovery>) -> Self {
+        let seen = Mutex::new(stamp(&file));
+        Self { file, discovery, seen }
+    }
+
+    /// Looks at the file every so often, until stopped.
+    pub(crate) async fn watch(self: Arc<Self>, probe_interval: Duration, stop: CancellationToken) {
+        self.warn();
+        let pause = probe_interval.min(Duration::from_millis(LOOK_MS_MAX));
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = stop.cancelled() => return,
+            }
+            self.look();
+            self.keep_first_sights();
+        }
+    }
+
+    /// Says at the beginning what nobody has agreed to.
+    fn warn(&self) {
+        if self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_none() && self.discovery.passes_unpinned() {
+            tracing::warn!(
+                "there is no {}: a tool whose definition changes goes unnoticed; `servanda pin --all` agrees to what \
+                 the servers offer now",
+                self.file.display()
+            );
+        }
+        let waiting = self.discovery.waiting();
+        if !waiting.is_empty() {
+            let tools = waiting.iter().take(TOLD_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+            tracing::warn!(
+                count = waiting.len(),
+                tools,
+                "tools are held back because nobody has agreed to their definitions; `servanda pin --all` agrees"
+            );
+        }
+    }
+
+    /// Writes down what was seen first, where that is how tools are agreed to.
+    pub(crate) fn keep_first_sights(&self) {
+        let sights = self.discovery.first_sights();
+        if sights.is_empty() {
+            return;
+        }
+        let kept = read(&self.file).and_then(|lock| {
+            let mut lock = lock.unwrap_or_default();
+            let now = SystemClock.now();
+            for (upstream, definition) in &sights {
+                // Somebody may have agreed to another one meanwhile; then that one counts.
+                if lock.pin(upstream, &definition.name).is_none() {
+                    lock.set(upstream, definition, now);
+                    tracing::warn!(%upstream, tool = definition.name, "a tool was pinned as it was first seen");
+                }
+            }
+            write(&self.file, &lock).map(|()| lock)
+        });
+        match kept {
+            Ok(lock) => {
+                *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp(&self.file);
+                self.discovery.adopt(lock);
+            }
+            Err(failure) => tracing::warn!("tools that were seen first could not be pinned: {failure}"),
+        }
+    }
+
+    /// Takes the file if it changed. One that went away or cannot be read changes nothing: what was agreed to holds.
+    fn look(&self) {
+        let now = stamp(&self.file);
+        if std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), now) == now {
+            return;
+        }
+        match read(&self.file) {
+            Ok(Some(lock)) => self.discovery.adopt(lock),
+            Ok(None) => tracing::warn!("{} is gone; what it said holds until the gateway ends", self.file.display()),
+            Err(failure) => tracing::warn!("{failure}; what was agreed to before holds"),
+        }
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(file).ok()?;
+    Some((metadata.ino(), metadata.mtime(), metadata.mtime_nsec(), metadata.len()))
+}
