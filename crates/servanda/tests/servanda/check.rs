@@ -109,7 +109,7 @@ fn bad_configurations() {
 
 #[test]
 fn bad_contracts() {
-    let cases: [(&str, &str, Value); 17] = [
+    let cases: [(&str, &str, Value); 19] = [
         ("unknown field", "/runtime/timeout_msec", json!(5)),
         ("wrong type", "/runtime/timeout_ms", json!("soon")),
         ("bad enum", "/transactional/side_effect_class", json!("HARMLESS")),
@@ -135,6 +135,8 @@ fn bad_contracts() {
         ("example", "/affordance/examples", json!([{ "description": "d", "arguments": { "invoice_id": "7" } }])),
         ("contradiction", "/effect/class", json!("R")),
         ("taxonomy", "/error_contract/retryable_errors", json!(["SOMETIMES"])),
+        ("hidden characters", "/affordance/model_description", json!("Pays an\u{200b} invoice.\u{e0041}\u{e0042}")),
+        ("mixed scripts", "/binding/tool", json!("p\u{430}y_invoice")),
     ];
     let world = trapped([]);
     let mut page = Page::new(&world);
