@@ -123,6 +123,22 @@ async fn a_guest_that_stays_away_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_comes_after_the_time_is_not_let_in_even_if_the_call_goes_on() {
+    let (server, mut hears, may_end) = patient();
+    let house = house(server);
+    let asked = input(house.engine.call(call(&modern(), "echo", Terms::default())).await);
+    hears.recv().await.unwrap();
+    let terms = again(&asked["requestState"], &named("Ada"));
+    let error = failed(house.engine.call(call(&modern(), "echo", terms)).await);
+    assert!(error.message.contains("does not wait any more"), "{}", error.message);
+    assert!(house.outcomes().is_empty(), "the call itself goes on");
+    may_end.add_permits(1);
+    while house.outcomes().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
     let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({}));

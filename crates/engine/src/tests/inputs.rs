@@ -202,6 +202,29 @@ async fn legacy_to_modern_a_guest_that_refuses_ends_the_call_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn legacy_to_modern_the_servers_time_stands_still_while_the_guest_thinks() {
+    let began = tokio::time::Instant::now();
+    let deadlines = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = deadlines.clone();
+    let server = server(move |heard| {
+        seen.lock().unwrap().push(heard.delivery.deadline - began);
+        asks_twice(heard)
+    });
+    let house = house(&server);
+    let (terms, mut remarks) = listening();
+    let thinking = tokio::spawn(async move {
+        while let Some(Remark::Ask(ask)) = remarks.recv().await {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            ask.reply.send(Ok(serde_json::value::to_raw_value(&json!({})).unwrap())).unwrap();
+        }
+    });
+    told(house.engine.call(call(&legacy(), "echo", terms)).await);
+    thinking.await.unwrap();
+    let seconds: Vec<u64> = deadlines.lock().unwrap().iter().map(std::time::Duration::as_secs).collect();
+    assert_eq!(seconds, [5, 65, 125], "the contract allows five seconds of the server's own");
+}
+
+#[tokio::test(start_paused = true)]
 async fn legacy_to_modern_a_guest_that_goes_away_ends_it_too() {
     let server = server(asks_twice);
     let house = house(&server);

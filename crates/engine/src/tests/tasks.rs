@@ -264,7 +264,12 @@ async fn a_tool_that_is_only_ever_a_task_is_one_that_the_guest_never_sees() {
         assert_eq!(server.heard().len() - before, requests, "the second time it is known: {:?}", server.heard());
     }
     assert_eq!(house.outcomes(), ["completed"; 2]);
+    // What is known about tools is forgotten when they change.
     server.said.send(Announcement::ToolsChanged).unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let before = server.heard().len();
+    house.engine.call(call(&legacy(), "echo", Terms::default())).await;
+    assert_eq!(server.heard().len() - before, 4, "{:?}", server.heard());
 }
 
 #[tokio::test(start_paused = true)]
@@ -276,25 +281,44 @@ async fn without_the_definition_saying_so_nothing_is_sent_twice() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_task_of_ours_that_is_not_done_in_time_is_cancelled_and_not_called_unexecuted() {
-    let server =
-        Scripted::new(Era::Legacy, &json!({"tasks": {"requests": {"tools": {"call": {}}}}}), |heard| async move {
-            match heard.method {
-                "tools/call" if heard.delivery.task.is_none() => {
-                    Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None, era: Era::Legacy })
-                }
-                "tools/call" => Ok(said(Era::Legacy, &json!({"task": {"taskId": "theirs", "status": "working"}}))),
-                "tasks/get" => Err(PerformFailure::Unavailable { why: "gone".to_owned() }),
-                _ => Ok(said(Era::Legacy, &json!({}))),
+/// A server whose task is made, and then goes wrong.
+fn failing_server(get: Result<&'static str, PerformFailure>, end: PerformFailure) -> Arc<Scripted> {
+    let capabilities = json!({"tasks": {"requests": {"tools": {"call": {}}}}});
+    let server = Scripted::new(Era::Legacy, &capabilities, move |heard: Heard| {
+        let answer = match heard.method {
+            "tools/call" if heard.delivery.task.is_none() => {
+                Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None, era: Era::Legacy })
             }
-        });
+            "tools/call" => Ok(json!({"task": {"taskId": "theirs", "status": "working"}})),
+            "tasks/get" => get.clone().map(|status| json!({"taskId": "theirs", "status": status})),
+            "tasks/result" => Err(end.clone()),
+            _ => Ok(json!({})),
+        };
+        async move { answer.map(|answer| said(Era::Legacy, &answer)) }
+    });
     *server.tools.lock().unwrap() = vec![json!({"name": "write", "execution": {"taskSupport": "required"}})];
-    let house = house(&server);
-    let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
-    assert_eq!((&answered["isError"], house.outcomes()), (&json!(true), vec!["unknown"]));
-    while !server.heard().iter().any(|line| line.starts_with("tasks/cancel")) {
-        tokio::task::yield_now().await;
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
+    let unavailable = || PerformFailure::Unavailable { why: "gone".to_owned() };
+    let rejected = PerformFailure::Rejected { code: -32603, message: "boom".to_owned(), data: None, era: Era::Legacy };
+    // Not reachable until the deadline, not reachable at the end, an error at the end: who is told to give it up.
+    let table = [
+        (failing_server(Err(unavailable()), unavailable()), true),
+        (failing_server(Ok("completed"), unavailable()), true),
+        (failing_server(Ok("failed"), PerformFailure::Busy { in_flight_max: 1 }), true),
+        (failing_server(Ok("failed"), rejected), false),
+    ];
+    for (server, cancelled) in table {
+        let house = house(&server);
+        let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
+        assert_eq!((&answered["isError"], house.outcomes()), (&json!(true), vec!["unknown"]));
+        // Time stands still: whatever was to happen has happened by then.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let told = server.heard().iter().any(|line| line.starts_with("tasks/cancel"));
+        assert_eq!(told, cancelled, "{:?}", server.heard());
     }
 }
 
