@@ -36,7 +36,7 @@ impl Outlet {
     }
 
     /// A request will be answered here.
-    pub(super) fn expect(&self) {
+    pub(super) fn anticipate(&self) {
         if let Some(batch) = &self.batch {
             lock(batch).open += 1;
         }
@@ -82,7 +82,7 @@ mod tests {
         let (output, mut lines) = mpsc::channel(4);
         let outlet = Outlet::batch(output);
         for _ in 0..3 {
-            outlet.expect();
+            outlet.anticipate();
         }
         outlet.settle(Some(b"1".to_vec())).await.unwrap();
         outlet.settle(None).await.unwrap();

@@ -1,5 +1,5 @@
-//! Discovery against a real legacy server that offers one tool more whenever it is asked: what was asked how often can be
-//! read off the catalog.
+//! Discovery against a real legacy server that offers one tool more whenever it is asked on a connection, and begins with more
+//! for a client that can do more: what was asked how often, and for whom, can be read off the catalog.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,15 +15,21 @@ use super::Discovery;
 use crate::gateway::Guest;
 
 const SCRIPT: &str = r#"
-tools=''
+next=0
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
   case "$line" in
     *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
-    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"growing","version":"1"}}}\n' "$id" ;;
+    *'"initialize"'*)
+      case "$line" in *'"roots":{'*) next=1 ;; *'"sampling":{'*) next=2 ;; *'"elicitation":{'*) next=3 ;; esac
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"growing","version":"1"}}}\n' "$id" ;;
     *'"tools/list"'*)
       next=$((next + 1))
-      tools="$tools${tools:+,}{\"name\":\"tool_$next\",\"inputSchema\":{\"type\":\"object\"}}"
+      tools='' number=0
+      while [ $number -lt $next ]; do
+        number=$((number + 1))
+        tools="$tools${tools:+,}{\"name\":\"tool_$number\",\"inputSchema\":{\"type\":\"object\"}}"
+      done
       printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}\n' "$id" "$tools" ;;
   esac
 done

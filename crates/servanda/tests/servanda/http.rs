@@ -90,15 +90,19 @@ impl Exchange {
         self.waiting
     }
 
-    /// The next message of a stream of events as it was written, nothing at its end. Comments are passed over.
+    /// The next message of a stream of events as it was written, nothing at its end. Comments are passed over, and so are
+    /// events with nothing in them, which only give a place to resume at.
     pub(crate) fn next_event(&mut self) -> Option<String> {
         loop {
             if let Some((frame, rest)) = self.waiting.split_once("\n\n") {
                 let (frame, rest) = (frame.to_owned(), rest.to_owned());
                 self.waiting = rest;
-                match frame.strip_prefix("data: ") {
-                    Some(message) => return Some(message.to_owned()),
-                    None => assert!(frame.starts_with(':'), "neither a message nor a comment: {frame}"),
+                let known =
+                    |line: &&str| [":", "id: ", "retry: ", "data: "].iter().any(|known| line.starts_with(known));
+                assert!(frame.lines().all(|line| known(&line)), "not an event: {frame}");
+                let message = frame.lines().find_map(|line| line.strip_prefix("data: "));
+                if let Some(message) = message.filter(|message| !message.is_empty()) {
+                    return Some(message.to_owned());
                 }
             } else if !self.read_more() {
                 return None;
