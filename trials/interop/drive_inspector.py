@@ -20,7 +20,7 @@ PACKAGE = TOOLS / "inspector/node_modules/@modelcontextprotocol/inspector"
 PINNED_NODE = TOOLS / "conformance/node_modules/.bin/node"
 NODE = str(PINNED_NODE) if PINNED_NODE.exists() else shutil.which("node")
 STEP_SECONDS_MAX = 120
-AT_ONCE_MAX = 3  # most of a step is waiting for the end of the server
+AT_ONCE_MAX = 4  # most of a step is waiting for the end of the server
 # What it prints when the server answers with a JSON-RPC error.
 ERROR = re.compile(r"(?:MCP error )?(-?\d+):")
 
