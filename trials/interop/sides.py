@@ -155,7 +155,10 @@ class Side:
             run_to_end([servanda, "init"], made, self.env, "init.log", INIT_SECONDS_MAX)
             if kind == "bare":
                 configuration = made / "servanda.yaml"
-                configuration.write_text(configuration.read_text().replace("names: prefixed", "names: bare"))
+                written = configuration.read_text()
+                if "names: prefixed" not in written:
+                    raise Failed(f"`servanda init` wrote no `names: prefixed`:\n{written}")
+                configuration.write_text(written.replace("names: prefixed", "names: bare"))
             self.initialised[key] = made
         shutil.copytree(self.initialised[key], folder)
 
