@@ -1,99 +1,118 @@
-"""Drives one MCP server with the official Python client: lists every tool, makes the calls of a script, and prints one
-JSON document. Runs under mcp 2.x and mcp 1.x; which one is decided by the environment it is started in.
+"""Drives MCP servers with one Python client: makes the steps of a script, and prints one JSON document.
 
-    python drive.py --calls FILE --era auto|legacy|modern (--url URL | [--env K=V]... --command COMMAND ARG...)
+    python drive.py --client official|fast|openai_agents|langchain --script FILE
+
+The script: {"sessions": [{"target", "era", "declares", "roots", "steps"}]}, every session a connection of its own, all at
+once. The document: {"client", "sessions": [{"protocolVersion", "answers"}]}, an answer for every step: {"result"} or
+{"error"}, and `asked` and `told` of the requests and notifications the step is about. A session that could not be opened
+or not be closed has `failed` with the reason.
 """
 
 import argparse
 import asyncio
+import importlib
 import json
 import sys
-from contextlib import asynccontextmanager
-from datetime import timedelta
-from importlib.metadata import version
+import time
+import traceback
 
-from mcp import StdioServerParameters
-
-MODERN = "2026-07-28"
-# A cold Python server on a busy machine has been seen to take 30 s to its first answer.
-REQUEST_SECONDS_MAX = 60
-IS_VERSION_1 = version("mcp").startswith("1.")
+sys.dont_write_bytecode = True  # before the next import: the tree stays clean
+from clients.exchange import TOLD_SECONDS_MAX, Exchange, error_of
 
 
-def dump(model):
-    # exclude_unset keeps what came over the wire: a null that was sent stays, a default that was not sent stays away.
-    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
-def error_of(error):
-    data = getattr(error, "error", None)  # MCPError and McpError carry the JSON-RPC error; others are the client's own
-    if hasattr(data, "code"):
-        return {"kind": "jsonrpc", **dump(data)}
-    return {"kind": type(error).__name__, "message": str(error)}
-
-
-@asynccontextmanager
-async def connect_version_2(target, era):
-    from mcp import Client
-
-    mode = MODERN if era == "modern" else era
-    async with Client(target, mode=mode, read_timeout_seconds=REQUEST_SECONDS_MAX) as client:
-        yield client.protocol_version, lambda cursor: client.list_tools(cursor=cursor), client.call_tool
-
-
-@asynccontextmanager
-async def connect_version_1(target, era):
-    from mcp import ClientSession
-    from mcp.client.stdio import stdio_client
-    from mcp.client.streamable_http import streamable_http_client
-    from mcp.types import PaginatedRequestParams
-
-    if era == "modern":
-        raise SystemExit("mcp 1.x speaks only the legacy era")
-    transport = streamable_http_client(target) if isinstance(target, str) else stdio_client(target)
-    timeout = timedelta(seconds=REQUEST_SECONDS_MAX)
-    async with transport as streams, ClientSession(streams[0], streams[1], read_timeout_seconds=timeout) as session:
-        initialized = await session.initialize()
-        page = lambda cursor: session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-        yield initialized.protocolVersion, page, session.call_tool
-
-
-async def list_all(page):
-    tools, cursor = [], None
+async def call(session, step):
+    more = {name: step[name] for name in ("progress", "log_level") if name in step}
+    deadline = time.monotonic() + TOLD_SECONDS_MAX
     while True:
-        result = dump(await page(cursor))
-        tools += result["tools"]
-        cursor = result.get("nextCursor")
-        if cursor is None:  # not falsy: the empty string is a valid cursor
-            return tools
+        result = await session.call(step["name"], step["arguments"], **more)
+        if step.get("until", "") in json.dumps(result) or time.monotonic() > deadline:
+            return result
+        await asyncio.sleep(0.1)
 
 
-async def drive(target, era, calls):
-    connect = connect_version_1 if IS_VERSION_1 else connect_version_2
-    async with connect(target, era) as (protocol_version, page, call_tool):
-        tools = await list_all(page)
-        answers = []
-        for call in calls:
-            try:
-                answers.append({"result": dump(await call_tool(call["tool"], call["arguments"]))})
-            except Exception as error:
-                answers.append({"error": error_of(error)})
-    return {"client": f"mcp {version('mcp')}", "protocolVersion": protocol_version, "tools": tools, "answers": answers}
+async def perform(session, exchange, step):
+    """The result of one step; features.py says what the steps are."""
+    match step["do"]:
+        case "list":
+            return {step["what"]: await session.list(step["what"])}
+        case "call":
+            return await call(session, step)
+        case "follow":
+            content = (await session.call(step["name"], step["arguments"]))["content"]
+            return await session.read(next(block["uri"] for block in content if block["type"] == "resource_link"))
+        case "read":
+            return await session.read(step["uri"])
+        case "prompt":
+            return await session.prompt(step["name"], step.get("arguments"))
+        case "complete":
+            return await session.complete(step["ref"], step["argument"], step.get("context"))
+        case "roots":
+            exchange.roots = step["roots"]
+            await session.roots_changed()
+            await exchange.until(lambda: exchange.asked)
+        case "task":
+            return await session.task(step["name"], step["arguments"])
+        case "task-cancelled":
+            return await session.task_cancelled(step["name"], step["arguments"])
+        case "level":
+            await session.level(step["level"])
+        case "subscribe":
+            await session.subscribe(step["uri"])
+        case "unsubscribe":
+            await session.unsubscribe(step["uri"])
+        case "changes":
+            await session.changes(step["what"])
+        case unknown:
+            raise SystemExit(f"unknown step `{unknown}`")
+    return {}
+
+
+async def answer(session, exchange, step, spoilt):
+    exchange.begin(step.get("answers", {}))
+    awaited = step.get("told", {})
+    try:
+        result = {"result": await perform(session, exchange, step)}
+        if awaited and step.get("feature") not in spoilt:
+            count = lambda method: sum(one["method"] == method for one in exchange.told)
+            await exchange.until(lambda: all(count(method) >= least for method, least in awaited.items()))
+    except Exception as error:
+        result = {"error": error_of(error)}
+        spoilt.add(step.get("feature"))  # there is no point in waiting for more of it
+    # Only what the step is about: a server may ask for roots or send a log message at any time.
+    about = {*step.get("answers", {}), *(["roots/list"] if step["do"] == "roots" else [])}
+    if about:
+        result["asked"] = [one for one in exchange.asked if one["method"] in about]
+    if awaited:
+        result["told"] = [one for one in exchange.told if one["method"] in awaited]
+    return result
+
+
+async def drive(connect, script):
+    exchange, document = Exchange(script.get("declares", False), script.get("roots", [])), {}
+    try:
+        async with connect(script["target"], script["era"], exchange) as session:
+            spoilt = set()
+            answers = [await answer(session, exchange, step, spoilt) for step in script["steps"]]
+            document = {"protocolVersion": session.version, "answers": answers}
+    except Exception as error:
+        document["failed"] = "".join(traceback.format_exception(error))[-3000:]
+    return document
+
+
+async def drive_all(client, sessions):
+    return await asyncio.gather(*(drive(client.connect, session) for session in sessions))
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", required=True)
-    parser.add_argument("--era", choices=["auto", "legacy", "modern"], default="auto")
-    parser.add_argument("--url")
-    parser.add_argument("--env", action="append", default=[])
-    parser.add_argument("--command", nargs=argparse.REMAINDER)
+    parser.add_argument("--client", required=True)
+    parser.add_argument("--script", required=True)
     options = parser.parse_args()
-    with open(options.calls, encoding="utf-8") as script:
-        calls = json.load(script)
-    env = dict(pair.split("=", 1) for pair in options.env)
-    target = options.url or StdioServerParameters(command=options.command[0], args=options.command[1:], env=env)
-    json.dump(asyncio.run(drive(target, options.era, calls)), sys.stdout, ensure_ascii=False)
+    with open(options.script, encoding="utf-8") as file:
+        sessions = json.load(file)["sessions"]
+    client = importlib.import_module(f"clients.{options.client}")
+    document = {"client": client.NAME, "sessions": asyncio.run(drive_all(client, sessions))}
+    json.dump(document, sys.stdout, ensure_ascii=False)
 
 
 main()

@@ -1,0 +1,1 @@
+"""The Python clients of the trial, one module each: the client's own surface, under the names of the steps."""
