@@ -29,7 +29,9 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let visiting: Vec<_> = (0..2)
         .map(|_| {
             let (bridge, id) = (Arc::clone(&bridge), id.clone());
-            tokio::spawn(async move { bridge.visit(&id, None, None, Hearer::default(), &CancellationToken::new()).await })
+            tokio::spawn(
+                async move { bridge.visit(&id, None, None, Hearer::default(), &CancellationToken::new()).await },
+            )
         })
         .collect();
     tokio::time::sleep(Duration::from_secs(1)).await;

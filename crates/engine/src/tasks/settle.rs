@@ -78,8 +78,7 @@ impl Ended<'_> {
 
     /// An error of the protocol: what the upstream would have answered the call with.
     pub(super) async fn with_error(self, error: &RpcError) {
-        let RpcError { code, message, data } = error.clone();
-        self.with_failure(&PerformFailure::Rejected { code, message, data }).await;
+        self.with_failure(&upstream_failure::rejected(error.clone())).await;
     }
 
     /// It was given up.
