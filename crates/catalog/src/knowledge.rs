@@ -52,6 +52,9 @@ pub(crate) struct Knowledge {
 struct Seen {
     /// Why it does not answer.
     silence: Option<String>,
+    /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
+    /// has not changed it.
+    places: BTreeMap<String, usize>,
     rolls: BTreeMap<ClientCapabilities, Roll>,
 }
 
@@ -130,6 +133,10 @@ impl Knowledge {
             })
             .collect();
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
+        for definition in &inventory.definitions {
+            let place = seen.places.len();
+            seen.places.entry(definition.name.clone()).or_insert(place);
+        }
         let spoke_again = seen.silence.take().is_some();
         if seen.rolls.get(capabilities).is_some_and(|roll| roll.live == live) {
             if spoke_again {
@@ -224,7 +231,17 @@ impl Knowledge {
 
     fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<ListedTool> {
         let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, capabilities).is_open());
-        open.map(|(_, entry)| entry.renderings.listed(self.availability(entry)).clone()).collect()
+        let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
+        // Stable: what has no place yet stays in order of its name.
+        open.sort_by_key(|entry| self.place(entry));
+        open.into_iter().map(|entry| entry.renderings.listed(self.availability(entry)).clone()).collect()
+    }
+
+    fn place<'e>(&self, entry: &'e Entry) -> (&'e str, usize) {
+        let binding = &entry.contract.contract().binding;
+        let seen = self.upstreams.get(&binding.upstream);
+        let place = seen.and_then(|seen| seen.places.get(&binding.tool)).copied();
+        (&binding.upstream, place.unwrap_or(usize::MAX))
     }
 
     fn availability(&self, entry: &Entry) -> Availability {

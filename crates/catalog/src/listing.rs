@@ -15,7 +15,7 @@ use crate::Availability;
 pub struct Listing {
     /// Grows with every change.
     pub generation: u64,
-    /// Sorted by name.
+    /// By upstream, and of each in the order in which it named them; those it has not named yet come last, by name.
     pub tools: Vec<ListedTool>,
 }
 

@@ -166,7 +166,7 @@ impl<G: Gateway> Desk<G> {
         Ok(Reply::Soon(Soon::new(permit, async move {
             let listing = gateway.listing(&peer.guest).await;
             let frame = Frame { era, meta_member: &greeting.meta_member };
-            Ok(page::page(&listing, after.as_deref(), page_size, &frame))
+            Ok(page::page(&listing, after.as_ref(), page_size, &frame))
         })))
     }
 

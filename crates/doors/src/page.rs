@@ -1,7 +1,8 @@
 //! `tools/list`, a page at a time.
 //!
 //! A cursor names the last tool of the page before, so it survives changes of the list: what was inserted or removed
-//! elsewhere neither repeats nor hides a tool. Clients must treat it as opaque, hence the hexadecimal.
+//! elsewhere neither repeats nor hides a tool. Only if that very tool is gone, its former place is where the page goes on.
+//! Clients must treat a cursor as opaque, hence the hexadecimal.
 
 use serde_json::value::RawValue;
 use servanda_engine::Listing;
@@ -9,10 +10,19 @@ use servanda_mcp::{Era, envelope::to_json};
 
 use crate::{fault::Fault, greeting::CACHING, params};
 
-/// The tool that a cursor says the page comes after, nothing for the first page.
-pub(crate) fn after(cursor: Option<&RawValue>) -> Result<Option<String>, Fault> {
+/// The tool that a page comes after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct After {
+    name: String,
+    /// Its place in the list when the page before was made.
+    place: usize,
+}
+
+/// What a cursor says the page comes after, nothing for the first page.
+pub(crate) fn after(cursor: Option<&RawValue>) -> Result<Option<After>, Fault> {
     match cursor {
-        Some(raw) if raw.get() != "null" => {
+        // The empty text is a valid cursor: the beginning.
+        Some(raw) if !matches!(raw.get(), "null" | r#""""#) => {
             decode(raw).map(Some).ok_or_else(|| Fault::invalid_params("`cursor` is not one of ours"))
         }
         Some(_) | None => Ok(None),
@@ -20,9 +30,11 @@ pub(crate) fn after(cursor: Option<&RawValue>) -> Result<Option<String>, Fault> 
 }
 
 /// The result of `tools/list`.
-pub(crate) fn page(listing: &Listing, after: Option<&str>, page_size: usize, frame: &Frame<'_>) -> String {
-    // The empty name sorts before every tool.
-    let start = after.map_or(0, |last| listing.tools.partition_point(|tool| tool.name.as_str() <= last));
+pub(crate) fn page(listing: &Listing, after: Option<&After>, page_size: usize, frame: &Frame<'_>) -> String {
+    let start = after.map_or(0, |last| {
+        let found = listing.tools.iter().position(|tool| tool.name == last.name);
+        found.map_or(last.place, |place| place + 1)
+    });
     let rest = listing.tools.get(start..).unwrap_or_default();
     let tools = rest.get(..page_size.max(1)).unwrap_or(rest);
 
@@ -37,7 +49,8 @@ pub(crate) fn page(listing: &Listing, after: Option<&str>, page_size: usize, fra
     }
     text.push(']');
     if let Some(last) = tools.last().filter(|_| tools.len() < rest.len()) {
-        text.extend([r#","nextCursor":"#, &to_json(&encode(&last.name))]);
+        let last = After { name: last.name.clone(), place: start + tools.len() - 1 };
+        text.extend([r#","nextCursor":"#, &to_json(&encode(&last))]);
     }
     if frame.era == Era::Modern {
         text.extend([r#","resultType":"complete","#, CACHING, r#","_meta":{"#, frame.meta_member, "}"]);
@@ -53,20 +66,22 @@ pub(crate) struct Frame<'a> {
     pub(crate) meta_member: &'a str,
 }
 
-fn encode(name: &str) -> String {
+fn encode(after: &After) -> String {
     const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digit = |value: u8| DIGITS.get(usize::from(value)).copied().unwrap_or_default();
-    name.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+    format!("{}:{}", after.place, after.name).bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
-fn decode(cursor: &RawValue) -> Option<String> {
+fn decode(cursor: &RawValue) -> Option<After> {
     let text = params::text(cursor)?;
     let nibble = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let bytes = text.as_bytes().chunks(2).map(|pair| match pair {
         [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
         _ => None,
     });
-    String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()
+    let text = String::from_utf8(bytes.collect::<Option<Vec<u8>>>()?).ok()?;
+    let (place, name) = text.split_once(':')?;
+    Some(After { name: name.to_owned(), place: place.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -77,11 +92,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_page_goes_on_after_its_tool_or_at_its_place() {
+        let listing = |names: &[&str]| {
+            let tool = |name: &&str| servanda_engine::ListedTool {
+                name: (*name).to_owned(),
+                definition: to_raw_value(name).unwrap(),
+            };
+            Listing { generation: 0, tools: names.iter().map(tool).collect() }
+        };
+        let frame = Frame { era: Era::Legacy, meta_member: "" };
+        let after_b = After { name: "b".to_owned(), place: 1 };
+        let table: [(&[&str], &str); 4] = [
+            (&["a", "b", "c"], r#"{"tools":["c"]}"#),
+            (&["new", "a", "b", "c"], r#"{"tools":["c"]}"#),
+            (&["a", "c"], r#"{"tools":["c"]}"#),
+            (&["a"], r#"{"tools":[]}"#),
+        ];
+        for (names, expected) in table {
+            assert_eq!(page(&listing(names), Some(&after_b), 10, &frame), expected, "{names:?}");
+        }
+    }
+
+    #[test]
     fn every_name_survives_the_cursor() {
         TestRunner::default()
-            .run(&any::<String>(), |name| {
-                let cursor = to_raw_value(&encode(&name)).unwrap();
-                prop_assert_eq!(decode(&cursor), Some(name));
+            .run(&any::<(String, usize)>(), |(name, place)| {
+                let after = After { name, place };
+                let cursor = to_raw_value(&encode(&after)).unwrap();
+                prop_assert_eq!(decode(&cursor), Some(after));
                 Ok(())
             })
             .unwrap();

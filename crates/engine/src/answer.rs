@@ -9,10 +9,10 @@ use servanda_contract::{
     observation::{Occasion, PayloadError, Verification},
     tool::ToolContract,
 };
-use servanda_mcp::{RpcError, envelope::to_json, fields::meta};
+use servanda_mcp::{envelope::to_json, fields::meta};
 use servanda_upstream::PerformFailure;
 
-use crate::{gateway::ToolResult, observe::Observed, relay::Exposure};
+use crate::{gateway::ToolResult, observe::Observed, relay::Exposure, upstream_failure};
 
 /// The answer of an upstream that may be passed on.
 pub(crate) fn of_observed(
@@ -53,8 +53,7 @@ pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolRe
 
 /// A refusal beside which the upstream's own error stands, as it wrote it: nothing it said gets lost.
 pub(crate) fn with_upstream_error(refused: ToolResult, failure: &PerformFailure) -> ToolResult {
-    let PerformFailure::Rejected { code, message, data, .. } = failure else { return refused };
-    let error = RpcError { code: *code, message: message.clone(), data: data.clone() };
+    let Some(error) = upstream_failure::error_of(failure) else { return refused };
     let Some(members) = refused.json.strip_suffix("}}") else { return refused };
     ToolResult { json: format!("{members},\"{}\":{}}}}}", meta::UPSTREAM_ERROR, to_json(&error)), ..refused }
 }

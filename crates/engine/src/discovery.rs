@@ -16,6 +16,7 @@ use servanda_catalog::{
     pins::{Definition, Lock},
 };
 use servanda_contract::Proposal;
+use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
@@ -38,9 +39,11 @@ pub struct Discovery {
     nobody: Counterpart,
 }
 
-/// Asks an upstream for its tools. One bad definition never hides the others.
+/// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
+/// contract. One bad definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
-    upstream.tools(&Counterpart::nobody()).await.map(|list| read(&list))
+    let everything = Counterpart { capabilities: ClientCapabilities::all(), ..Counterpart::nobody() };
+    upstream.tools(&everything).await.map(|list| read(&list))
 }
 
 impl Discovery {

@@ -11,7 +11,7 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallRecord, ToolContract, document};
 use servanda_gates::{Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
-use servanda_mcp::{ClientCapabilities, Era};
+use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
     Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, PerformFailure, Performed, Question, Remark,
     RemarkSink, Reply, ToolList, UpstreamError,
@@ -25,6 +25,7 @@ use crate::{
     CallRequest, Engine, Guest, Inquiry, Limits, Subject, SystemClock, Terms,
     scene::{Member, Scene},
     server::Server,
+    upstream_failure,
 };
 
 /// What a scripted server is asked, and on what terms.
@@ -316,4 +317,10 @@ pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot:
     let question = Ask { method: method.to_owned(), params, reply };
     delivery.remarks.as_ref().expect("somebody hears").try_send(Remark::Ask(question)).expect("there is room");
     replied
+}
+
+/// A server's error.
+pub(crate) fn rejected(code: i64, message: &str, data: Option<&Value>) -> PerformFailure {
+    let data = data.map(|data| serde_json::value::to_raw_value(data).unwrap());
+    upstream_failure::rejected(RpcError { code, message: message.to_owned(), data })
 }

@@ -35,15 +35,27 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
 /// result can say what it says, and the client knows what to do about it.
 pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
-    let PerformFailure::Rejected { code, message, data, .. } = failure else { return None };
-    let passes = match *code {
+    let error = error_of(failure)?;
+    let passes = match error.code {
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
         code::URL_ELICITATION_REQUIRED => guest_era == Era::Legacy,
         // A tool that is never a task.
         code::METHOD_NOT_FOUND => guest_era == Era::Legacy && wants_task,
         _ => false,
     };
-    passes.then(|| RpcError { code: *code, message: message.clone(), data: data.clone() })
+    passes.then_some(error)
+}
+
+/// The server's own error, where it answered with one.
+pub(crate) fn error_of(failure: &PerformFailure) -> Option<RpcError> {
+    let PerformFailure::Rejected { code, message, data, .. } = failure else { return None };
+    Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
+}
+
+/// The failure of a task that ended with that error. Whatever the code, it had begun: nothing proves that nothing was done.
+pub(crate) fn rejected(error: RpcError) -> PerformFailure {
+    let RpcError { code, message, data } = error;
+    PerformFailure::Rejected { code, message, data, era: Era::Legacy }
 }
 
 fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
@@ -113,7 +125,7 @@ mod tests {
     use servanda_contract::{
         CallId, TaxonomyClass, ToolContract, document, record::Outcome, refusal::EffectKnowledge, tool::EffectClass,
     };
-    use servanda_mcp::Era;
+    use servanda_mcp::{Era, RpcError};
     use servanda_upstream::PerformFailure;
 
     use super::{interpret, of_protocol};
@@ -127,7 +139,7 @@ mod tests {
     }
 
     fn rejected(code: i64, message: &str) -> PerformFailure {
-        PerformFailure::Rejected { code, message: message.to_owned(), data: None, era: servanda_mcp::Era::Legacy }
+        super::rejected(RpcError::new(code, message))
     }
 
     #[test]

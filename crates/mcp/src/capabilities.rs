@@ -25,6 +25,11 @@ impl ClientCapabilities {
         Self(Arc::from("{}"))
     }
 
+    /// Everything a server may ask of a client. For looking at what a server offers to those who can do most.
+    pub fn all() -> Self {
+        Self(Arc::from(r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"sampling":{}}"#))
+    }
+
     /// What the client wrote; nothing where that is not an object.
     pub fn parse(raw: Option<&RawValue>) -> Self {
         // What most clients write is not taken apart for every request.

@@ -118,10 +118,13 @@ async fn tools_are_listed_in_pages() {
     assert_eq!(names, ["progress", "refuse"]);
     assert_eq!(list(second.as_deref()).await.0, names, "the same cursor gives the same page");
 
-    // The tool the cursor names is gone and others have come; nothing is seen twice or missed after it.
-    server.fixture.offer(&["aardvark", "echo", "rest", "slow", "zebra"]);
+    // Others have come and gone before and after the tool the cursor names; nothing is seen twice or missed after it.
+    server.fixture.offer(&["aardvark", "echo", "refuse", "rest", "slow", "zebra"]);
     let (names, fourth, _) = list(third.as_deref()).await;
     assert_eq!(names, ["rest", "slow"]);
+    // That tool itself is gone: its place is where it goes on.
+    server.fixture.offer(&["aardvark", "echo", "rest", "slow", "zebra"]);
+    assert_eq!(list(third.as_deref()).await.0, ["slow", "zebra"]);
     let (names, end, _) = list(fourth.as_deref()).await;
     assert_eq!((names, end), (vec!["zebra".to_owned()], None));
 }

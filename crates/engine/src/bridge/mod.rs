@@ -157,13 +157,10 @@ impl Bridge {
             Ok(turns) => turns,
             Err(error) => return Turn::Refused(error),
         };
-        // Whoever waits must not keep the reception: its end is how a visitor learns that nobody looks any more.
-        let cancel = reception.cancel.clone();
-        drop(reception);
         loop {
             tokio::select! {
                 turn = &mut turns => return turn.unwrap_or_else(|_| Turn::Refused(gone(first_call))),
-                () = gives_up.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+                () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
             }
         }
     }

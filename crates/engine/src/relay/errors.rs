@@ -7,7 +7,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use crate::scene::Member;
+use crate::{scene::Member, upstream_failure};
 
 /// Parameters that do not fit.
 pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
@@ -16,13 +16,10 @@ pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
 
 /// A server that did not answer; its own error where it did.
 pub(crate) fn of_failure(failure: &PerformFailure, member: &Member) -> RpcError {
-    match failure {
-        PerformFailure::Rejected { code, message, data, .. } => {
-            RpcError { code: *code, message: message.clone(), data: data.clone() }
-        }
-        other => RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {other}", member.id))
-            .with_hint("try again later; operators: `servanda doctor` looks at every upstream"),
-    }
+    upstream_failure::error_of(failure).unwrap_or_else(|| {
+        RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {failure}", member.id))
+            .with_hint("try again later; operators: `servanda doctor` looks at every upstream")
+    })
 }
 
 /// The same for a request about one resource: that there is none is said with the code of the guest's era.
@@ -76,7 +73,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::value::RawValue;
-    use servanda_mcp::Era;
+    use servanda_mcp::{Era, RpcError};
     use servanda_upstream::PerformFailure;
 
     use super::{no_resource, of_read_failure};
@@ -84,7 +81,7 @@ mod tests {
 
     fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
         let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
-        PerformFailure::Rejected { code, message: "theirs".to_owned(), data, era: Era::Modern }
+        crate::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data })
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{
     core::{Core, within_ms},
     gateway::{Inquiry, Subject},
     scene::{Member, Scene},
+    upstream_failure,
 };
 
 /// Pages without an item that are read for one page of ours.
@@ -60,13 +61,14 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
                 place = after();
                 continue;
             }
-            // A cursor that the upstream does not know any more is the guest's to know about.
-            Err(PerformFailure::Rejected { code, message, data, .. })
-                if here.theirs.is_some() && asked_for.as_ref() == Some(&here) =>
-            {
-                return Err(RpcError { code, message, data });
-            }
             Err(error) => {
+                // A cursor that the upstream does not know any more is the guest's to know about.
+                if here.theirs.is_some()
+                    && asked_for.as_ref() == Some(&here)
+                    && let Some(error) = upstream_failure::error_of(&error)
+                {
+                    return Err(error);
+                }
                 tracing::warn!(upstream = %member.id, %error, list = list.items, "an upstream is left out of a list");
                 unavailable.push(member.id.to_string());
                 place = after();

@@ -23,8 +23,9 @@ use crate::{
     core::Core,
     gateway::{Guest, Inquiry, Subject},
     refusals,
-    relay::{INQUIRY_MS_MAX, Party, invalid_params, text, with_text},
+    relay::{INQUIRY_MS_MAX, Party, invalid_params, of_failure, text, with_text},
     scene::{Member, Scene},
+    upstream_failure,
 };
 
 /// How long a legacy guest may wait for a task's result.
@@ -134,12 +135,12 @@ impl Asked {
                 let related = with_related_task(result.as_bytes(), Some(&ours));
                 Ok(related.unwrap_or_else(|| add_related_task(&result, &ours)))
             }
-            Err(PerformFailure::Rejected { code, message, data, .. }) => {
-                let error = RpcError { code, message, data };
-                self.ended().with_error(&error).await;
-                Err(error)
+            Err(failure) => {
+                if let Some(error) = upstream_failure::error_of(&failure) {
+                    self.ended().with_error(&error).await;
+                }
+                Err(of_failure(&failure, &self.member))
             }
-            Err(failure) => Err(crate::relay::of_failure(&failure, &self.member)),
         }
     }
 
@@ -193,15 +194,10 @@ impl Asked {
                     let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
                     return Ok(Bytes::copy_from_slice(result.get().as_bytes()));
                 }
-                Status::Failed => return Err(of_task_error(task.get("error"))),
+                Status::Failed => return Err(upstream_failure::rejected(of_task_error(task.get("error")))),
                 Status::Cancelled => {
-                    let message = "the task was cancelled".to_owned();
-                    return Err(PerformFailure::Rejected {
-                        code: code::INVALID_PARAMS,
-                        message,
-                        data: None,
-                        era: Era::Legacy,
-                    });
+                    let error = RpcError::new(code::INVALID_PARAMS, "the task was cancelled");
+                    return Err(upstream_failure::rejected(error));
                 }
                 Status::Working | Status::InputRequired => {}
             }
@@ -227,7 +223,7 @@ impl Asked {
                 }
             }
             Err(failure) => {
-                let error = crate::relay::of_failure(&failure, &self.member);
+                let error = of_failure(&failure, &self.member);
                 if matches!(failure, PerformFailure::Rejected { .. }) {
                     self.ended().with_error(&error).await;
                 }
@@ -266,10 +262,7 @@ async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<Strin
             with_id(task, ours)
         }
         Status::Failed => {
-            let raw = task.get("error");
-            if let PerformFailure::Rejected { code, message, data, .. } = of_task_error(raw) {
-                ended.with_error(&RpcError { code, message, data }).await;
-            }
+            ended.with_error(&of_task_error(task.get("error"))).await;
             with_id(task, ours)
         }
         Status::Completed => {
@@ -312,10 +305,9 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
 }
 
 /// The error of a failed task.
-fn of_task_error(raw: Option<&RawValue>) -> PerformFailure {
+fn of_task_error(raw: Option<&RawValue>) -> RpcError {
     let error = raw.and_then(|raw| serde_json::from_str::<RpcError>(raw.get()).ok());
-    let error = error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"));
-    PerformFailure::Rejected { code: error.code, message: error.message, data: error.data, era: Era::Legacy }
+    error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"))
 }
 
 fn acknowledged(answer: &Answer) -> String {

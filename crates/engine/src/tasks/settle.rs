@@ -8,7 +8,7 @@ use servanda_contract::{
 };
 use servanda_gates::CompiledContract;
 use servanda_mcp::{
-    Era, RawObject, RpcError,
+    RawObject, RpcError,
     envelope::code,
     fields::{member as field, result_type},
 };
@@ -78,9 +78,7 @@ impl Ended<'_> {
 
     /// An error of the protocol: what the upstream would have answered the call with.
     pub(super) async fn with_error(self, error: &RpcError) {
-        let RpcError { code, message, data } = error.clone();
-        // Whatever the code: a task that failed had begun, so nothing proves that nothing was done.
-        self.with_failure(&PerformFailure::Rejected { code, message, data, era: Era::Legacy }).await;
+        self.with_failure(&upstream_failure::rejected(error.clone())).await;
     }
 
     /// It was given up.

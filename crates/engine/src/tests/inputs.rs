@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::conversations::{failed, input, result, told};
 use crate::{
     CallAnswer, Gateway as _, Guest, Terms,
-    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, said, text},
+    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, rejected, said, text},
 };
 
 /// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
@@ -266,13 +266,7 @@ async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
     let codes = [(-32021, true), (-32020, true), (-32022, true), (-32603, false)];
     for (code, passes) in codes {
         let server = Scripted::new(Era::Modern, &json!({}), move |_| async move {
-            let data = Some(serde_json::value::to_raw_value(&json!({"requiredCapabilities": {}})).unwrap());
-            Err(servanda_upstream::PerformFailure::Rejected {
-                code,
-                message: "theirs".to_owned(),
-                data,
-                era: Era::Modern,
-            })
+            Err(rejected(code, "theirs", Some(&json!({"requiredCapabilities": {}}))))
         });
         let house = house(&server);
         match house.engine.call(call(&modern(), "write", Terms::default())).await {

@@ -13,7 +13,7 @@ use servanda_upstream::{Answer, PerformFailure};
 
 use crate::{
     Gateway as _, Guest, InquiryAnswer, Subject, Terms,
-    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said},
+    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, rejected, said},
 };
 
 fn modern() -> Guest {
@@ -32,7 +32,7 @@ async fn ask_for(house: &House, guest: &Guest, subject: Subject, params: Value) 
 }
 
 fn not_found(code: i64) -> PerformFailure {
-    PerformFailure::Rejected { code, message: "Resource not found".to_owned(), data: None, era: Era::Legacy }
+    rejected(code, "Resource not found", None)
 }
 
 /// A library with two pages of resources, prompts, and a resource that links to another.
@@ -45,12 +45,7 @@ fn library(heard: &Heard) -> Result<Answer, PerformFailure> {
             ("resources/list", None) => json!({"resources": [{"uri": "lib://a", "name": "a"}], "nextCursor": ""}),
             ("resources/list", Some("")) => json!({"resources": [{"uri": "lib://b", "name": "b"}], "_meta": {"x": 1}}),
             ("resources/list", Some(_)) => {
-                return Err(PerformFailure::Rejected {
-                    code: -32602,
-                    message: "bad cursor".to_owned(),
-                    data: None,
-                    era: Era::Legacy,
-                });
+                return Err(rejected(-32602, "bad cursor", None));
             }
             ("resources/templates/list", _) => {
                 json!({"resourceTemplates": [{"uriTemplate": "lib://{id}", "name": "t"}]})
@@ -87,12 +82,10 @@ fn libraries() -> (House, Arc<Scripted>) {
                 let text = r#"{"resultType":"complete", "resources":[ {"uri":"last://x","size":1.0} ],"ttlMs":300,"cacheScope":"public"}"#;
                 Ok(Answer { result: Bytes::from_static(text.as_bytes()), era: Era::Modern })
             }
-            "resources/read" => Err(PerformFailure::Rejected {
-                code: -32602,
-                message: "Resource not found".to_owned(),
-                data: Some(serde_json::value::to_raw_value(&json!({"uri": heard.params["uri"]})).unwrap()),
-                era: Era::Modern,
-            }),
+            "resources/read" => {
+                let data = json!({"uri": heard.params["uri"]});
+                Err(rejected(-32602, "Resource not found", Some(&data)))
+            }
             _ => Ok(said(Era::Modern, &json!({"resourceTemplates": []}))),
         }
     });

@@ -14,7 +14,7 @@ use servanda_upstream::{Announcement, Answer, PerformFailure};
 use super::conversations::{failed, result, told};
 use crate::{
     CallAnswer, CallRequest, Gateway as _, Guest, InquiryAnswer, News, Subject, Terms,
-    testing::{Heard, House, Scripted, call, guest, inquiry, listening, parse, said, text},
+    testing::{Heard, House, Scripted, call, guest, inquiry, listening, parse, rejected, said, text},
 };
 
 /// A modern task in that state.
@@ -203,8 +203,7 @@ fn legacy_answer(heard: &Heard, polls: &AtomicUsize) -> Result<Answer, PerformFa
     let task = |status: &str| json!({"taskId": "theirs", "status": status, "ttl": 60000, "pollInterval": 100});
     let answer = match heard.method {
         "tools/call" if heard.delivery.task.is_none() || heard.params["name"] == "write" => {
-            let message = "Method not found".to_owned();
-            return Err(PerformFailure::Rejected { code: -32601, message, data: None, era: Era::Legacy });
+            return Err(rejected(-32601, "Method not found", None));
         }
         "tools/call" => json!({"task": task("working")}),
         "tasks/get" => {
@@ -286,9 +285,7 @@ fn failing_server(get: Result<&'static str, PerformFailure>, end: PerformFailure
     let capabilities = json!({"tasks": {"requests": {"tools": {"call": {}}}}});
     let server = Scripted::new(Era::Legacy, &capabilities, move |heard: Heard| {
         let answer = match heard.method {
-            "tools/call" if heard.delivery.task.is_none() => {
-                Err(PerformFailure::Rejected { code: -32601, message: String::new(), data: None, era: Era::Legacy })
-            }
+            "tools/call" if heard.delivery.task.is_none() => Err(rejected(-32601, "", None)),
             "tools/call" => Ok(json!({"task": {"taskId": "theirs", "status": "working"}})),
             "tasks/get" => get.clone().map(|status| json!({"taskId": "theirs", "status": status})),
             "tasks/result" => Err(end.clone()),
@@ -303,13 +300,13 @@ fn failing_server(get: Result<&'static str, PerformFailure>, end: PerformFailure
 #[tokio::test(start_paused = true)]
 async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
     let unavailable = || PerformFailure::Unavailable { why: "gone".to_owned() };
-    let rejected = PerformFailure::Rejected { code: -32603, message: "boom".to_owned(), data: None, era: Era::Legacy };
+    let boom = rejected(-32603, "boom", None);
     // Not reachable until the deadline, not reachable at the end, an error at the end: who is told to give it up.
     let table = [
         (failing_server(Err(unavailable()), unavailable()), true),
         (failing_server(Ok("completed"), unavailable()), true),
         (failing_server(Ok("failed"), PerformFailure::Busy { in_flight_max: 1 }), true),
-        (failing_server(Ok("failed"), rejected), false),
+        (failing_server(Ok("failed"), boom), false),
     ];
     for (server, cancelled) in table {
         let house = house(&server);
