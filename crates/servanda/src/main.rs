@@ -9,6 +9,7 @@ mod expansion;
 mod failure;
 mod import;
 mod lock;
+mod reload;
 mod review;
 mod screen;
 mod survey;

@@ -1,35 +1,33 @@
-//! Notices that the configuration or a contract changed. Looked at once a second: no system interface tells of changes on
-//! every file system, and a second is soon enough for a person who has just saved a file.
-//!
-//! What is done about a change is the station's business.
+//! Notices that the configuration or a contract changed, and has the gateway work by it without ending. Looked at once a
+//! second: no system interface tells of changes on every file system, and a second is soon enough for a person who has just
+//! saved a file. A configuration with a mistake in it changes nothing but the log.
 
 use std::{
+    convert::Infallible,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use tokio_util::sync::CancellationToken;
-
-use crate::config::Loaded;
+use crate::{config::Loaded, wiring::Station};
 
 /// How often the files are looked at.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 
 /// What can be seen of the files without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glimpse(Vec<(PathBuf, Option<SystemTime>, u64)>);
+struct Glimpse(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
 /// Whether files that changed have been at rest since: an editor or a checkout may still be writing.
 #[derive(Debug)]
-pub(crate) struct Vigil {
+struct Vigil {
     applied: Glimpse,
     seen: Glimpse,
 }
 
 impl Glimpse {
-    /// Of the configuration, the lock and every file in the contracts' folder.
-    pub(crate) fn of(loaded: &Loaded) -> Self {
-        let mut files = vec![loaded.file.clone(), loaded.folder.join(LOCK_FILE)];
+    /// Of the configuration and every file in the contracts' folder.
+    fn of(loaded: &Loaded) -> Self {
+        let mut files = vec![loaded.file.clone()];
         files.extend(entries(&loaded.contracts_folder()));
         files.sort();
         let seen = |file: PathBuf| {
@@ -41,16 +39,13 @@ impl Glimpse {
     }
 }
 
-/// The file that pins definitions, beside the configuration.
-const LOCK_FILE: &str = "servanda.lock";
-
 impl Vigil {
-    pub(crate) fn begin(applied: Glimpse) -> Self {
+    fn begin(applied: Glimpse) -> Self {
         Self { seen: applied.clone(), applied }
     }
 
     /// Takes the next look. True once something differs from what was applied and is at rest; it counts as applied then.
-    pub(crate) fn look(&mut self, now: Glimpse) -> bool {
+    fn look(&mut self, now: Glimpse) -> bool {
         let at_rest = now == self.seen;
         self.seen = now;
         let due = at_rest && self.seen != self.applied;
@@ -61,16 +56,40 @@ impl Vigil {
     }
 }
 
-/// Waits until the files of a configuration have changed and are at rest. Cancel safe.
-pub(crate) async fn changed(vigil: &mut Vigil, loaded: &Loaded, stop: &CancellationToken) -> bool {
+/// Has a running gateway keep up with its files, for as long as this is polled.
+pub(crate) async fn keep_up(station: &Station, mut loaded: Loaded) -> Infallible {
+    let mut vigil = Vigil::begin(Glimpse::of(&loaded));
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return false,
-            () = tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)) => {}
+        tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
+        if !vigil.look(Glimpse::of(&loaded)) {
+            continue;
         }
-        if vigil.look(Glimpse::of(loaded)) {
-            return true;
+        let reloaded = Loaded::read(&loaded.file).and_then(|now| station.reload(&now).map(|()| now));
+        match reloaded {
+            Ok(now) => {
+                tell(&loaded, &now);
+                // Contracts may be somewhere else now.
+                vigil = Vigil::begin(Glimpse::of(&now));
+                loaded = now;
+            }
+            Err(failure) => {
+                tracing::error!("the changed configuration is not used, the one before holds: {failure}");
+            }
         }
+    }
+}
+
+fn tell(before: &Loaded, now: &Loaded) {
+    let upstreams = now.config.upstreams.len();
+    tracing::info!(upstreams, "the changed configuration is in use; calls in flight end as they began");
+    let (before, now) = (&before.config, &now.config);
+    let fixed = [
+        ("listen", before.listen != now.listen),
+        ("ledger", before.ledger != now.ledger),
+        ("limits", before.limits != now.limits),
+    ];
+    for (name, _) in fixed.into_iter().filter(|(_, differs)| *differs) {
+        tracing::warn!("`{name}` changed, which takes effect when servanda is started again");
     }
 }
 

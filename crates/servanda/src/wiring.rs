@@ -1,7 +1,11 @@
 //! Puts the gateway together from its configuration: contracts, upstreams, ledger, engine; and takes it apart again in an
 //! order that loses nothing.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
@@ -32,23 +36,30 @@ pub(crate) struct Station {
     /// Takes calls through.
     pub engine: Arc<Engine>,
     ledger: Arc<Ledger>,
-    lock: Arc<LockKeeper>,
+    /// Of the configuration that holds now.
+    round: Mutex<Round>,
     followers: TaskTracker,
     stop: CancellationToken,
+}
+
+/// What belongs to one configuration and ends with it.
+#[derive(Debug)]
+struct Round {
+    lock: Arc<LockKeeper>,
     probe_interval: Duration,
+    stop: CancellationToken,
 }
 
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
-        let contracts = contracts::load(loaded)?;
-        let catalog = catalog(loaded, contracts)?;
+        let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: World { catalog: Arc::new(catalog), upstreams, naming: loaded.config.naming() },
+            world: World { catalog, upstreams, naming: loaded.config.naming() },
             journal: ledger.clone(),
             notebook,
             clock: Arc::new(SystemClock),
@@ -60,20 +71,49 @@ impl Station {
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
             },
         });
-        let probe_interval = Duration::from_millis(limits.probe_interval_ms);
-        let lock = Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery()));
-        let (followers, stop) = (TaskTracker::new(), CancellationToken::new());
-        Ok(Self { engine: Arc::new(engine), ledger, lock, followers, stop, probe_interval })
+        let stop = CancellationToken::new();
+        let round = Mutex::new(Round::of(loaded, &engine, &stop));
+        Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
     }
 
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
+        self.follow_round();
+        self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
+    }
+
+    /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
+    /// they began in, and an upstream that is configured as before keeps its connections. One that is not is ended when its
+    /// last call is over.
+    pub(crate) fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
+        let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
+        let notebook: Arc<dyn Notebook> = self.ledger.clone();
+        let before = self.engine.upstreams();
+        let mut upstreams = BTreeMap::new();
+        for (id, config) in &loaded.config.upstreams {
+            let spec = loaded.upstream(id, config)?;
+            let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
+            upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
+        }
+        self.engine.replace(World { catalog, upstreams, naming: loaded.config.naming() });
+        let next = Round::of(loaded, &self.engine, &self.stop);
+        let former = std::mem::replace(&mut *self.round(), next);
+        former.stop.cancel();
+        self.follow_round();
+        Ok(())
+    }
+
+    fn follow_round(&self) {
+        let round = self.round();
         let discovery = self.engine.discovery();
         for id in self.engine.upstreams().into_keys() {
-            self.followers.spawn(Arc::clone(&discovery).follow(id, self.probe_interval, self.stop.clone()));
+            self.followers.spawn(Arc::clone(&discovery).follow(id, round.probe_interval, round.stop.clone()));
         }
-        self.followers.spawn(self.lock.clone().watch(self.probe_interval, self.stop.clone()));
-        self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
+        self.followers.spawn(round.lock.clone().watch(round.probe_interval, round.stop.clone()));
+    }
+
+    fn round(&self) -> MutexGuard<'_, Round> {
+        self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
@@ -91,7 +131,7 @@ impl Station {
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;
-        self.lock.keep_first_sights();
+        self.round().lock.keep_first_sights();
         let mut ending = tokio::task::JoinSet::new();
         for upstream in self.engine.upstreams().into_values() {
             ending.spawn(async move { upstream.shutdown().await });
@@ -100,6 +140,16 @@ impl Station {
         // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
         self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
         self.ledger.close().await;
+    }
+}
+
+impl Round {
+    fn of(loaded: &Loaded, engine: &Engine, stop: &CancellationToken) -> Self {
+        Self {
+            lock: Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery())),
+            probe_interval: Duration::from_millis(loaded.config.limits.probe_interval_ms),
+            stop: stop.child_token(),
+        }
     }
 }
 

@@ -49,6 +49,11 @@ impl Upstream {
         Self(Arc::new(Handle { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
+    /// How it is configured.
+    pub fn spec(&self) -> &UpstreamSpec {
+        &self.setting().spec
+    }
+
     /// Its name in the configuration.
     pub fn id(&self) -> &UpstreamId {
         &self.setting().spec.id

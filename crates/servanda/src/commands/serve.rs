@@ -14,6 +14,7 @@ use crate::{
     cli::ServeArgs,
     config::{Loaded, parse_listen},
     failure::Failure,
+    reload,
     screen::{Screen, count},
     wiring::Station,
 };
@@ -34,23 +35,37 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
-    let served = serve_http(&station, listener, stop).await;
+    let served = serve_http(&station, listener, stop, Some(loaded)).await;
     if served.is_ok() {
         screen.say("stopped");
     }
     served
 }
 
-/// Serves MCP over HTTP until told to stop, then takes the gateway apart.
+/// Serves MCP over HTTP until told to stop, then takes the gateway apart. `files` are the configuration to keep up with.
 pub(crate) async fn serve_http(
     station: &Station,
     listener: TcpListener,
     stop: CancellationToken,
+    files: Option<Loaded>,
 ) -> Result<(), Failure> {
     let router = http::router(station.engine.clone(), HttpOptions::new(super::server_identity()));
-    let served = http::serve(listener, router, stop).await;
+    let served = while_keeping_up(station, files, http::serve(listener, router, stop)).await;
     station.close().await;
     served.map_err(Failure::from)
+}
+
+/// Serves, and meanwhile works by what the configuration's files come to say, where there are files.
+pub(crate) async fn while_keeping_up<T>(
+    station: &Station,
+    files: Option<Loaded>,
+    serving: impl Future<Output = T>,
+) -> T {
+    let Some(loaded) = files else { return serving.await };
+    tokio::select! {
+        served = serving => served,
+        never = reload::keep_up(station, loaded) => match never {},
+    }
 }
 
 /// Cancelled by the first SIGINT, SIGTERM or SIGHUP; whatever is in flight is then finished.

@@ -12,7 +12,8 @@ pub(crate) async fn run(config: &Path, _screen: Screen) -> Result<(), Failure> {
     station.follow_upstreams();
     let stop = super::serve::stop_signal()?;
     let options = StdioOptions::new(super::server_identity());
-    let served = stdio::serve(station.engine.clone(), options, tokio::io::stdin(), tokio::io::stdout(), stop).await;
+    let serving = stdio::serve(station.engine.clone(), options, tokio::io::stdin(), tokio::io::stdout(), stop);
+    let served = super::serve::while_keeping_up(&station, Some(loaded), serving).await;
     station.close().await;
     served.map_err(Failure::from)
 }

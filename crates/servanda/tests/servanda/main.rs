@@ -49,6 +49,8 @@ mod records;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod reload;
+#[cfg(test)]
 mod repair;
 #[cfg(test)]
 mod signals;

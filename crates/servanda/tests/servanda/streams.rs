@@ -179,7 +179,7 @@ fn a_call_that_outlasts_the_end_is_recorded_as_unknown() {
     world.record_of("company__misbehave_slow", "tool_error");
 }
 
-fn call_aside(
+pub(crate) fn call_aside(
     agent: &Agent,
     id: impl Into<Value>,
     tool: &str,

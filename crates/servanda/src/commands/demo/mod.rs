@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
         return toured;
     };
     connect::show_how(address, &folder, screen);
-    let served = serve::serve_http(&station, listener, stop).await;
+    let served = serve::serve_http(&station, listener, stop, None).await;
     screen.say(format_args!("stopped; {} goes with it", loaded.folder.display()));
     served
 }

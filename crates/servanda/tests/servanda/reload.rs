@@ -1,0 +1,67 @@
+//! Configuration and contracts change under a running gateway: it works by them from then on, and nobody's call notices.
+
+use serde_json::json;
+
+use crate::{
+    contract::{count_effects, get_invoice, slow_change},
+    streams::call_aside,
+    world::{World, until},
+};
+
+#[test]
+fn a_call_in_flight_ends_in_the_world_it_began_in() {
+    let world = World::company([slow_change(), count_effects()]).unpinned();
+    let mut gateway = world.serve();
+    let agent = gateway.legacy();
+    agent.call("company__count_effects", json!({})).success();
+    let waiting = call_aside(&agent, "slow", "company__misbehave_slow", json!({ "milliseconds": 4000 }));
+    world.record_of("company__misbehave_slow", "dispatching");
+
+    // Its tool goes, another one comes, and the company is to be reached in another way: it has to be started anew.
+    std::fs::remove_file(world.path(&format!("contracts/{}.json", slow_change().file_stem()))).unwrap();
+    world.add(&get_invoice());
+    let mut company = world.sample(&["--misbehave"]);
+    company["env"] = json!({ "ANOTHER": "way" });
+    world.configure_with(&json!({
+        "servanda": 1,
+        "upstreams": { "company": company },
+        "pins": { "missing": "ignore" },
+    }));
+    let expected = ["company__count_effects", "company__get_invoice"];
+    until("the new tools to be listed", || {
+        let mut tools = agent.tools();
+        tools.sort();
+        (tools == expected).then_some(())
+    });
+    agent.call("company__count_effects", json!({})).success();
+    let (status, answer) = waiting.join().unwrap();
+    assert_eq!(status, 200);
+    assert!(answer.contains("answered after 4000 ms"), "{answer}");
+    world.record_of("company__misbehave_slow", "completed");
+
+    gateway.terminate();
+    assert_eq!(gateway.wait(), Some(0), "{}", gateway.said());
+    world.assert_nothing_left();
+}
+
+#[test]
+fn a_mistake_changes_nothing() {
+    let world = World::company([count_effects()]).unpinned();
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let good = world.read("servanda.yaml");
+    world.write("servanda.yaml", "servanda: 1\nupstream: {}\n");
+    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+    agent.call("company__count_effects", json!({})).success();
+
+    world.write("servanda.yaml", &good);
+    world.write("contracts/broken.yaml", "nonsense: true\n");
+    until("the second mistake to be told", || {
+        (gateway.said().matches("the one before holds").count() == 2).then_some(())
+    });
+    assert_eq!(agent.tools(), ["company__count_effects"]);
+
+    std::fs::remove_file(world.path("contracts/broken.yaml")).unwrap();
+    world.add(&get_invoice());
+    until("the corrected configuration to be used", || (agent.tools().len() == 2).then_some(()));
+}
