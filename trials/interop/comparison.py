@@ -43,6 +43,19 @@ def comparable_call(server, tool, answer):
     return canonical(server.normalise(tool, kept))
 
 
+def with_own_addresses(value, upstream):
+    """A result with the URIs its server wrote: Servanda gives every server an address space of its own."""
+    if isinstance(value, list):
+        return [with_own_addresses(item, upstream) for item in value]
+    if not isinstance(value, dict):
+        return value
+    scheme = f"servanda://{upstream}/"
+    return {
+        key: item.removeprefix(scheme) if key in ("uri", "url") and isinstance(item, str) else with_own_addresses(item, upstream)
+        for key, item in value.items()
+    }
+
+
 def same_call(server, call, answer, expected):
     """INVALID and REFUSED calls need only be errors on both sides (see servers/script.py)."""
     tool, _, kind = call

@@ -2,7 +2,7 @@
 
 from combinations import CLIENTS, VERSION_EXPECTED
 from comparison import (
-    DIFFERENCES_SHOWN_MAX, canonical, comparable, comparable_call, difference, is_error, listed, same_call,
+    DIFFERENCES_SHOWN_MAX, canonical, comparable, comparable_call, difference, is_error, listed, same_call, with_own_addresses,
 )
 from expected import EXPECTED, read_expected, write_expected
 from servers import SERVERS
@@ -95,7 +95,7 @@ def compare_tools(tally, side, plan, found, direct, seconds):
     listing = next(answers, {"result": {"tools": []}})
     for name in plan.servers:
         server, calls, equal = SERVERS[name], calls_of(client, name, side.fixture), 0
-        own = [next(answers, ABSENT) for _ in calls]
+        own = [with_own_addresses(next(answers, ABSENT), name) for _ in calls]
         if "answers" not in direct[name]:
             continue  # already counted as failed
         there, expected = listed(listing, f"{name}__"), listed(direct[name]["answers"][0])
