@@ -120,6 +120,11 @@ impl Conversations {
         self.questions.mouth()
     }
 
+    /// Whether the client is being asked something.
+    pub(crate) fn asks(&self) -> bool {
+        self.questions.any()
+    }
+
     /// Takes part from now on. Whoever calls has bounded the requests.
     pub(crate) fn join(&self, id: i64, audience: Audience, patience: Patience) -> UnderWay<'_> {
         let over = CancellationToken::new();

@@ -154,7 +154,12 @@ impl Connections {
         cancel: &CancellationToken,
     ) -> Result<Leased, PerformFailure> {
         let can_be_asked = counterpart.capabilities.answers_anything();
-        if !can_be_asked || self.setting.known_era.get() != Some(Era::Legacy) {
+        let legacy = match self.setting.known_era.get() {
+            Some(era) => era == Era::Legacy,
+            // Nobody knows at the moment, but what is there works.
+            None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
+        };
+        if !(can_be_asked && legacy) {
             let link = self.base.link(deadline, cancel).await?;
             if !can_be_asked || link.peer.era() == Era::Modern {
                 return Ok(Leased { link, _lease: None });

@@ -3,7 +3,10 @@
 //! A note is a hint where to begin, never a verdict: what the server answers decides. Of environment variables and headers
 //! only the names go into the digest.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use servanda_contract::{
     Timestamp,
@@ -13,6 +16,9 @@ use servanda_gates::{Note, NoteKind, Notebook};
 use servanda_mcp::Era;
 
 use crate::Transport;
+
+/// How long writing a note may keep a connection waiting.
+const WRITE_MS_MAX: u64 = 5_000;
 
 const MODERN: &str = r#"{"era":"modern"}"#;
 const LEGACY: &str = r#"{"era":"legacy"}"#;
@@ -60,8 +66,10 @@ impl EraNotes {
             Era::Legacy => LEGACY,
         };
         let note = Note { kind: NoteKind::Era, key: self.key.clone(), value: value.to_owned(), expires_at: None };
-        if let Err(error) = self.notebook.write(note).await {
-            tracing::debug!(%error, "the era could not be noted");
+        match tokio::time::timeout(Duration::from_millis(WRITE_MS_MAX), self.notebook.write(note)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the era could not be noted"),
+            Err(_) => tracing::debug!("the era could not be noted in time"),
         }
     }
 }

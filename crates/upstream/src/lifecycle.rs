@@ -13,9 +13,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Counterpart, Limits, Transport,
+    Counterpart, Limits,
     connect::{Destination, NotConnected, connect},
-    http::Endpoint,
     link::{Gone, Link},
     listening,
     setting::Setting,
@@ -159,10 +158,6 @@ impl Stage {
 impl Lifecycle {
     /// Runs until stopped: connects when somebody needs it, and waits for the end of what it connected.
     pub(crate) async fn run(self) {
-        let endpoint = match &self.setting.spec.transport {
-            Transport::Http { url, headers } => Some(Endpoint::new(url, headers, &self.setting.spec.limits)),
-            Transport::Stdio { .. } => None,
-        };
         let mut known = None;
         let mut first = true;
         let mut failures = 0;
@@ -187,7 +182,7 @@ impl Lifecycle {
             let connected = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                connected = self.connect(endpoint.as_ref(), known) => connected,
+                connected = self.connect(known) => connected,
             };
             match connected {
                 Ok(link) => {
@@ -221,13 +216,8 @@ impl Lifecycle {
         }
     }
 
-    async fn connect(
-        &self,
-        endpoint: Option<&Result<Endpoint, String>>,
-        known: Option<Era>,
-    ) -> Result<Link, NotConnected> {
-        let endpoint = endpoint.map(|endpoint| endpoint.as_ref().map_err(Clone::clone)).transpose();
-        let endpoint = endpoint.map_err(|why| NotConnected { why, refused: false })?;
+    async fn connect(&self, known: Option<Era>) -> Result<Link, NotConnected> {
+        let endpoint = self.setting.endpoint().map_err(|why| NotConnected { why, refused: false })?;
         let connect_ms_max = self.setting.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
         let destination = Destination { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };

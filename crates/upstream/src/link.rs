@@ -169,6 +169,11 @@ impl Link {
         }
     }
 
+    /// Whether the client is being asked something.
+    pub(crate) fn asks(&self) -> bool {
+        self.wire.conversations().asks()
+    }
+
     /// Waits until a server that was taken for a legacy one has said, too late, that it is modern. Cancel safe.
     pub(crate) async fn known_better(&self) {
         match &self.wire {

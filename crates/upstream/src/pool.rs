@@ -104,10 +104,7 @@ impl Pool {
         if state.own.len() < connections_max {
             return Ok(());
         }
-        let idle = state.own.iter().filter_map(|(counterpart, own)| {
-            let uses = *own.uses.borrow();
-            (uses.count == 0).then_some((uses.since, counterpart))
-        });
+        let idle = state.own.iter().filter_map(|(counterpart, own)| Some((own.idle_since()?, counterpart)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, counterpart)| counterpart.clone());
         match longest_idle {
             // Whoever comes and goes faster than servers end must not start any number of them.
@@ -123,8 +120,7 @@ impl Pool {
     fn retire(self: &Arc<Self>, counterpart: &Counterpart, idle_max: Duration) -> bool {
         let mut state = self.lock();
         let Some(own) = state.own.get(counterpart) else { return true };
-        let uses = *own.uses.borrow();
-        let retires = uses.count == 0 && uses.since.elapsed() >= idle_max;
+        let retires = own.idle_since().is_some_and(|since| since.elapsed() >= idle_max);
         if retires {
             self.end(&mut state, counterpart);
         }
@@ -156,6 +152,13 @@ impl Pool {
 }
 
 impl Own {
+    /// Since when nobody has used it; none while somebody does. A question between requests is a use.
+    fn idle_since(&self) -> Option<Instant> {
+        let uses = *self.uses.borrow();
+        let asks = self.connection.ready().is_some_and(|link| link.asks());
+        (uses.count == 0 && !asks).then_some(uses.since)
+    }
+
     fn lease(&self) -> Lease {
         self.uses.send_modify(|uses| *uses = Uses { count: uses.count + 1, since: Instant::now() });
         Lease { connection: Arc::clone(&self.connection), uses: self.uses.clone() }
@@ -170,11 +173,12 @@ impl Drop for Lease {
 
 /// Waits until a connection has been idle for too long, and ends it. Ends when the connection is no longer in the pool.
 async fn keep(pool: Weak<Pool>, counterpart: Counterpart, mut uses: watch::Receiver<Uses>, idle_max: Duration) {
+    let mut since = Instant::now();
     loop {
         if uses.wait_for(|uses| uses.count == 0).await.is_err() {
             return;
         }
-        let since = uses.borrow_and_update().since;
+        since = since.max(uses.borrow_and_update().since);
         tokio::select! {
             changed = uses.changed() => {
                 if changed.is_err() {
@@ -185,6 +189,7 @@ async fn keep(pool: Weak<Pool>, counterpart: Counterpart, mut uses: watch::Recei
                 if pool.upgrade().is_none_or(|pool| pool.retire(&counterpart, idle_max)) {
                     return;
                 }
+                since = Instant::now();
             }
         }
     }

@@ -97,6 +97,11 @@ impl Questions {
         });
     }
 
+    /// Whether a question is open.
+    pub(crate) fn any(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
     /// The server does not want the answer any more.
     pub(crate) fn withdraw(&self, id: &Id) {
         if let Some(withdrawn) = self.lock().get(id) {

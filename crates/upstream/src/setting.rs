@@ -1,7 +1,7 @@
 //! What all connections of one upstream share.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicI64, Ordering},
 };
 
@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Announcement, UpstreamSpec, announcement::News, attached::Attached, era_notes::EraNotes, redaction::Redaction,
-    watches::Watches,
+    Announcement, Transport, UpstreamSpec, announcement::News, attached::Attached, era_notes::EraNotes, http::Endpoint,
+    redaction::Redaction, watches::Watches,
 };
 
 /// What all connections of one upstream share.
@@ -27,6 +27,8 @@ pub(crate) struct Setting {
     pub(crate) watches: Watches,
     pub(crate) era_notes: EraNotes,
     pub(crate) known_era: KnownEra,
+    /// Where an HTTP server is, with one pool for all sessions; made when first needed.
+    endpoint: OnceLock<Result<Endpoint, String>>,
     last_id: AtomicI64,
 }
 
@@ -47,6 +49,7 @@ impl Setting {
             watches: Watches::new(spec.limits.watches_max),
             era_notes: EraNotes::new(&spec.transport, notebook),
             known_era: KnownEra::default(),
+            endpoint: OnceLock::new(),
             last_id: AtomicI64::new(0),
             spec,
         }
@@ -55,6 +58,13 @@ impl Setting {
     /// A request id, never used before by this upstream: an answer from a former connection finds nobody.
     pub(crate) fn next_id(&self) -> i64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Where the server is, if it is an HTTP server, or why that cannot be said.
+    pub(crate) fn endpoint(&self) -> Result<Option<&Endpoint>, String> {
+        let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
+        let endpoint = self.endpoint.get_or_init(|| Endpoint::new(url, headers, &self.spec.limits));
+        endpoint.as_ref().map(Some).map_err(Clone::clone)
     }
 
     pub(crate) fn announce(&self, announcement: Announcement) {

@@ -115,7 +115,8 @@ impl Reading<'_> {
             match self.read_stretch(stretch, &mut events).await {
                 Stretch::Answered(outcome) => return outcome,
                 Stretch::Ended { why } => {
-                    fruitless = if events.last_id() == before.as_deref() { fruitless + 1 } else { 0 };
+                    let came_on = events.last_id() != before.as_deref();
+                    fruitless = if came_on { 0 } else { resume::after_nothing(fruitless) };
                     stretch = self.resume(&mut events, &mut fruitless, why).await?;
                 }
             }

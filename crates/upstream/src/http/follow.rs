@@ -27,7 +27,7 @@ impl HttpWire {
                     let before = events.last_id().map(ToOwned::to_owned);
                     let said_something = self.follow_events(response, &mut events).await;
                     let came_on = said_something || events.last_id() != before.as_deref();
-                    fruitless = if came_on { 0 } else { fruitless + 1 };
+                    fruitless = if came_on { 0 } else { resume::after_nothing(fruitless) };
                 }
                 // Servers without such a stream should say 405, and some say 404 instead.
                 Resumed::Disowned | Resumed::Refused { .. } if !offered => return,

@@ -44,6 +44,11 @@ pub(super) fn pause(events: &EventReader, fruitless: u32) -> Duration {
     Duration::from_millis(wanted.saturating_mul(1 << fruitless.min(16)).min(RETRY_MS_MAX))
 }
 
+/// How fruitless it was that a stream opened and brought nothing: a server that has itself polled may do so for long.
+pub(super) fn after_nothing(fruitless: u32) -> u32 {
+    (fruitless + 1).min(2)
+}
+
 /// Opens a stream, or goes on with one where it ended. Cancel safe.
 pub(super) async fn open(address: &Address, events: &EventReader) -> Resumed {
     let mut request = address.builder(Method::GET);

@@ -117,6 +117,15 @@ async fn an_idle_connection_ends_and_one_in_use_does_not() {
     };
     let (asked, ()) = tokio::join!(call_json(&upstream, "ask", &question, delivery), thinking);
     assert_eq!(json_text(asked)["result"], json!({}), "it was used all the time");
+    // And a question after its call.
+    let (sink, mut attached) = mpsc::channel(8);
+    upstream.attach("a", sink);
+    let asked = call_json(&upstream, "ask-and-answer", &question, delivery_for(&able)).await;
+    assert_eq!(text(asked), "answered without waiting");
+    let ask = next_ask(&mut attached).await;
+    tokio::time::sleep(IMPATIENCE).await;
+    assert_eq!(upstream.census().0, 1);
+    ask.reply.send(Ok(raw("{}"))).expect("the server still waits");
     until("every own connection has ended", async || upstream.census().0 == 0).await;
     echoes(&upstream).await;
 }
