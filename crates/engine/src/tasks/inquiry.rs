@@ -49,8 +49,12 @@ struct Asked {
 
 /// Answers an inquiry about tasks.
 pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
-    let Inquiry { guest, subject, params, terms } = inquiry;
+    let Inquiry { guest, subject, mut params, mut terms } = inquiry;
     allowed(&guest, subject)?;
+    // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
+    if let Some(responses) = terms.input_responses.take() {
+        params.push((field::INPUT_RESPONSES.to_owned(), responses));
+    }
     let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
     let caller = guest.caller.clone();
     let party = Party::of(core, guest, terms, ms_max).await;
