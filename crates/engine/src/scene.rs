@@ -49,8 +49,8 @@ pub(crate) struct Member {
     pub(crate) server: Arc<dyn Server>,
     pub(crate) naming: Naming,
     pub(crate) prompts: PromptTable,
-    /// Tools that the server takes only as tasks, as far as that is known.
-    task_only: Mutex<BTreeSet<String>>,
+    /// Tools that the server takes only as tasks; none until it was asked.
+    task_only: Mutex<Option<Arc<BTreeSet<String>>>>,
 }
 
 impl Scene {
@@ -130,21 +130,18 @@ impl Member {
         Ok(known.then_some(offer))
     }
 
-    pub(crate) fn takes_only_as_task(&self, tool: &str) -> bool {
-        self.task_only().contains(tool)
+    /// Tools that it takes only as tasks, if that is known.
+    pub(crate) fn task_only(&self) -> Option<Arc<BTreeSet<String>>> {
+        self.task_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn learn_task_only(&self, tool: &str) {
-        self.task_only().insert(tool.to_owned());
+    pub(crate) fn learn_task_only(&self, tools: Arc<BTreeSet<String>>) {
+        *self.task_only.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
     }
 
     /// What was known about its tools may not hold any more.
     pub(crate) fn forget_tools(&self) {
-        self.task_only().clear();
-    }
-
-    fn task_only(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.task_only.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.task_only.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

@@ -43,7 +43,7 @@ impl Outlet {
     /// A question's parameters, with the ids that the guest knows.
     pub(crate) fn params(&self, params: Option<Box<RawValue>>) -> Option<Box<RawValue>> {
         let params = params?;
-        Some(self.with_our_task(&params).unwrap_or(params))
+        Some(self.with_our_related_task(&params).unwrap_or(params))
     }
 
     fn translate(&self, level: Option<LogLevel>, remark: Remark) -> Option<Remark> {
@@ -84,15 +84,18 @@ impl Outlet {
         RawValue::from_string(members.to_json_with(|name, _| (name == member::TASK_ID).then(|| ours.clone()))).ok()
     }
 
-    /// With our id in `_meta["io.modelcontextprotocol/related-task"]`, where one stands there.
-    fn with_our_task(&self, params: &RawValue) -> Option<Box<RawValue>> {
+    /// With our id in `_meta["io.modelcontextprotocol/related-task"]`, where one stands there; without that member where
+    /// the guest knows of no such task, because the engine made it.
+    fn with_our_related_task(&self, params: &RawValue) -> Option<Box<RawValue>> {
         if !params.get().contains(meta::RELATED_TASK) {
             return None;
         }
         let members: RawObject<'_> = serde_json::from_str(params.get()).ok()?;
         let notes: RawObject<'_> = serde_json::from_str(members.get(member::META)?.get()).ok()?;
-        let related = self.with_our_id(notes.get(meta::RELATED_TASK)?)?;
-        let notes = notes.to_json_with(|name, _| (name == meta::RELATED_TASK).then(|| related.get().to_owned()));
+        let notes = match self.with_our_id(notes.get(meta::RELATED_TASK)?) {
+            Some(ours) => notes.to_json_with(|name, _| (name == meta::RELATED_TASK).then(|| ours.get().to_owned())),
+            None => notes.without(&[meta::RELATED_TASK]).to_json(),
+        };
         RawValue::from_string(members.to_json_with(|name, _| (name == member::META).then(|| notes.clone()))).ok()
     }
 }
@@ -170,6 +173,11 @@ mod tests {
                 "acme/said",
                 r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"theirs"},"a":1}}"#,
                 Some(r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"ours"},"a":1}}"#),
+            ),
+            (
+                "acme/said",
+                r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"made by us"},"a":1}}"#,
+                Some(r#"{"_meta":{"a":1}}"#),
             ),
         ];
         for (method, params, expected) in table {

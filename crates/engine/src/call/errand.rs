@@ -32,24 +32,28 @@ impl Errand for CallErrand {
         if let Some(task) = self.task.clone() {
             return self.perform(leg, Some(task)).await;
         }
-        let tool = self.fenced.as_ref().map(|fenced| fenced.upstream_tool().to_owned()).unwrap_or_default();
-        if self.member.takes_only_as_task(&tool) {
+        if self.takes_only_tasks(&leg).await {
             return self.as_task(leg).await;
         }
         let outcome = self.perform(leg.clone(), None).await;
-        // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
-        // together are proof that nothing was executed; one alone would not be.
-        if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome
-            && tasks::is_required(&self.member, &self.outline.counterpart, &tool, leg.deadline).await
-        {
-            self.member.learn_task_only(&tool);
-            return self.as_task(leg).await;
+        if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
+            // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
+            // together are proof that nothing was executed; one alone would not be.
+            self.member.forget_tools();
+            if self.takes_only_tasks(&leg).await {
+                return self.as_task(leg).await;
+            }
         }
         outcome
     }
 }
 
 impl CallErrand {
+    async fn takes_only_tasks(&self, leg: &Leg) -> bool {
+        let Some(fenced) = &self.fenced else { return false };
+        tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline).await
+    }
+
     async fn perform(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
         let Some(fenced) = self.fenced.take() else {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });

@@ -1,6 +1,6 @@
 //! Tasks that the engine makes itself, for a guest that knows none: a legacy server takes some tools only as tasks.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -31,8 +31,18 @@ pub(crate) fn plain_request() -> Box<RawValue> {
     serde_json::value::to_raw_value(&serde_json::Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-/// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition.
+/// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition. Asked for once; what
+/// cannot be asked counts as no.
 pub(crate) async fn is_required(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> bool {
+    if let Some(known) = member.task_only() {
+        return known.contains(tool);
+    }
+    let Some(known) = task_only(member, counterpart, deadline).await.map(Arc::new) else { return false };
+    member.learn_task_only(Arc::clone(&known));
+    known.contains(tool)
+}
+
+async fn task_only(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<BTreeSet<String>> {
     #[derive(Deserialize)]
     struct Definition {
         #[serde(default)]
@@ -43,15 +53,17 @@ pub(crate) async fn is_required(member: &Member, counterpart: &Counterpart, tool
         #[serde(default, rename = "taskSupport")]
         task_support: Option<String>,
     }
-    let Ok(offer) = member.server.offer(deadline).await else { return false };
+    let offer = member.server.offer(deadline).await.ok()?;
     if offer.era != Era::Legacy || !has(&offer.capabilities, &["tasks", "requests", "tools", "call"]) {
-        return false;
+        return Some(BTreeSet::new());
     }
-    let Ok(Ok(list)) = tokio::time::timeout_at(deadline, member.server.tools(counterpart)).await else { return false };
-    let definition = list.tools.iter().find(|listed| listed.name == tool);
-    let definition = definition.and_then(|listed| serde_json::from_str::<Definition>(listed.definition.get()).ok());
-    let support = definition.and_then(|definition| definition.execution).and_then(|execution| execution.task_support);
-    support.as_deref() == Some("required")
+    let list = tokio::time::timeout_at(deadline, member.server.tools(counterpart)).await.ok()?.ok()?;
+    let required = |definition: &RawValue| {
+        let definition = serde_json::from_str::<Definition>(definition.get()).ok();
+        let execution = definition.and_then(|definition| definition.execution);
+        execution.and_then(|execution| execution.task_support).as_deref() == Some("required")
+    };
+    Some(list.tools.into_iter().filter(|tool| required(&tool.definition)).map(|tool| tool.name).collect())
 }
 
 /// Waits for a task's end and fetches its result, as if the call had been an ordinary one.

@@ -51,9 +51,9 @@ struct Asked {
 pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
     let Inquiry { guest, subject, mut params, mut terms } = inquiry;
     allowed(&guest, subject)?;
-    if subject == Subject::TaskUpdate {
-        // Here they are what is asked, not the next round of a request.
-        params.extend(terms.input_responses.take().map(|responses| (field::INPUT_RESPONSES.to_owned(), responses)));
+    // To a task these are parameters like any other; a door keeps them apart for requests that are made again.
+    if let Some(responses) = terms.input_responses.take() {
+        params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
     let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
     let caller = guest.caller.clone();
