@@ -16,7 +16,7 @@ use servanda_mcp::ClientCapabilities;
 
 use crate::{
     Availability, Entry, Inventory, ListedTool, Listing,
-    pins::{Definition, Lock, Pins},
+    pins::{Definition, Execution, Lock, Pins},
     standing::{Live, Standing},
 };
 
@@ -234,7 +234,18 @@ impl Knowledge {
         let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
         // Stable: what has no place yet stays in order of its name.
         open.sort_by_key(|entry| self.place(entry));
-        open.into_iter().map(|entry| entry.renderings.listed(self.availability(entry)).clone()).collect()
+        let listed = |entry: &Entry| {
+            let tool = entry.renderings.listed(self.availability(entry)).clone();
+            tool.run_as(self.execution(entry, capabilities))
+        };
+        open.into_iter().map(listed).collect()
+    }
+
+    fn execution(&self, entry: &Entry, capabilities: &ClientCapabilities) -> Option<Execution> {
+        let binding = &entry.contract.contract().binding;
+        let rolls = &self.upstreams.get(&binding.upstream)?.rolls;
+        let roll = rolls.get(capabilities).or_else(|| rolls.get(&self.base))?;
+        roll.live.get(&binding.tool)?.definition()?.execution
     }
 
     fn place<'e>(&self, entry: &'e Entry) -> (&'e str, usize) {

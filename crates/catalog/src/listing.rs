@@ -8,7 +8,7 @@ use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract,
 use servanda_gates::CompiledContract;
 use servanda_mcp::fields::meta;
 
-use crate::Availability;
+use crate::{Availability, pins::Execution};
 
 /// The tools on offer.
 #[derive(Debug, Default)]
@@ -75,6 +75,21 @@ impl Renderings {
 }
 
 impl ListedTool {
+    /// The same with how its upstream says it may be run: that is about the wire, which the upstream decides, and not about
+    /// what the tool does.
+    #[must_use]
+    pub(crate) fn run_as(mut self, execution: Option<Execution>) -> Self {
+        let members = self.definition.get().strip_prefix('{');
+        let rendered = execution.zip(members).and_then(|(execution, members)| {
+            let execution = serde_json::to_string(&execution).ok()?;
+            RawValue::from_string(format!("{{\"execution\":{execution},{members}")).ok()
+        });
+        if let Some(definition) = rendered {
+            self.definition = definition;
+        }
+        self
+    }
+
     /// Renders an admitted contract under its exposed name.
     pub fn render(
         name: &str,

@@ -363,3 +363,35 @@ fn names_that_had_to_be_changed_stay_apart() {
         ["読む", "書く", "a b", "a_b"].iter().map(|tool| contract(tool).contract().identity.name.clone()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
 }
+
+#[test]
+fn tools_stand_in_their_servers_order_and_stay_there() {
+    let catalog = catalog(&["a", "b", "c"]);
+    assert_eq!(names(&catalog, &nobody()), ["files__a", "files__b", "files__c"], "nothing is known but names");
+    offer(&catalog, &["c", "a"]);
+    assert_eq!(names(&catalog, &nobody()), ["files__c", "files__a"]);
+    let generation = catalog.listing(&nobody()).generation;
+    offer(&catalog, &["a", "c"]);
+    assert_eq!(catalog.listing(&nobody()).generation, generation, "a server that shuffles has not changed anything");
+    offer(&catalog, &["b", "a", "c"]);
+    assert_eq!(names(&catalog, &nobody()), ["files__c", "files__a", "files__b"]);
+}
+
+#[test]
+fn how_a_tool_may_be_run_is_passed_on_and_not_pinned() {
+    let mut long = definition("read_file");
+    let digest = read(&long).digest();
+    long["execution"] = json!({ "taskSupport": "optional", "more": 1 });
+    assert_eq!(read(&long).digest(), digest);
+    let mut odd = definition("write_file");
+    odd["execution"] = json!({ "taskSupport": "perhaps" });
+    let catalog = catalog(&["read_file", "write_file"]);
+    catalog.observe("files", &nobody(), &inventory(&[long, odd]));
+    let listed = |name: &str| -> Value {
+        let listing = catalog.listing(&nobody());
+        let tool = listing.tools.iter().find(|tool| tool.name == name).unwrap();
+        serde_json::from_str(tool.definition.get()).unwrap()
+    };
+    assert_eq!(listed("files__read_file")["execution"], json!({ "taskSupport": "optional" }));
+    assert_eq!(listed("files__write_file").get("execution"), None);
+}

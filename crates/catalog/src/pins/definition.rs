@@ -31,6 +31,29 @@ pub struct Definition {
     /// The author's hints.
     #[serde(default, deserialize_with = "or_none", skip_serializing_if = "Map::is_empty")]
     pub annotations: Map<String, Value>,
+    /// How it may be run, in the last legacy revision. Nobody reads it but client software, so it is not pinned.
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing)]
+    pub execution: Option<Execution>,
+}
+
+/// How a tool may be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    /// As a task.
+    pub task_support: TaskSupport,
+}
+
+/// Whether a tool may be run as a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TaskSupport {
+    /// It may not.
+    Forbidden,
+    /// It may.
+    Optional,
+    /// It must.
+    Required,
 }
 
 /// How much of a definition is read. Its length is bounded by its upstream; what is nested deeper than this, or has members
@@ -115,6 +138,12 @@ impl Definition {
 
 fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// What is not one of the known forms says nothing.
+fn or_unknown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Execution>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 fn can_be_kept(value: &Value, depth_max: usize) -> bool {

@@ -19,7 +19,7 @@ use servanda_contract::{
     document::{self, DocumentError},
 };
 
-pub use definition::Definition;
+pub use definition::{Definition, Execution, TaskSupport};
 pub use difference::{Difference, Severity, compare};
 pub use policy::{Agreement, OnAdditive, OnMissing, Pins, Policy};
 
