@@ -235,10 +235,11 @@ impl Conversations {
 
     fn recipient(&self, of: Option<i64>, wants: impl Fn(&Caller) -> bool) -> Recipient {
         let under_way = self.lock();
-        if let Some(conversation) = of.and_then(|id| under_way.get(&id)) {
-            return match &conversation.audience {
-                Audience::Caller(caller) => conversation.recipient(caller),
-                Audience::Nobody | Audience::Listener(_) => self.attached(vec![conversation.patience.clone()]),
+        if let Some(id) = of {
+            return match under_way.get(&id).map(|conversation| (conversation, &conversation.audience)) {
+                Some((conversation, Audience::Caller(caller))) => conversation.recipient(caller),
+                Some((conversation, _)) => self.attached(vec![conversation.patience.clone()]),
+                None => Recipient::Nobody("the request that this belongs to is over"),
             };
         }
         let mut callers = under_way.values().filter_map(|conversation| match &conversation.audience {

@@ -185,7 +185,7 @@ async fn keep(pool: Weak<Pool>, counterpart: Counterpart, mut uses: watch::Recei
                     return;
                 }
             }
-            () = tokio::time::sleep_until(since + idle_max) => {
+            () = tokio::time::sleep(idle_max.saturating_sub(since.elapsed())) => {
                 if pool.upgrade().is_none_or(|pool| pool.retire(&counterpart, idle_max)) {
                     return;
                 }

@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use servanda_contract::tool::EffectClass;
 use servanda_gates::{Fenced, Notebook};
 use servanda_mcp::{Era, envelope::code, fields::method};
@@ -219,8 +219,9 @@ impl Upstream {
         let link = self.base_link(deadline).await?;
         match link.peer.era() {
             Era::Legacy => {
-                let uri = subject.key();
-                Box::pin(listening::subscribe(setting, &link, method::RESOURCES_SUBSCRIBE, uri, deadline)).await?;
+                let uri = ("uri".to_owned(), to_raw_value(subject.key()).map_err(|_| not_announced("this"))?);
+                let question = Question { method: method::RESOURCES_SUBSCRIBE, name: None, params: vec![uri] };
+                self.ask(question, Delivery::until(deadline)).await?;
             }
             Era::Modern => {
                 let granted = setting.watches.concluded(wish.revision, deadline).await?;

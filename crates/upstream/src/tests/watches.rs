@@ -107,6 +107,10 @@ async fn a_forgotten_session_is_begun_again_for_what_is_watched() {
     assert_eq!(next_update(&mut announcements).await, "a://1");
     touch(&upstream, "a://1").await;
     assert_eq!(next_update(&mut announcements).await, "a://1");
+
+    // Whoever meets the loss with a new wish does not notice it.
+    assert_eq!(text(call(&upstream, "forget-sessions").await), "forgotten");
+    watch(&upstream, "a://2").await.unwrap();
 }
 
 #[tokio::test]
