@@ -6,7 +6,7 @@ from comparison import (
 )
 from expected import EXPECTED, read_expected, write_expected
 from servers import SERVERS
-from servers.script import FAILS, INVALID, OK, REFUSED
+from servers.script import FAILS, INVALID, OK, TASKED
 from sides import calls_of
 
 ABSENT = {"error": {"kind": "absent", "message": "the session ended before it"}}
@@ -44,7 +44,7 @@ def check_direct(tally, label, client, server, fixture, found):
                 OK: "result" in answer and not is_error(answer),
                 FAILS: is_error(answer),
                 INVALID: is_error(answer),
-                REFUSED: is_error(answer) or "error" in answer,
+                TASKED: is_error(answer) or "error" in answer,
             }[kind]
         else:  # such a client may refuse by itself what the server would refuse; and has its own words for the rest
             unable = answer.get("error", {}).get("kind") == "NotImplementedError"

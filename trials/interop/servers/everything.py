@@ -1,7 +1,7 @@
 """npm @modelcontextprotocol/server-everything (legacy): one of each thing the protocol has. Its tools are here; its
 resources, prompts and the rest are in features.py."""
 
-from .script import COFFEE, EVERY_TOOL, FAILS, INVALID, OK, REFUSED, Normalisation, Server
+from .script import COFFEE, EVERY_TOOL, FAILS, INVALID, OK, TASKED, Normalisation, Server
 
 MARK = "set in .mcp.json ☕"
 DOCUMENT = "data:text/plain;base64,SGVsbG8sIHdvcmxkIQ=="
@@ -50,7 +50,7 @@ def calls(root):
         ("gzip-file-as-resource", {"name": "three.gz", "data": "ftp://127.0.0.1/nothing"}, FAILS),
         ("get-resource-reference", {"resourceType": "Text", "resourceId": -1}, FAILS),
         # It may only be called as a task of 2025-11-25, as features.py does.
-        ("simulate-research-query", {"topic": "gateways"}, REFUSED),
+        ("simulate-research-query", {"topic": "gateways"}, TASKED),
         ("get-structured-content", {"location": "Prague"}, INVALID),
         ("get-resource-links", {"count": 11}, INVALID),
         ("get-sum", {"a": "one", "b": 2}, INVALID),

@@ -5,15 +5,15 @@ A call is (tool, arguments, kind):
   FAILS   the tool itself answers with an error (isError), which must arrive unchanged
   INVALID the arguments break the tool's inputSchema. Both sides must answer isError, but the text may differ:
           Servanda's gates refuse such a call, with their own explanation, before the server sees it.
-  REFUSED the call cannot be made in this way: some clients refuse it themselves, others leave it to the server. Both
-          sides must answer with an error of some kind.
+  TASKED  the server takes it only as a task of 2025-11-25. Directly an ordinary call is an error, of the client's or the
+          server's; Servanda makes the task itself and answers with its end, unless the client refuses before.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-OK, FAILS, INVALID, REFUSED = "ok", "fails", "invalid", "refused"
+OK, FAILS, INVALID, TASKED = "ok", "fails", "invalid", "tasked"
 EVERY_TOOL = "*"
 
 # One instant for everything that has a date, so that hashes and file times are equal in every run.
