@@ -1,7 +1,7 @@
 //! `servanda pin`: agrees to tools' definitions as their servers offer them now, after showing what that means.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _},
+    io::{self, IsTerminal as _},
     path::Path,
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
         }
     }
     if !to_pin.is_empty() {
-        agree(args, to_pin.len(), screen)?;
+        agree(args, to_pin.len(), screen).await?;
         // Read again: it may have taken a while to agree, and somebody else may have agreed to something meanwhile.
         let mut lock = lock::read(&loaded.lock_file())?.unwrap_or_default();
         let now = SystemClock.now();
@@ -80,7 +80,7 @@ fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<Str
 }
 
 /// Asks the person, unless they said yes already. What nobody can be asked about is not agreed to.
-fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
+async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
     if args.yes {
         return Ok(());
     }
@@ -89,8 +89,12 @@ fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failu
             .hint("read what is shown, then say --yes"));
     }
     screen.say(format_args!("agree to {}? [y/N]", count(definitions, "definition")));
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
+    // Aside, so that whoever stops us instead of answering is heard.
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map(|_| answer)
+    });
+    let answer = reading.await.map_err(|error| Failure::failed(error.to_string()))??;
     if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         Ok(())
     } else {

@@ -89,11 +89,17 @@ fn what_cannot_be_read_is_said() {
     page.head("a server that cannot start, alone");
     world.write("elsewhere.json", "{\"servers\": {\"files\": {\"command\": \"/no/such/program\"}}}");
     page.run(&["init", "--from", "elsewhere.json"]).ended(1);
+    assert!(!world.has("servanda.yaml") && !world.has("contracts"), "the next attempt begins at the beginning");
     page.head("an unset variable stays as it is, as it does for the client");
     world.write("elsewhere.json", "{\"mcpServers\": {\"unset\": {\"command\": \"${NO_SUCH_VARIABLE}\"}}}");
     page.run(&["init", "--from", "elsewhere.json", "--force"]).ended(1);
-    page.head("and the gateway does not start with it");
+    page.head("and a gateway does not start with it");
+    world.configure(&json!({ "unset": { "command": "${NO_SUCH_VARIABLE}" } }));
     page.run(&["stdio"]).ended(2);
+    page.head("servers that are configured already are asked as they are configured");
+    world.configure(&json!({ "files": { "command": "/no/such/program" } }));
+    world.write("elsewhere.json", "{\"mcpServers\": {\"files\": {\"command\": \"/corrected\"}}}");
+    page.run(&["init", "--from", "elsewhere.json"]).ended(1);
     page.compare("init_errors");
 }
 

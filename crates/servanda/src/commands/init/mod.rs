@@ -78,6 +78,10 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let asked = ask_all(&loaded, &held, screen)
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
+    if asked.iter().all(|(_, offered)| offered.is_err()) {
+        notes.iter().for_each(|note| screen.say(format_args!("note: {note}")));
+        return Err(nobody_answered(&asked, added.is_some(), &from));
+    }
     let mut writing = Writing::begin(&loaded, args.force)?;
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
@@ -95,11 +99,26 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     let (loaded, notes, kept, pinned) = (&loaded, &notes, writing.kept, writing.pinned);
     let report = Report { loaded, bypass, added, kept, pinned, notes, outcomes: &outcomes, decisions: &decisions };
     report.show(screen)?;
-    if outcomes.iter().all(|outcome| outcome.error.is_some()) {
-        return Err(Failure::failed("no server could be asked for its tools, so no contract was written")
-            .hint("`servanda doctor` says what is wrong with each; then `servanda init` again"));
-    }
     Ok(())
+}
+
+/// Nothing is written that the next attempt would have to get past.
+fn nobody_answered(asked: &Survey, configured: bool, from: &Path) -> Failure {
+    let why: Vec<String> = asked
+        .iter()
+        .filter_map(|(id, offered)| offered.as_ref().err().map(|error| format!("  {id}: {error}")))
+        .collect();
+    let failure =
+        Failure::failed(format!("no server could be asked for its tools, so nothing was written\n{}", why.join("\n")));
+    let from = from.display();
+    if configured {
+        failure.hint(format!(
+            "servers that are configured already are started as `servanda.yaml` says: correct it there, or take them \
+             from {from} anew with `servanda init --force`"
+        ))
+    } else {
+        failure.hint(format!("correct {from}, then `servanda init` again"))
+    }
 }
 
 /// There is no file to start from where one would be; others may have one.
