@@ -84,21 +84,31 @@ impl Exchange {
         Self { status, headers, stream, waiting: String::new() }
     }
 
-    /// The whole body.
+    /// The whole body; of a stream of events, the last message.
     pub(crate) fn text(mut self) -> String {
+        if self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream") {
+            let mut last = String::new();
+            while let Some(message) = self.next_event() {
+                last = message;
+            }
+            return last;
+        }
         while self.read_more() {}
         self.waiting
     }
 
-    /// The next message of a stream of events as it was written, nothing at its end. Comments are passed over.
+    /// The next message of a stream of events as it was written, nothing at its end. Comments, and events without data,
+    /// are passed over.
     pub(crate) fn next_event(&mut self) -> Option<String> {
         loop {
             if let Some((frame, rest)) = self.waiting.split_once("\n\n") {
                 let (frame, rest) = (frame.to_owned(), rest.to_owned());
                 self.waiting = rest;
-                match frame.strip_prefix("data: ") {
-                    Some(message) => return Some(message.to_owned()),
-                    None => assert!(frame.starts_with(':'), "neither a message nor a comment: {frame}"),
+                let known = |line: &str| ["data: ", "id: ", "retry: ", ":"].iter().any(|field| line.starts_with(field));
+                assert!(frame.lines().all(known), "neither an event nor a comment: {frame}");
+                match frame.lines().find_map(|line| line.strip_prefix("data: ")) {
+                    Some(message) if !message.is_empty() => return Some(message.to_owned()),
+                    Some(_) | None => {}
                 }
             } else if !self.read_more() {
                 return None;
