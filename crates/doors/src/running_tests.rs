@@ -1,32 +1,58 @@
 //! The order of the last events.
 
 use serde_json::value::to_raw_value;
+use servanda_engine::{Ask, Guest};
+use servanda_mcp::{ClientCapabilities, ProtocolVersion};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
     options::ServerIdentity,
     remarks::{Audience, Log},
+    session::SessionLimits,
 };
+
+/// What was asked when the work was done already is asked of nobody.
+#[tokio::test]
+async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
+    let capabilities = serde_json::value::RawValue::from_string(r#"{"roots":{}}"#.to_owned()).unwrap();
+    let guest = Guest { capabilities: ClientCapabilities::parse(Some(&capabilities)), ..Guest::local() };
+    let limits = SessionLimits { questions_max: 1, watches_max: 1 };
+    let session = Arc::new(Session::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
+    let (sender, remarks) = mpsc::channel(2);
+    let (reply, mut answered) = oneshot::channel();
+    let ask = Ask { method: "roots/list".to_owned(), params: None, reply };
+    sender.try_send(Remark::Ask(ask)).unwrap();
+    let audience = Audience { progress_token: None, log: Log::OfSession, session: Some(session) };
+    let mut running = finished(remarks, audience);
+    assert!(matches!(running.next().await, Event::Answered(_)));
+    assert!(matches!(answered.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+}
 
 /// The task may send its last progress and end between two looks at the channel.
 #[tokio::test]
 async fn progress_that_waits_goes_out_before_the_answer() {
-    let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
     let (sender, remarks) = mpsc::channel(2);
     sender.try_send(Remark::Progress(to_raw_value(&["not an object"]).unwrap())).unwrap();
     sender.try_send(Remark::Progress(to_raw_value(&serde_json::json!({"progress": 1})).unwrap())).unwrap();
+    let audience = Audience { progress_token: Some("7".to_owned()), log: Log::None, session: None };
+    let mut running = finished(remarks, audience);
+    assert!(matches!(running.next().await, Event::Said(note) if note.ends_with(br#""progress":1}}"#)));
+    assert!(matches!(running.next().await, Event::Answered(answered) if answered.message == b"answer"));
+}
+
+/// A request whose answer is there, with remarks still to be looked at.
+fn finished(remarks: mpsc::Receiver<Remark>, audience: Audience) -> Running {
+    let server = ServerIdentity { name: String::new(), version: String::new(), instructions: None };
     let greeting = Arc::new(Greeting::new(&server));
-    let asker = Asker { id: Id::Number(1), era: Era::Legacy, greeting, session: None };
-    let mut running = Running {
-        asker,
+    Running {
+        asker: Asker { id: Id::Number(1), era: Era::Legacy, greeting, session: None },
         work: tokio::spawn(std::future::pending()),
         held: None,
         remarks: Some(remarks),
-        relay: Relay::new(Audience { progress_token: Some("7".to_owned()), log: Log::None, session: None }),
+        relay: Relay::new(audience),
         finished: Some(Answered { message: b"answer".to_vec(), status: StatusCode::OK }),
         _cancel_on_drop: None,
         cancel: CancellationToken::new(),
-    };
-    assert!(matches!(running.next().await, Event::Said(note) if note.ends_with(br#""progress":1}}"#)));
-    assert!(matches!(running.next().await, Event::Answered(answered) if answered.message == b"answer"));
+    }
 }

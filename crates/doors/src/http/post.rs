@@ -1,5 +1,7 @@
 //! A POST: one message in, its answer out.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, StatusCode, request::Parts},
@@ -144,14 +146,22 @@ fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
 fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Peer {
     let client = client::client_name(request.meta.client_info);
     let caller = Caller { client, ..caller(door, parts).clone() };
-    // Most principals are the local one, whose name is not copied for every request.
-    let affinity = match &door.local_affinity {
-        local if **local == *caller.principal => std::sync::Arc::clone(local),
-        _ => caller.principal.as_str().into(),
-    };
+    let affinity = affinity(door, &caller);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
     let guest = Guest { caller, era: Era::Modern, capabilities, affinity };
     Peer { guest, session: None, in_flight: None, departure: Departure::Cancels }
+}
+
+/// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else.
+fn affinity<G>(door: &HttpDoor<G>, caller: &Caller) -> Arc<str> {
+    if caller.tenant != door.local.tenant {
+        return format!("{}\n{}", caller.tenant, caller.principal).into();
+    }
+    // The name of the one local principal is not copied for every request.
+    if *caller.principal == *door.local_affinity {
+        return Arc::clone(&door.local_affinity);
+    }
+    caller.principal.as_str().into()
 }
 
 async fn answer_legacy<G: Gateway>(

@@ -224,7 +224,7 @@ impl<G: Gateway> Conversation<G> {
     async fn hear_message(&mut self, source: &Bytes, outlet: &Outlet) -> Result<(), Unheard> {
         match Message::parse(source) {
             Ok(Message::Request { id, method, params }) => {
-                outlet.anticipate();
+                outlet.owe();
                 match self.answer(&id, &method, params, (source, outlet)) {
                     Ok(Some(message)) => outlet.settle(Some(message)).await,
                     Ok(None) => Ok(()),
@@ -248,7 +248,7 @@ impl<G: Gateway> Conversation<G> {
                     EnvelopeError::NotAMessage { id, .. } => id.as_ref(),
                     EnvelopeError::NotJson(_) => None,
                 };
-                outlet.anticipate();
+                outlet.owe();
                 outlet.settle(Some(Fault::envelope(&error).message(id))).await
             }
             Ok(Message::Failure { id: None, .. }) | Err(_) => Ok(()),

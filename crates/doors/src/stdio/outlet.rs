@@ -35,8 +35,8 @@ impl Outlet {
         Self { output, batch: Some(Arc::new(Mutex::new(Batch { open: 1, answers: Vec::new() }))) }
     }
 
-    /// A request will be answered here.
-    pub(super) fn anticipate(&self) {
+    /// An answer is owed here.
+    pub(super) fn owe(&self) {
         if let Some(batch) = &self.batch {
             lock(batch).open += 1;
         }
@@ -47,7 +47,7 @@ impl Outlet {
         self.output.send(message).await.map_err(|_| Unheard)
     }
 
-    /// Answers an expected request; with nothing if it was cancelled.
+    /// Answers a request that was owed an answer; with nothing if it was cancelled.
     pub(super) async fn settle(&self, answer: Option<Vec<u8>>) -> Result<(), Unheard> {
         let Some(batch) = &self.batch else {
             return match answer {
@@ -82,7 +82,7 @@ mod tests {
         let (output, mut lines) = mpsc::channel(4);
         let outlet = Outlet::batch(output);
         for _ in 0..3 {
-            outlet.anticipate();
+            outlet.owe();
         }
         outlet.settle(Some(b"1".to_vec())).await.unwrap();
         outlet.settle(None).await.unwrap();

@@ -122,3 +122,12 @@ async fn on_one_line_and_answered_on_one_line() {
     let pong = pipe.ask(Era::Legacy, &request(3, "ping", json!({}))).await;
     assert_eq!(pong["id"], 3);
 }
+
+#[tokio::test]
+async fn on_one_line_and_not_of_that_revision() {
+    let mut pipe = Pipe::open();
+    pipe.ask(Era::Legacy, &initialize("2025-06-18")).await;
+    pipe.send(&json!([request(1, "ping", json!({}))])).await;
+    let refused = pipe.read(Era::Legacy, "").await.unwrap();
+    assert_eq!(refused["error"]["code"], -32600);
+}

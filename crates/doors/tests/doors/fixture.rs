@@ -11,12 +11,13 @@ use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
-use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
+use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, Timestamp};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
     Ask, CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
-    Notebook, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
+    Note, NoteKind, Notebook, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
 };
+use servanda_gates::{JournalError, PortFuture};
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,33 @@ pub(crate) struct Fixture {
     attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
     /// Whether lists are given out; until then whoever asks waits.
     lists: watch::Sender<bool>,
-    notebook: Arc<FleetingNotebook>,
+    notebook: Arc<TestNotebook>,
+}
+
+/// A notebook that says what is erased from it.
+#[derive(Debug)]
+struct TestNotebook {
+    notes: FleetingNotebook,
+    events: watch::Sender<Vec<String>>,
+}
+
+impl Notebook for TestNotebook {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        self.notes.write(note)
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        self.notes.write_first(note)
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        self.notes.read(kind, key, now)
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        self.events.send_modify(|events| events.push(format!("erase {key}")));
+        self.notes.erase(kind, key)
+    }
 }
 
 /// A call of the tool `slow`, under way until it is released.
@@ -51,14 +78,16 @@ pub(crate) struct Started {
 /// A gateway, and where its slow calls report.
 pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
     let (started, receiver) = mpsc::channel(64);
+    let events = watch::Sender::default();
+    let notebook = Arc::new(TestNotebook { notes: FleetingNotebook::default(), events: events.clone() });
     let fixture = Fixture {
         listing: Mutex::default(),
         news: broadcast::Sender::new(8),
         started,
-        events: watch::Sender::default(),
+        events,
         attending: Mutex::default(),
         lists: watch::Sender::new(true),
-        notebook: Arc::default(),
+        notebook,
     };
     fixture.offer(&TOOLS);
     (Arc::new(fixture), receiver)

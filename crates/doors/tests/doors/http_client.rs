@@ -150,9 +150,11 @@ impl Server {
 
 /// What authentication will do one day: says who calls.
 async fn identify(mut request: Request) -> Request {
-    let principal = request.headers().get("x-test-principal").map(|value| value.to_str().unwrap().to_owned());
-    if let Some(principal) = principal {
-        request.extensions_mut().insert(Caller { principal, ..Caller::local() });
+    let said = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    let local = Caller::local();
+    if let Some(principal) = said("x-test-principal") {
+        let tenant = said("x-test-tenant").unwrap_or(local.tenant.clone());
+        request.extensions_mut().insert(Caller { principal, tenant, ..local });
     }
     request
 }

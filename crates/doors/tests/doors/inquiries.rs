@@ -205,3 +205,22 @@ async fn a_modern_call_is_not_made_a_task_by_its_client() {
     let answer = server.send(&modern(1, "tools/call", json!({"name": "echo", "task": {"ttl": 5}}))).await;
     assert_eq!(answer.json()["result"]["_meta"]["servanda/observation"]["task"], Value::Null);
 }
+
+/// Who calls, and what holds their requests together: two tenants' principals of one name share nothing.
+#[tokio::test]
+async fn a_modern_callers_requests_belong_together() {
+    let server = Server::start().await;
+    let list = modern(1, "prompts/list", json!({}));
+    let of =
+        |principal: &str, tenant: &str| list.clone().with("x-test-principal", principal).with("x-test-tenant", tenant);
+    for (call, principal, affinity) in [
+        (list.clone(), "local", "local"),
+        (of("ada", "local"), "ada", "ada"),
+        (of("ada", "acme"), "ada", "acme\nada"),
+        (of("local", "acme"), "local", "acme\nlocal"),
+    ] {
+        let answer = server.send(&call).await;
+        let guest = answer.json()["result"]["_meta"]["facts"]["guest"].clone();
+        assert_eq!((&guest["principal"], &guest["affinity"]), (&json!(principal), &json!(affinity)));
+    }
+}

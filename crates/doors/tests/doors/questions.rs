@@ -92,6 +92,7 @@ async fn a_modern_client_has_nothing_to_answer() {
     let call = answer(&session, &json!(1), &json!({})).with("mcp-protocol-version", "2026-07-28");
     let refused = server.send(&call).await;
     assert_eq!((refused.status.as_u16(), refused.code()), (400, -32600));
+    assert_eq!(refused.json()["error"]["message"], "nothing was asked, so there is nothing to answer");
 }
 
 #[tokio::test]

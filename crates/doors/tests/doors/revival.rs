@@ -113,6 +113,8 @@ async fn a_session_that_ended_is_gone_for_good() {
         assert_eq!(server.send(&ping(&session)).await.status, 404);
     }
     first.fixture.happened(&format!("leave {session}"), 1).await;
+    // By whoever looks after the session, and before the client is told.
+    first.fixture.happened(&format!("erase {session}"), 2).await;
 }
 
 #[tokio::test]
@@ -160,9 +162,13 @@ async fn watches_have_a_limit_and_end_with_the_session() {
     let answer = server.send(&subscribe(&session, "a:3")).await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
     assert_eq!(server.fixture.events(), ["watch a:1", "watch a:2"]);
+    let unsubscribe = legacy(Some(&session), request(1, "resources/unsubscribe", json!({"uri": "a:2"})));
+    assert_eq!(server.send(&unsubscribe).await.status, 200);
+    assert_eq!(server.send(&subscribe(&session, "missing:1")).await.code(), -32002);
+    assert_eq!(server.send(&subscribe(&session, "a:3")).await.status, 200, "what failed takes no room");
     assert_eq!(server.send(&get(&session).method(Method::DELETE)).await.status, 204);
     server.fixture.happened("unwatch a:1", 1).await;
-    server.fixture.happened("unwatch a:2", 1).await;
+    server.fixture.happened("unwatch a:3", 1).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     fixture::{end_unknown, within},
-    http_client::{Server, legacy, modern},
+    http_client::{Call, Server, legacy, modern, request},
 };
 
 #[tokio::test]
@@ -32,6 +32,30 @@ async fn a_call_finishes_and_a_listener_is_sent_home() {
     assert_eq!(streaming.next().await.unwrap()["result"]["resultType"], "complete");
     within(server.task).await.unwrap().unwrap();
     assert!(TcpStream::connect(server.address).await.is_err(), "nobody new");
+}
+
+/// A stream for an answer is not one that only listens, however it was opened.
+#[tokio::test]
+async fn a_legacy_stream_is_closed_by_its_answer() {
+    let mut server = Server::start_with(|options| options.answer_moment_ms = 0).await;
+    let session = server.begin_session().await;
+    let call = |id: i64| request(id, "tools/call", json!({"name": "slow"}));
+    let mut answered = server.stream(&legacy(Some(&session), call(1))).await;
+    let first = server.started().await;
+    let mut broken = server.stream(&legacy(Some(&session), call(2))).await;
+    let second = server.started().await;
+    assert_eq!(broken.event().await.unwrap(), "");
+    let get = legacy(Some(&session), json!({})).method(Method::GET).with("last-event-id", &broken.last_id.unwrap());
+    let mut resumed = server.stream(&Call { rpc_method: "tools/call".to_owned(), ..get }).await;
+
+    server.shutdown.cancel();
+    let probe = TcpStream::connect(server.address).await;
+    first.release.send(()).unwrap();
+    assert_eq!(answered.next().await.unwrap()["result"]["content"][0]["text"], "late");
+    second.release.send(()).unwrap();
+    assert_eq!(resumed.next().await.unwrap()["result"]["content"][0]["text"], "late");
+    drop(probe);
+    within(server.task).await.unwrap().unwrap();
 }
 
 #[tokio::test]
