@@ -14,12 +14,14 @@ use serde_json::{
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    Ask, CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
-    Notebook, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
+    Ask, CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News, Notebook, Remark,
+    RemarkSink, Subject, Terms, ToolResult, Watch,
 };
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::notebook::SlowNotebook;
 
 pub(crate) const TOOLS: [&str; 5] = ["echo", "panic", "progress", "refuse", "slow"];
 
@@ -34,7 +36,7 @@ pub(crate) struct Fixture {
     attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
     /// Whether lists are given out; until then whoever asks waits.
     lists: watch::Sender<bool>,
-    notebook: Arc<FleetingNotebook>,
+    pub(crate) notebook: Arc<SlowNotebook>,
 }
 
 /// A call of the tool `slow`, under way until it is released.

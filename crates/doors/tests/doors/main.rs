@@ -24,6 +24,8 @@ mod listening;
 #[cfg(test)]
 mod mirrored_arguments;
 #[cfg(test)]
+mod notebook;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod remarks;
