@@ -77,6 +77,8 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         page_size: options.page_size,
         requests_in_flight_max: options.calls_in_flight_max,
         watches_max: options.watches_per_session_max,
+        capabilities_bytes_max: options.capabilities_bytes_max,
+        uri_bytes_max: options.uri_bytes_max,
     };
     let sessions = Sessions::new(&options);
     let door = HttpDoor {

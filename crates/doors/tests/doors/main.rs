@@ -6,6 +6,8 @@ mod admission;
 #[cfg(test)]
 mod batches;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod fixture;
