@@ -45,6 +45,13 @@ pub struct HttpOptions {
     pub uri_bytes_max: usize,
     /// Messages of one legacy session that wait for its client to open a stream; the oldest are lost first.
     pub backlog_max: usize,
+    /// Their bytes, and those of questions that wait for a stream.
+    pub backlog_bytes_max: usize,
+    /// Bytes that may be on their way to one stream of a legacy session that reads slowly, besides the message that
+    /// exceeds them.
+    pub queue_bytes_max: usize,
+    /// Bytes that all legacy sessions together keep: what waits for a stream, and what can be replayed.
+    pub kept_bytes_max: usize,
     /// Events of one legacy session that are kept for replay.
     pub replay_events_max: usize,
     /// Their bytes.
@@ -137,6 +144,9 @@ impl HttpOptions {
             capabilities_bytes_max: CAPABILITIES_BYTES_MAX,
             uri_bytes_max: URI_BYTES_MAX,
             backlog_max: 64,
+            backlog_bytes_max: 1024 * 1024,
+            queue_bytes_max: MESSAGE_BYTES_MAX,
+            kept_bytes_max: 128 * 1024 * 1024,
             replay_events_max: 1024,
             replay_bytes_max: MESSAGE_BYTES_MAX,
             replay_streams_max: 32,

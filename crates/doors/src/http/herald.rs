@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     reception::Notes,
+    reel::Asked,
     sessions::{HttpSession, Sessions},
 };
 use crate::{remarks::Relay, tidings};
@@ -73,10 +74,15 @@ impl<G: Gateway> Herald<G> {
             }
             return;
         };
-        if let Some(question) = relay.ask(ask)
-            && !self.session.reel.ask(question, self.sessions.now_ms())
-        {
-            self.session.stream_wanted.notify_one();
+        let Some(question) = relay.ask(ask) else { return };
+        let id = question.id.clone();
+        match self.session.reel.ask(question, self.sessions.now_ms()) {
+            Asked::Out => {}
+            Asked::Waits => self.session.stream_wanted.notify_one(),
+            Asked::NoRoom => {
+                tracing::warn!("declined: too much waits for a stream of the session");
+                self.session.session.questions.withdraw(&id);
+            }
         }
     }
 
