@@ -113,6 +113,12 @@ impl Session {
         self.wishes().watches.keys().cloned().collect()
     }
 
+    /// The resources whose watch is still to be taken up.
+    pub(crate) fn unwatched(&self) -> Vec<String> {
+        let wishes = self.wishes();
+        wishes.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
+    }
+
     /// Remembers a task that is this session's, so that it hears of it.
     pub(crate) fn remember_task(&self, task_id: &str) {
         let mut wishes = self.wishes();

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -37,6 +40,8 @@ pub(crate) struct Fixture {
     /// Whether lists are given out; until then whoever asks waits.
     lists: watch::Sender<bool>,
     pub(crate) notebook: Arc<SlowNotebook>,
+    /// Whether resources of the scheme `b` can be watched now.
+    pub(crate) watchable: AtomicBool,
 }
 
 /// A call of the tool `slow`, under way until it is released.
@@ -61,6 +66,7 @@ pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
         attending: Mutex::default(),
         lists: watch::Sender::new(true),
         notebook: Arc::default(),
+        watchable: AtomicBool::new(true),
     };
     fixture.offer(&TOOLS);
     (Arc::new(fixture), receiver)
@@ -196,6 +202,10 @@ impl Gateway for Fixture {
         if uri.starts_with("missing:") {
             let code = if guest.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
+        }
+        if uri.starts_with("b:") && !self.watchable.load(Ordering::SeqCst) {
+            self.record(format!("not yet {uri}"));
+            return Err(RpcError::new(-32603, "the server is down"));
         }
         self.record(format!("watch {uri}"));
         let (events, uri) = (self.events.clone(), uri.to_owned());

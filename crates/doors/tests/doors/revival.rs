@@ -8,6 +8,7 @@ use std::sync::{
 use reqwest::Method;
 use serde_json::json;
 use servanda_contract::{Timestamp, time::Clock};
+use servanda_engine::News;
 
 use crate::{
     fixture::log_line,
@@ -108,6 +109,33 @@ async fn a_session_whose_beginning_was_given_up_is_left_in_time() {
     server.fixture.notebook.take_notes(true);
     assert_eq!(begun.len(), 1, "somebody looks after it before it is written down");
     server.fixture.happened(&format!("leave {}", begun[0]), 1).await;
+}
+
+#[tokio::test]
+async fn what_a_session_watches_is_taken_up_when_its_server_is_back() {
+    let first = Server::start().await;
+    let session = first.begin_session().await;
+    for uri in ["b:1", "b:2"] {
+        assert_eq!(first.send(&subscribe(&session, uri)).await.status, 200);
+    }
+    first.fixture.watchable.store(false, Ordering::SeqCst);
+    let second = first.start_beside(|_| {}).await;
+    assert_eq!(second.send(&ping(&session)).await.status, 200);
+    second.fixture.happened("not yet b:1", 1).await;
+    second.fixture.happened("not yet b:2", 1).await;
+    let unsubscribe = legacy(Some(&session), request(1, "resources/unsubscribe", json!({"uri": "b:2"})));
+    assert_eq!(second.send(&unsubscribe).await.status, 200);
+
+    // Also what is not had yet is written down: another door takes it up, too.
+    let third = first.start_beside(|_| {}).await;
+    assert_eq!(third.send(&ping(&session)).await.status, 200);
+    first.fixture.happened("not yet b:1", 2).await;
+
+    first.fixture.watchable.store(true, Ordering::SeqCst);
+    first.fixture.announce(News::Resources);
+    first.fixture.happened("watch b:1", 3).await;
+    let events = first.fixture.events();
+    assert_eq!(events.iter().filter(|event| *event == "watch b:2").count(), 1, "given up meanwhile");
 }
 
 #[tokio::test]
