@@ -5,6 +5,7 @@ use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, Subject};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -29,8 +30,7 @@ use crate::{
 pub(crate) struct Desk<G> {
     pub(crate) gateway: Arc<G>,
     pub(crate) greeting: Arc<Greeting>,
-    page_size: usize,
-    watches_max: usize,
+    limits: DeskLimits,
     requests: Arc<Semaphore>,
 }
 
@@ -41,6 +41,9 @@ pub(crate) struct DeskLimits {
     pub(crate) requests_in_flight_max: usize,
     /// Resources, or tasks, one subscription may name.
     pub(crate) watches_max: usize,
+    pub(crate) capabilities_bytes_max: usize,
+    /// One of what is named there.
+    pub(crate) uri_bytes_max: usize,
 }
 
 /// A request of a known era, its members still raw.
@@ -109,8 +112,7 @@ impl<G: Gateway> Desk<G> {
         Self {
             gateway,
             greeting: Arc::new(Greeting::new(server)),
-            page_size: limits.page_size,
-            watches_max: limits.watches_max,
+            limits,
             requests: Arc::new(Semaphore::new(requests)),
         }
     }
@@ -136,7 +138,7 @@ impl<G: Gateway> Desk<G> {
             }
             (Era::Modern, method::DISCOVER) => Ok(Reply::Result(self.greeting.discover.clone())),
             (Era::Modern, method::SUBSCRIPTIONS_LISTEN) => {
-                let wanted = Wanted::parse(request.id, &request.params, peer.guest, self.watches_max)?;
+                let wanted = Wanted::parse(request.id, &request.params, peer.guest, &self.limits)?;
                 Ok(Reply::Listen(Box::new(wanted)))
             }
             (era, other) => match Subject::of(other).filter(|subject| is_of(era, *subject)) {
@@ -146,7 +148,20 @@ impl<G: Gateway> Desk<G> {
         }
     }
 
+    /// Refuses capabilities that nobody could want to keep: they are, with every session, and with what is known for them.
+    pub(crate) fn require_modest(&self, capabilities: Option<&RawValue>) -> Result<(), Fault> {
+        let bytes_max = self.limits.capabilities_bytes_max;
+        match capabilities {
+            Some(raw) if raw.get().len() > bytes_max => {
+                let message = format!("the client's capabilities have more than {bytes_max} bytes");
+                Err(Fault::invalid_params(message).hint("declare only what the protocol and its extensions name"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn initialize(&self, request: &Request<'_>) -> Result<Reply, Fault> {
+        self.require_modest(request.params.capabilities)?;
         let requested = request.params.protocol_version.and_then(params::text);
         let requested = requested.ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
         let version = greeting::negotiated(&requested);
@@ -162,7 +177,7 @@ impl<G: Gateway> Desk<G> {
         let after = page::after(request.params.cursor)?;
         let permit = self.permit()?;
         let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
-        let (era, page_size) = (request.era, self.page_size);
+        let (era, page_size) = (request.era, self.limits.page_size);
         Ok(Reply::Soon(Soon::new(permit, async move {
             let listing = gateway.listing(&peer.guest).await;
             let frame = Frame { era, meta_member: &greeting.meta_member };
@@ -183,6 +198,7 @@ impl<G: Gateway> Desk<G> {
 
     fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let (session, uri, permit) = (peer.into_session()?, uri(request)?, self.permit()?);
+        require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
         })?;
@@ -222,7 +238,10 @@ impl<G: Gateway> Desk<G> {
             return Err(listen::missing_tasks_extension());
         }
         let name = named(subject, &request.params)?;
-        if let (Subject::Task | Subject::TaskResult, Some(task_id), Some(session)) = (subject, &name, &peer.session) {
+        if let (Subject::Task | Subject::TaskResult, Some(task_id), Some(session)) = (subject, &name, &peer.session)
+            // Those given out are short; a longer one is nobody's.
+            && task_id.len() <= self.limits.uri_bytes_max
+        {
             session.remember_task(task_id);
         }
         let params = request.params.asked()?;
@@ -334,6 +353,14 @@ fn named<'a>(subject: Subject, params: &Params<'a>) -> Result<Option<Cow<'a, str
 fn uri(request: &Request<'_>) -> Result<String, Fault> {
     let uri = request.params.uri.and_then(params::text).map(Cow::into_owned);
     uri.ok_or_else(|| Fault::invalid_params("`uri` must be a string"))
+}
+
+/// Refuses what would be kept and is longer than anything one could want to hear of.
+pub(crate) fn require_short(text: &str, member: &str, bytes_max: usize) -> Result<(), Fault> {
+    if text.len() <= bytes_max {
+        return Ok(());
+    }
+    Err(Fault::invalid_params(format!("`{member}` has more than {bytes_max} bytes")))
 }
 
 fn enter(peer: &Peer, id: &Id, cancel: &CancellationToken) -> Result<Option<Entry>, Fault> {

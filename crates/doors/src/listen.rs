@@ -14,6 +14,7 @@ use servanda_mcp::{
 };
 
 use crate::{
+    dispatch::{DeskLimits, require_short},
     fault::Fault,
     params::Params,
     splice,
@@ -54,16 +55,23 @@ struct Filter {
 }
 
 impl Wanted {
-    /// Reads the filter. `named_max` bounds the resources and the tasks it may name.
-    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Guest, named_max: usize) -> Result<Self, Fault> {
+    /// Reads the filter. The resources and the tasks it may name are limited in number and length.
+    pub(crate) fn parse(id: &Id, params: &Params<'_>, guest: Guest, limits: &DeskLimits) -> Result<Self, Fault> {
         let filter = params.notifications.filter(|raw| raw.get().starts_with('{'));
         let filter: Filter = filter
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .ok_or_else(|| Fault::invalid_params("`notifications` must be an object of the kinds wanted"))?;
+        let named_max = limits.watches_max;
         let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
         if filter.resource_subscriptions.len() > named_max || tasks > named_max {
             return Err(Fault::invalid_params(format!("`notifications` names more than {named_max} of a kind"))
                 .hint("ask for fewer, or in several subscriptions"));
+        }
+        for uri in &filter.resource_subscriptions {
+            require_short(uri, "resourceSubscriptions", limits.uri_bytes_max)?;
+        }
+        for task_id in filter.task_ids.iter().flatten() {
+            require_short(task_id, "taskIds", limits.uri_bytes_max)?;
         }
         if filter.task_ids.is_some() && !guest.capabilities.extends(TASKS_EXTENSION) {
             return Err(missing_tasks_extension());

@@ -39,8 +39,19 @@ pub struct HttpOptions {
     pub question_wait_ms_max: u64,
     /// Resources one legacy session may watch, and one modern subscription may name.
     pub watches_per_session_max: usize,
+    /// What a client says it can do, in JSON: kept with every legacy session, also on disk.
+    pub capabilities_bytes_max: usize,
+    /// One URI, or one task id, that a session or a subscription names to hear of it.
+    pub uri_bytes_max: usize,
     /// Messages of one legacy session that wait for its client to open a stream; the oldest are lost first.
     pub backlog_max: usize,
+    /// Their bytes, and those of questions that wait for a stream.
+    pub backlog_bytes_max: usize,
+    /// Bytes that may be on their way to one stream of a legacy session that reads slowly, besides the message that
+    /// exceeds them.
+    pub queue_bytes_max: usize,
+    /// Bytes that all legacy sessions together keep: what waits for a stream, and what can be replayed.
+    pub kept_bytes_max: usize,
     /// Events of one legacy session that are kept for replay.
     pub replay_events_max: usize,
     /// Their bytes.
@@ -97,6 +108,10 @@ pub struct StdioOptions {
     pub questions_max: usize,
     /// Resources a legacy client may watch, and one modern subscription may name.
     pub watches_max: usize,
+    /// What a client says it can do, in JSON.
+    pub capabilities_bytes_max: usize,
+    /// One URI, or one task id, that the client names to hear of it.
+    pub uri_bytes_max: usize,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
     /// How long calls may still run after the input has ended or shutdown was asked for.
@@ -108,6 +123,8 @@ const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const CALLS_IN_FLIGHT_MAX: usize = 1024;
 const QUESTIONS_MAX: usize = 16;
 const WATCHES_MAX: usize = 64;
+const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
+const URI_BYTES_MAX: usize = 8 * 1024;
 const BATCH_MESSAGES_MAX: usize = 32;
 
 impl HttpOptions {
@@ -124,7 +141,12 @@ impl HttpOptions {
             questions_per_session_max: QUESTIONS_MAX,
             question_wait_ms_max: 30_000,
             watches_per_session_max: WATCHES_MAX,
+            capabilities_bytes_max: CAPABILITIES_BYTES_MAX,
+            uri_bytes_max: URI_BYTES_MAX,
             backlog_max: 64,
+            backlog_bytes_max: 1024 * 1024,
+            queue_bytes_max: MESSAGE_BYTES_MAX,
+            kept_bytes_max: 128 * 1024 * 1024,
             replay_events_max: 1024,
             replay_bytes_max: MESSAGE_BYTES_MAX,
             replay_streams_max: 32,
@@ -159,6 +181,8 @@ impl StdioOptions {
             subscriptions_max: 64,
             questions_max: QUESTIONS_MAX,
             watches_max: WATCHES_MAX,
+            capabilities_bytes_max: CAPABILITIES_BYTES_MAX,
+            uri_bytes_max: URI_BYTES_MAX,
             batch_messages_max: BATCH_MESSAGES_MAX,
             drain_ms_max: 10_000,
         }

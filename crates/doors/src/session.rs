@@ -113,6 +113,12 @@ impl Session {
         self.wishes().watches.keys().cloned().collect()
     }
 
+    /// The resources whose watch is still to be taken up.
+    pub(crate) fn unwatched(&self) -> Vec<String> {
+        let wishes = self.wishes();
+        wishes.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
+    }
+
     /// Remembers a task that is this session's, so that it hears of it.
     pub(crate) fn remember_task(&self, task_id: &str) {
         let mut wishes = self.wishes();
@@ -218,6 +224,11 @@ mod tests {
             [r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1","x":1.0}}"#]
         );
         assert!(session.announcements(&updated("a:2")).is_empty());
+        let long = params(&format!(r#"{{"uri":"a:1","_meta":{{"x":"{}"}}}}"#, "y".repeat(64 * 1024)));
+        assert_eq!(
+            text(session.announcements(&Tidings::One(News::Resource { uri: "a:1".into(), params: long }))),
+            [r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:1"}}"#]
+        );
         assert_eq!(
             text(session.announcements(&Tidings::One(News::Prompts))),
             [r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#]

@@ -7,6 +7,9 @@ use tokio::sync::broadcast;
 
 use crate::splice;
 
+/// How much of what a server says about a change is passed on; the resource's name is all the protocol wants.
+const UPDATE_BYTES_MAX: usize = 64 * 1024;
+
 /// What was heard.
 #[derive(Debug, Clone)]
 pub(crate) enum Tidings {
@@ -44,7 +47,13 @@ impl Tidings {
         match self {
             Self::One(News::Resource { uri, params }) => {
                 let mut watched = watched;
-                watched.find(|watched| *watched == &**uri).map(|_| (**params).to_owned()).into_iter().collect()
+                let updated = watched.find(|watched| *watched == &**uri);
+                let told = updated.and_then(|uri| match params.get().len() {
+                    0..=UPDATE_BYTES_MAX => Some((**params).to_owned()),
+                    // That it changed is told even where what else was said of it is too much to keep.
+                    _ => of_resource(uri),
+                });
+                told.into_iter().collect()
             }
             Self::One(_) => Vec::new(),
             Self::Anything => watched.filter_map(of_resource).collect(),

@@ -49,6 +49,8 @@ pub(crate) struct Scripted {
     pub(crate) said: broadcast::Sender<Announcement>,
     pub(crate) tools: Mutex<Vec<Value>>,
     pub(crate) attached: Mutex<BTreeMap<String, RemarkSink>>,
+    /// Why nothing can be watched, if nothing can.
+    pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
 }
 
 impl fmt::Debug for Scripted {
@@ -74,6 +76,7 @@ impl Scripted {
             said: broadcast::Sender::new(16),
             tools: Mutex::default(),
             attached: Mutex::default(),
+            watches_fail: Mutex::default(),
         })
     }
 
@@ -143,7 +146,8 @@ impl Server for Scripted {
 
     fn watch<'a>(&'a self, uri: &'a str, _: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
         self.note(format!("watch {uri}"));
-        Box::pin(std::future::ready(Ok(())))
+        let failure = self.watches_fail.lock().unwrap().clone();
+        Box::pin(std::future::ready(failure.map_or(Ok(()), Err)))
     }
 
     fn unwatch(&self, uri: &str) {

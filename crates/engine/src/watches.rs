@@ -3,21 +3,26 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use servanda_mcp::{RpcError, envelope::code};
+use servanda_upstream::{Announcement, PerformFailure};
+use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::{
     core::{Core, within_ms},
     gateway::Guest,
     relay::{self, INQUIRY_MS_MAX},
-    scene::Scene,
+    scene::{Member, Scene},
     watch::Watch,
 };
 
 /// Resources watched at once.
 const WATCHES_MAX: usize = 10_000;
+/// How long to wait before a server that is down is tried again: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// How many watch what.
 #[derive(Debug, Default)]
@@ -52,15 +57,52 @@ pub(crate) async fn watch(core: &Arc<Core>, guest: &Guest, exposed: &str) -> Res
     }
 }
 
-/// Watches at the servers of another world what was watched at those of the one before.
-pub(crate) fn watch_again(core: &Core, scene: &Arc<Scene>) {
-    for (upstream, uri) in core.watches.all() {
-        let Some(member) = scene.member(&upstream).cloned() else { continue };
+/// Watches at the servers of another world what was watched at those of the one before. Nobody waits for it: a server that
+/// is down is tried again until it is back, for as long as anybody wants to hear of the resource.
+pub(crate) fn watch_again(core: &Arc<Core>, scene: &Arc<Scene>) {
+    for watched in core.watches.all() {
+        let Some(member) = scene.member(&watched.0).cloned() else { continue };
+        let (core, stop) = (Arc::downgrade(core), scene.stop.clone());
         tokio::spawn(async move {
-            if let Err(error) = member.server.watch(&uri, within_ms(INQUIRY_MS_MAX)).await {
-                tracing::warn!(upstream = %member.id, %error, "a resource cannot be watched any more");
+            tokio::select! {
+                () = keep_watching(&core, &member, &watched) => {}
+                () = stop.cancelled() => {}
             }
         });
+    }
+}
+
+async fn keep_watching(core: &Weak<Core>, member: &Member, watched: &Watched) {
+    let uri = &watched.1;
+    // Followed before the first try: a server that comes back after it says that everything may have changed.
+    let mut announcements = member.server.announcements();
+    let mut pause = PAUSE.0;
+    loop {
+        let failure = member.server.watch(uri, within_ms(INQUIRY_MS_MAX)).await.err();
+        if !core.upgrade().is_some_and(|core| core.watches.has(watched)) {
+            return member.server.unwatch(uri);
+        }
+        match failure {
+            None => return,
+            Some(error @ PerformFailure::Rejected { .. }) => {
+                tracing::warn!(upstream = %member.id, %error, "a resource cannot be watched any more");
+                return;
+            }
+            Some(error) => tracing::debug!(upstream = %member.id, %error, "a resource is not watched yet"),
+        }
+        let _ = tokio::time::timeout(pause, is_back(&mut announcements)).await;
+        pause = (pause * 2).min(PAUSE.1);
+    }
+}
+
+/// Waits until a server says that all of its resources may have changed, as one that was connected again does.
+async fn is_back(announcements: &mut broadcast::Receiver<Announcement>) {
+    loop {
+        match announcements.recv().await {
+            Ok(Announcement::ResourcesChanged) | Err(RecvError::Lagged(_)) => return,
+            Ok(_) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
     }
 }
 
@@ -92,6 +134,10 @@ impl Watches {
             return true;
         }
         false
+    }
+
+    fn has(&self, watched: &Watched) -> bool {
+        self.counts().contains_key(watched)
     }
 
     fn all(&self) -> Vec<Watched> {

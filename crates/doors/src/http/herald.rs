@@ -4,21 +4,25 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_engine::{Gateway, News, Remark};
-use servanda_mcp::LogLevel;
+use servanda_mcp::{LogLevel, RpcError, envelope::code, fields::method};
 use tokio::{
-    sync::{broadcast, mpsc},
+    sync::{Notify, broadcast, mpsc},
     time::MissedTickBehavior,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     reception::Notes,
+    reel::Asked,
     sessions::{HttpSession, Sessions},
 };
 use crate::{remarks::Relay, tidings};
 
 /// How seldom, and how often, a session is looked after.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_mins(1));
+
+/// How long to wait before a resource that cannot be watched yet is asked for again: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// The herald of one session.
 #[derive(Debug)]
@@ -41,7 +45,8 @@ impl<G: Gateway> Herald<G> {
         let mut relay = Relay::of_session(Arc::clone(&self.session.session));
         let mut look = tokio::time::interval(self.look_every());
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut resuming = Box::pin(resume(Arc::clone(&self.gateway), Arc::clone(&self.session)));
+        let changed = Arc::new(Notify::new());
+        let mut resuming = Box::pin(resume(Arc::clone(&self.gateway), Arc::clone(&self.session), Arc::clone(&changed)));
         let mut resumed = !self.revived;
         loop {
             tokio::select! {
@@ -54,6 +59,9 @@ impl<G: Gateway> Herald<G> {
                 () = self.closed.cancelled() => break,
                 () = &mut resuming, if !resumed => resumed = true,
                 tidings = tidings::next(&mut self.news) => {
+                    if tidings.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
+                        changed.notify_one();
+                    }
                     for message in self.session.session.announcements(&tidings) {
                         self.tell(message).await;
                     }
@@ -73,10 +81,15 @@ impl<G: Gateway> Herald<G> {
             }
             return;
         };
-        if let Some(question) = relay.ask(ask)
-            && !self.session.reel.ask(question, self.sessions.now_ms())
-        {
-            self.session.stream_wanted.notify_one();
+        let Some(question) = relay.ask(ask) else { return };
+        let id = question.id.clone();
+        match self.session.reel.ask(question, self.sessions.now_ms()) {
+            Asked::Out => {}
+            Asked::Waits => self.session.stream_wanted.notify_one(),
+            Asked::NoRoom => {
+                tracing::warn!("declined: too much waits for a stream of the session");
+                self.session.session.questions.withdraw(&id);
+            }
         }
     }
 
@@ -101,19 +114,38 @@ impl<G: Gateway> Herald<G> {
     }
 }
 
-/// Takes up again what a session had asked for.
-async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>) {
+/// Takes up again what a session had asked for. Nobody waits for it, and what cannot be had yet is tried again for as long as
+/// the session wants it.
+async fn resume<G: Gateway>(gateway: Arc<G>, session: Arc<HttpSession>, changed: Arc<Notify>) {
     let session = &session.session;
     if let Some(level) = session.log_level().map(LogLevel::as_str)
         && let Err(error) = gateway.set_log_level(&session.guest, level).await
     {
         tracing::debug!(code = error.code, message = error.message, "a session's log level is not taken up again");
     }
-    for uri in session.watched() {
-        let watch = gateway.watch(&session.guest, &uri).await;
-        if let Err(error) = &watch {
-            tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");
+    let mut pause = PAUSE.0;
+    loop {
+        for uri in session.unwatched() {
+            match gateway.watch(&session.guest, &uri).await {
+                Ok(watch) => session.keep_watch(&uri, Some(watch)),
+                Err(error) => {
+                    tracing::debug!(code = error.code, message = error.message, "a resource is not watched again");
+                    if !may_pass(&error) {
+                        session.keep_watch(&uri, None);
+                    }
+                }
+            }
         }
-        session.keep_watch(&uri, watch.ok());
+        if session.unwatched().is_empty() {
+            return;
+        }
+        // Whoever is back may say that everything changed; who says nothing is asked from time to time.
+        let _ = tokio::time::timeout(pause, changed.notified()).await;
+        pause = (pause * 2).min(PAUSE.1);
     }
+}
+
+/// Whether a failure says nothing about the resource: its server may be down, and come back.
+const fn may_pass(error: &RpcError) -> bool {
+    error.code == code::INTERNAL_ERROR
 }

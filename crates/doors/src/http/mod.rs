@@ -7,12 +7,14 @@ mod admit;
 mod base64;
 mod batch;
 mod body;
+mod budget;
 mod deliver;
 mod headers;
 mod herald;
 mod note;
 mod param_headers;
 mod post;
+mod queue;
 mod reception;
 mod reel;
 mod serve;
@@ -77,6 +79,8 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         page_size: options.page_size,
         requests_in_flight_max: options.calls_in_flight_max,
         watches_max: options.watches_per_session_max,
+        capabilities_bytes_max: options.capabilities_bytes_max,
+        uri_bytes_max: options.uri_bytes_max,
     };
     let sessions = Sessions::new(&options);
     let door = HttpDoor {

@@ -107,6 +107,8 @@ async fn answer_modern<G: Gateway>(
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
     require_headers(parts, request)?;
+    let modest = door.desk.require_modest(request.meta.client_capabilities);
+    modest.map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
     let peer = modern_peer(door, parts, request);
     if request.method == method::TOOLS_CALL
         && let Some(tool) = request.params.name.and_then(params::text)

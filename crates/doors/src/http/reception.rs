@@ -52,8 +52,10 @@ impl<G: Gateway> Reception<G> {
         let guest = Guest { caller, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
         let session = Session::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);
         let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
-        self.notes.write(lease.session()).await;
+        // First, because a client that goes away takes this request with it at any await, and a session without a herald
+        // would be there and hear nothing.
         self.send_herald(lease.session(), false);
+        self.notes.write(lease.session()).await;
         Ok(id)
     }
 
@@ -102,8 +104,9 @@ impl<G: Gateway> Reception<G> {
         let (lease, added) = self.sessions.add(id, session).map_err(not_added)?;
         if added {
             tracing::info!("a session from before the restart is taken up again");
-            self.notes.write(lease.session()).await;
+            // First, for the reason `begin` has.
             self.send_herald(lease.session(), true);
+            self.notes.write(lease.session()).await;
         }
         Ok(lease)
     }

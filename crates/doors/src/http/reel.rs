@@ -7,15 +7,18 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
 use servanda_mcp::Id;
-use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::{
+    budget::{Budget, Charge},
+    queue::{self, Filling, NotTaken, Reading},
+};
 use crate::{questions::Question, splice};
 
 /// Frames a slow connection may be behind with. One that is behind further is closed, and may come back for the rest.
@@ -36,6 +39,10 @@ pub(super) struct ReelLimits {
     pub(super) keep_ms: u64,
     /// Messages that wait for a stream.
     pub(super) backlog_max: usize,
+    /// Their bytes, and those of questions that wait for one.
+    pub(super) backlog_bytes_max: usize,
+    /// Bytes a slow connection may be behind with.
+    pub(super) queue_bytes_max: usize,
     /// How long a question waits for a stream.
     pub(super) question_wait_ms: u64,
     /// When a client whose connection broke should come back.
@@ -50,6 +57,8 @@ pub(super) struct Reel {
     limits: ReelLimits,
     /// Whether the client can take an event without data as the first.
     primes: bool,
+    /// What all reels keep together.
+    budget: Arc<Budget>,
     state: Mutex<State>,
 }
 
@@ -66,16 +75,30 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) purpose: Purpose,
-    pub(super) frames: mpsc::Receiver<Bytes>,
+    pub(super) frames: Reading,
 }
 
 /// A stream by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamNumber(u64);
 
+/// What became of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It went out.
+    Out,
+    /// It waits for a stream.
+    Waits,
+    /// There is no room for it to wait: it is to be declined.
+    NoRoom,
+}
+
 /// The event is unknown, or so old that something after it is not kept any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotKept;
+
+/// How a frame is put onto a connection.
+type Push = fn(&Filling, Bytes) -> Result<(), NotTaken>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -85,9 +108,11 @@ struct State {
     kept: VecDeque<Kept>,
     kept_bytes: usize,
     /// Messages that had no stream to go out on.
-    backlog: VecDeque<Vec<u8>>,
+    backlog: VecDeque<Told>,
     /// Questions that had none.
     waiting: VecDeque<Waiting>,
+    /// Of both.
+    backlog_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -97,7 +122,7 @@ struct Stream {
     position: u64,
     /// Everything after this position is kept.
     kept_after: u64,
-    connection: Option<mpsc::Sender<Bytes>>,
+    connection: Option<Filling>,
     /// Whether there will be no more events.
     ended: bool,
     /// Since when it has been over, or without a connection.
@@ -109,17 +134,25 @@ struct Kept {
     stream: StreamNumber,
     position: u64,
     frame: Bytes,
+    _charge: Charge,
+}
+
+#[derive(Debug)]
+struct Told {
+    message: Vec<u8>,
+    _charge: Charge,
 }
 
 #[derive(Debug)]
 struct Waiting {
     question: Question,
     since_ms: u64,
+    _charge: Charge,
 }
 
 impl Reel {
-    pub(super) fn new(limits: ReelLimits, primes: bool) -> Self {
-        Self { tag: Uuid::new_v4().simple().to_string(), limits, primes, state: Mutex::default() }
+    pub(super) fn new(limits: ReelLimits, primes: bool, budget: Arc<Budget>) -> Self {
+        Self { tag: Uuid::new_v4().simple().to_string(), limits, primes, budget, state: Mutex::default() }
     }
 
     /// Opens a stream for an answer. Questions that waited for a stream go out on it.
@@ -145,9 +178,10 @@ impl Reel {
         }
         let missed = state.kept.iter().filter(|kept| kept.stream == number && kept.position > position);
         let missed: Vec<Bytes> = missed.map(|kept| kept.frame.clone()).collect();
-        let (sender, frames) = mpsc::channel(missed.len() + FRAMES_MAX + state.backlog.len() + state.waiting.len());
+        let frames_max = missed.len() + FRAMES_MAX + state.backlog.len() + state.waiting.len();
+        let (sender, frames) = queue::queue(frames_max, self.limits.queue_bytes_max);
         for frame in missed {
-            let _ = sender.try_send(frame);
+            let _ = sender.push_owed(frame);
         }
         let purpose = stream.purpose;
         if stream.ended {
@@ -169,13 +203,13 @@ impl Reel {
             number.and_then(|number| state.streams.get(&number)).and_then(|stream| stream.connection.clone())
         };
         if let Some(connection) = connection {
-            let _ = tokio::time::timeout(STALL_MAX, connection.reserve()).await;
+            let _ = tokio::time::timeout(STALL_MAX, connection.room()).await;
         }
     }
 
     /// Puts a message onto a stream.
     pub(super) fn say(&self, number: StreamNumber, message: Vec<u8>) {
-        self.put(&mut self.state(), number, message);
+        self.put(&mut self.state(), number, message, Filling::push);
     }
 
     /// Ends a stream: there will be nothing more on it.
@@ -194,26 +228,37 @@ impl Reel {
     pub(super) fn tell(&self, message: Vec<u8>) {
         let mut state = self.state();
         if let Some(number) = state.connected(Purpose::Standing) {
-            return self.put(&mut state, number, message);
+            return self.put(&mut state, number, message, Filling::push);
         }
-        if state.backlog.contains(&message) {
+        if state.backlog.iter().any(|told| told.message == message) {
             return;
         }
-        if state.backlog.len() >= self.limits.backlog_max {
-            state.backlog.pop_front();
+        state.backlog_bytes += message.len();
+        let charge = self.budget.charge(message.len());
+        state.backlog.push_back(Told { message, _charge: charge });
+        while state.backlog.len() > self.limits.backlog_max || self.is_too_much(&state) {
+            let Some(oldest) = state.backlog.pop_front() else { break };
+            state.backlog_bytes -= oldest.message.len();
         }
-        state.backlog.push_back(message);
     }
 
-    /// Asks the session something outside any request. Whether there was a stream for it; if not, it waits for one.
-    pub(super) fn ask(&self, question: Question, now_ms: u64) -> bool {
+    /// Asks the session something outside any request, now or as soon as there is a stream.
+    pub(super) fn ask(&self, question: Question, now_ms: u64) -> Asked {
         let mut state = self.state();
         let stream = state.connected(Purpose::Standing).or_else(|| state.connected(Purpose::Answer));
-        match stream {
-            Some(number) => self.put(&mut state, number, question.message),
-            None => state.waiting.push_back(Waiting { question, since_ms: now_ms }),
+        if let Some(number) = stream {
+            self.put(&mut state, number, question.message, Filling::push);
+            return Asked::Out;
         }
-        stream.is_some()
+        let bytes = question.message.len();
+        let charge = self.budget.charge(bytes);
+        state.backlog_bytes += bytes;
+        if self.is_too_much(&state) {
+            state.backlog_bytes -= bytes;
+            return Asked::NoRoom;
+        }
+        state.waiting.push_back(Waiting { question, since_ms: now_ms, _charge: charge });
+        Asked::Waits
     }
 
     /// Forgets what nobody came for in time. The questions among it are to be declined.
@@ -223,7 +268,9 @@ impl Reel {
         let waited = |waiting: &Waiting| now_ms.saturating_sub(waiting.since_ms) >= self.limits.question_wait_ms;
         let mut declined = Vec::new();
         while state.waiting.front().is_some_and(waited) {
-            declined.extend(state.waiting.pop_front().map(|waiting| waiting.question.id));
+            let Some(waiting) = state.waiting.pop_front() else { break };
+            state.backlog_bytes -= waiting.question.message.len();
+            declined.push(waiting.question.id);
         }
         for stream in state.streams.values_mut().filter(|stream| !stream.ended) {
             stream.left_at_ms = match stream.purpose {
@@ -246,10 +293,11 @@ impl Reel {
         state.opened += 1;
         let number = StreamNumber(state.opened);
         // Whatever waited is put onto the stream before anybody can read from it.
-        let (sender, frames) = mpsc::channel(FRAMES_MAX + state.backlog.len() + state.waiting.len());
+        let frames_max = FRAMES_MAX + state.backlog.len() + state.waiting.len();
+        let (sender, frames) = queue::queue(frames_max, self.limits.queue_bytes_max);
         if self.primes {
             let (id, retry_ms) = (self.event_id(number, 0), self.limits.retry_ms);
-            let _ = sender.try_send(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into());
+            let _ = sender.push_owed(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into());
         }
         let connection = Some(sender);
         let stream = Stream { purpose, position: 0, kept_after: 0, connection, ended: false, left_at_ms: None };
@@ -261,16 +309,18 @@ impl Reel {
 
     fn put_waiting(&self, state: &mut State, number: StreamNumber, purpose: Purpose) {
         if purpose == Purpose::Standing {
-            for message in std::mem::take(&mut state.backlog) {
-                self.put(state, number, message);
+            for told in std::mem::take(&mut state.backlog) {
+                state.backlog_bytes -= told.message.len();
+                self.put(state, number, told.message, Filling::push_owed);
             }
         }
         for waiting in std::mem::take(&mut state.waiting) {
-            self.put(state, number, waiting.question.message);
+            state.backlog_bytes -= waiting.question.message.len();
+            self.put(state, number, waiting.question.message, Filling::push_owed);
         }
     }
 
-    fn put(&self, state: &mut State, number: StreamNumber, message: Vec<u8>) {
+    fn put(&self, state: &mut State, number: StreamNumber, message: Vec<u8>, push: Push) {
         let Some(stream) = state.streams.get_mut(&number) else { return };
         stream.position += 1;
         let position = stream.position;
@@ -278,14 +328,16 @@ impl Reel {
         let frame: Bytes =
             [b"id: ".as_slice(), id.as_bytes(), b"\ndata: ", &splice::single_line(message), b"\n\n"].concat().into();
         if let Some(connection) = &stream.connection
-            && connection.try_send(frame.clone()).is_err()
+            && push(connection, frame.clone()).is_err()
         {
             // It is closed, or too slow; what it did not get it may come back for.
             stream.connection = None;
         }
         state.kept_bytes += frame.len();
-        state.kept.push_back(Kept { stream: number, position, frame });
-        while state.kept.len() > self.limits.events_max || state.kept_bytes > self.limits.bytes_max {
+        let charge = self.budget.charge(frame.len());
+        state.kept.push_back(Kept { stream: number, position, frame, _charge: charge });
+        let limits = &self.limits;
+        while state.kept.len() > limits.events_max || state.kept_bytes > limits.bytes_max || self.budget.is_exceeded() {
             let Some(oldest) = state.kept.pop_front() else { break };
             state.kept_bytes -= oldest.frame.len();
             if let Some(stream) = state.streams.get_mut(&oldest.stream) {
@@ -303,6 +355,11 @@ impl Reel {
         for number in known.into_iter().take(surplus) {
             state.forget(number);
         }
+    }
+
+    /// Whether too much waits for a stream, here or everywhere.
+    fn is_too_much(&self, state: &State) -> bool {
+        state.backlog_bytes > self.limits.backlog_bytes_max || self.budget.is_exceeded()
     }
 
     fn event_id(&self, StreamNumber(number): StreamNumber, position: u64) -> String {

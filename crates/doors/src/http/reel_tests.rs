@@ -10,12 +10,18 @@ const LIMITS: ReelLimits = ReelLimits {
     streams_max: 2,
     keep_ms: 1000,
     backlog_max: 3,
+    backlog_bytes_max: 1000,
+    queue_bytes_max: 50_000,
     question_wait_ms: 100,
     retry_ms: 5,
 };
 
+fn budget() -> Arc<Budget> {
+    Arc::new(Budget::new(1_000_000))
+}
+
 fn reel() -> Reel {
-    Reel::new(LIMITS, true)
+    Reel::new(LIMITS, true, budget())
 }
 
 fn question(number: i64) -> Question {
@@ -38,7 +44,7 @@ fn data(connected: &mut Connected) -> Vec<String> {
 }
 
 fn is_over(connected: &mut Connected) -> bool {
-    matches!(connected.frames.try_recv(), Err(mpsc::error::TryRecvError::Disconnected))
+    matches!(connected.frames.try_recv(), Err(tokio::sync::mpsc::error::TryRecvError::Disconnected))
 }
 
 #[test]
@@ -57,7 +63,7 @@ fn a_stream_is_primed_and_every_event_has_an_id_of_its_own() {
     );
     assert_eq!(data(&mut second), ["", "c"]);
 
-    let old_client = Reel::new(LIMITS, false);
+    let old_client = Reel::new(LIMITS, false, budget());
     assert!(data(&mut old_client.open_standing()).is_empty(), "it could not read an event without data");
     assert_ne!(old_client.tag, reel.tag);
 }
@@ -119,7 +125,7 @@ fn bytes_have_a_limit() {
 
 #[test]
 fn a_connection_that_does_not_read_is_closed_and_can_come_back() {
-    let reel = Reel::new(ReelLimits { events_max: 1000, ..LIMITS }, true);
+    let reel = Reel::new(ReelLimits { events_max: 1000, ..LIMITS }, true, budget());
     let (number, mut connected) = reel.open_answer();
     for index in 0..=FRAMES_MAX {
         reel.say(number, index.to_string().into_bytes());
@@ -167,18 +173,18 @@ fn a_message_goes_out_on_the_newest_stream_somebody_reads() {
 #[test]
 fn a_question_takes_any_stream_or_waits_for_one() {
     let reel = reel();
-    assert!(!reel.ask(question(1), 0));
+    assert_eq!(reel.ask(question(1), 0), Asked::Waits);
     let (_, mut answer) = reel.open_answer();
     assert_eq!(data(&mut answer), ["", "q1"]);
-    assert!(reel.ask(question(2), 0));
+    assert_eq!(reel.ask(question(2), 0), Asked::Out);
     assert_eq!(data(&mut answer), ["q2"]);
     let mut standing = reel.open_standing();
-    assert!(reel.ask(question(3), 0));
+    assert_eq!(reel.ask(question(3), 0), Asked::Out);
     assert_eq!((data(&mut standing), data(&mut answer)), (vec![String::new(), "q3".to_owned()], vec![]));
 
     drop((standing, answer));
-    assert!(!reel.ask(question(4), 0));
-    assert!(!reel.ask(question(5), 50));
+    assert_eq!(reel.ask(question(4), 0), Asked::Waits);
+    assert_eq!(reel.ask(question(5), 50), Asked::Waits);
     assert!(reel.tidy(99).is_empty());
     assert_eq!(reel.tidy(100), [Id::Number(4)]);
     assert_eq!(data(&mut reel.open_standing()), ["", "q5"], "the other was declined");
@@ -214,4 +220,57 @@ fn the_oldest_streams_nobody_reads_are_forgotten_for_the_next() {
     assert!(state.streams.contains_key(&StreamNumber(1)) && state.streams.contains_key(&running));
     assert_eq!((state.kept.len(), state.kept_bytes), (2, state.kept.iter().map(|kept| kept.frame.len()).sum()));
     drop((state, open));
+}
+
+#[test]
+fn what_waits_for_a_stream_is_bounded_in_bytes() {
+    let reel = reel();
+    for letter in [b'a', b'b', b'c'] {
+        reel.tell(vec![letter; 400]);
+    }
+    let large = || Question { id: Id::Number(1), message: vec![b'q'; 300] };
+    assert_eq!(reel.state().backlog_bytes, 800, "the oldest made room");
+    assert_eq!(reel.ask(large(), 0), Asked::NoRoom);
+    assert_eq!(reel.ask(question(2), 0), Asked::Waits);
+    reel.tell(vec![b'd'; 2000]);
+    assert!(reel.state().backlog.is_empty(), "what does not fit at all is lost");
+    assert_eq!(reel.state().backlog_bytes, 2, "the question");
+    assert_eq!(reel.tidy(100), [Id::Number(2)]);
+    assert_eq!(reel.ask(large(), 100), Asked::Waits);
+    drop(reel.open_standing());
+    assert_eq!(reel.state().backlog_bytes, 0);
+}
+
+#[test]
+fn a_connection_may_be_behind_with_so_many_bytes() {
+    let reel = Reel::new(ReelLimits { queue_bytes_max: 1000, ..LIMITS }, true, budget());
+    let (number, mut connected) = reel.open_answer();
+    for _ in 0..3 {
+        reel.say(number, vec![b'x'; 800]);
+    }
+    let events = read(&mut connected);
+    assert_eq!(events.len(), 3, "the first event, and two messages");
+    assert!(is_over(&mut connected));
+    assert_eq!(data(&mut reel.resume(&events[2].0).unwrap()).len(), 1, "it may come back for the rest");
+}
+
+#[test]
+fn all_sessions_together_keep_so_many_bytes() {
+    let budget = Arc::new(Budget::new(2000));
+    let reel = || Reel::new(LIMITS, true, Arc::clone(&budget));
+    let (replaying, waiting, asking) = (reel(), reel(), reel());
+    let (number, mut connected) = replaying.open_answer();
+    replaying.say(number, vec![b'x'; 1500]);
+    waiting.tell(vec![b'a'; 300]);
+    waiting.tell(vec![b'b'; 300]);
+    assert_eq!(waiting.state().backlog.len(), 1, "the oldest made room");
+    assert_eq!(asking.ask(Question { id: Id::Number(1), message: vec![b'q'; 300] }, 0), Asked::NoRoom);
+    replaying.say(number, vec![b'y'; 300]);
+    assert_eq!(replaying.state().kept.len(), 1, "whoever exceeds it lets its own go");
+    assert_eq!(data(&mut connected).len(), 3, "whoever is connected gets all of it");
+    drop(replaying);
+    waiting.tell(vec![b'c'; 300]);
+    assert_eq!(waiting.state().backlog.len(), 2);
+    drop(waiting);
+    assert_eq!(asking.ask(Question { id: Id::Number(1), message: vec![b'q'; 900] }, 0), Asked::Waits);
 }

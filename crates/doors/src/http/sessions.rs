@@ -19,7 +19,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::reel::{Reel, ReelLimits};
+use super::{
+    budget::Budget,
+    reel::{Reel, ReelLimits},
+};
 use crate::{
     dispatch::Peer,
     options::HttpOptions,
@@ -38,6 +41,8 @@ pub(super) struct Sessions {
     table: Mutex<Table>,
     opened: Instant,
     limits: Limits,
+    /// What all of them keep for streams.
+    budget: Arc<Budget>,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +117,8 @@ impl Sessions {
             streams_max: options.replay_streams_max,
             keep_ms: options.replay_ms_max,
             backlog_max: options.backlog_max,
+            backlog_bytes_max: options.backlog_bytes_max,
+            queue_bytes_max: options.queue_bytes_max,
             question_wait_ms: options.question_wait_ms_max,
             retry_ms: options.retry_ms,
         };
@@ -126,7 +133,8 @@ impl Sessions {
             reel,
             session,
         };
-        Self { table: Mutex::default(), opened: Instant::now(), limits }
+        let budget = Arc::new(Budget::new(options.kept_bytes_max));
+        Self { table: Mutex::default(), opened: Instant::now(), limits, budget }
     }
 
     pub(super) fn limits(&self) -> &Limits {
@@ -149,7 +157,7 @@ impl Sessions {
         self.make_room(&mut table, now_ms)?;
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
-            reel: Reel::new(self.limits.reel, session.version >= PRIMED_FROM),
+            reel: Reel::new(self.limits.reel, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
             session: Arc::new(session),
             streams: Arc::new(Semaphore::new(self.limits.streams_per_session_max)),
             stream_wanted: Notify::new(),

@@ -91,6 +91,8 @@ impl<G: Gateway> Conversation<G> {
             page_size: options.page_size,
             requests_in_flight_max: options.calls_in_flight_max,
             watches_max: options.watches_max,
+            capabilities_bytes_max: options.capabilities_bytes_max,
+            uri_bytes_max: options.uri_bytes_max,
         };
         Self {
             news: gateway.news(),
@@ -294,6 +296,7 @@ impl<G: Gateway> Conversation<G> {
 
     fn modern_peer(&self, request: &Request<'_>) -> Result<Peer, Fault> {
         era::require_modern(&era::requested_version(&request.meta)?)?;
+        self.desk.require_modest(request.meta.client_capabilities)?;
         let caller = Caller { client: client::client_name(request.meta.client_info), ..Caller::local() };
         let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
         Ok(self.peer(self.guest(caller, Era::Modern, capabilities), None))

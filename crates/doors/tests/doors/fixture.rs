@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,16 +14,17 @@ use serde_json::{
     Value, json,
     value::{RawValue, to_raw_value},
 };
-use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, Timestamp};
+use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    Ask, CallAnswer, CallRequest, FleetingNotebook, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News,
-    Note, NoteKind, Notebook, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
+    Ask, CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News, Notebook, Remark,
+    RemarkSink, Subject, Terms, ToolResult, Watch,
 };
-use servanda_gates::{JournalError, PortFuture};
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::notebook::SlowNotebook;
 
 pub(crate) const TOOLS: [&str; 5] = ["echo", "panic", "progress", "refuse", "slow"];
 
@@ -35,33 +39,9 @@ pub(crate) struct Fixture {
     attending: Mutex<BTreeMap<String, mpsc::Sender<Remark>>>,
     /// Whether lists are given out; until then whoever asks waits.
     lists: watch::Sender<bool>,
-    notebook: Arc<TestNotebook>,
-}
-
-/// A notebook that says what is erased from it.
-#[derive(Debug)]
-struct TestNotebook {
-    notes: FleetingNotebook,
-    events: watch::Sender<Vec<String>>,
-}
-
-impl Notebook for TestNotebook {
-    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        self.notes.write(note)
-    }
-
-    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
-        self.notes.write_first(note)
-    }
-
-    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
-        self.notes.read(kind, key, now)
-    }
-
-    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
-        self.events.send_modify(|events| events.push(format!("erase {key}")));
-        self.notes.erase(kind, key)
-    }
+    pub(crate) notebook: Arc<SlowNotebook>,
+    /// Whether resources of the scheme `b` can be watched now.
+    pub(crate) watchable: AtomicBool,
 }
 
 /// A call of the tool `slow`, under way until it is released.
@@ -79,7 +59,7 @@ pub(crate) struct Started {
 pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
     let (started, receiver) = mpsc::channel(64);
     let events = watch::Sender::default();
-    let notebook = Arc::new(TestNotebook { notes: FleetingNotebook::default(), events: events.clone() });
+    let notebook = Arc::new(SlowNotebook::telling(events.clone()));
     let fixture = Fixture {
         listing: Mutex::default(),
         news: broadcast::Sender::new(8),
@@ -88,6 +68,7 @@ pub(crate) fn fixture() -> (Arc<Fixture>, mpsc::Receiver<Started>) {
         attending: Mutex::default(),
         lists: watch::Sender::new(true),
         notebook,
+        watchable: AtomicBool::new(true),
     };
     fixture.offer(&TOOLS);
     (Arc::new(fixture), receiver)
@@ -223,6 +204,10 @@ impl Gateway for Fixture {
         if uri.starts_with("missing:") {
             let code = if guest.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
+        }
+        if uri.starts_with("b:") && !self.watchable.load(Ordering::SeqCst) {
+            self.record(format!("not yet {uri}"));
+            return Err(RpcError::new(-32603, "the server is down"));
         }
         self.record(format!("watch {uri}"));
         let (events, uri) = (self.events.clone(), uri.to_owned());

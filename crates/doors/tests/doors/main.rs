@@ -6,6 +6,8 @@ mod admission;
 #[cfg(test)]
 mod batches;
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod fixture;
@@ -23,6 +25,8 @@ mod inquiries;
 mod listening;
 #[cfg(test)]
 mod mirrored_arguments;
+#[cfg(test)]
+mod notebook;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::{
 use reqwest::Method;
 use serde_json::json;
 use servanda_contract::{Timestamp, time::Clock};
+use servanda_engine::News;
 
 use crate::{
     fixture::log_line,
@@ -68,6 +69,73 @@ async fn a_session_is_taken_up_by_another_door_with_everything_it_asked_for() {
     second.fixture.update("a:2");
     second.fixture.update("a:1");
     assert_eq!(events.next().await.unwrap()["params"]["uri"], "a:1");
+}
+
+/// Its client goes away while the session is being written down.
+#[tokio::test]
+async fn a_session_hears_news_even_if_the_request_that_began_it_was_given_up() {
+    let first = Server::start().await;
+    let session = first.begin_session().await;
+    assert_eq!(first.send(&subscribe(&session, "a:1")).await.status, 200);
+    let second = first.start_beside(|_| {}).await;
+    let notebook = &second.fixture.notebook;
+
+    notebook.take_notes(false);
+    let given_up = second.send_later(&ping(&session));
+    notebook.is_waited_for().await;
+    given_up.abort();
+    notebook.was_abandoned().await;
+    notebook.take_notes(true);
+
+    second.fixture.happened("watch a:1", 2).await;
+    assert_eq!(second.send(&ping(&session)).await.status, 200);
+    let mut events = second.stream(&get(&session)).await;
+    second.fixture.update("a:1");
+    assert_eq!(events.next().await.unwrap()["params"]["uri"], "a:1");
+    drop(events);
+    assert_eq!(second.send(&get(&session).method(Method::DELETE)).await.status, 204);
+    second.fixture.happened(&format!("leave {session}"), 1).await;
+}
+
+#[tokio::test]
+async fn a_session_whose_beginning_was_given_up_is_left_in_time() {
+    let server = Server::start_with(|options| options.session_idle_ms_max = 1).await;
+    server.fixture.notebook.take_notes(false);
+    let given_up = server.send_later(&legacy(None, crate::http_client::initialize("2025-11-25")));
+    server.fixture.notebook.is_waited_for().await;
+    let begun = server.fixture.attending();
+    given_up.abort();
+    server.fixture.notebook.was_abandoned().await;
+    server.fixture.notebook.take_notes(true);
+    assert_eq!(begun.len(), 1, "somebody looks after it before it is written down");
+    server.fixture.happened(&format!("leave {}", begun[0]), 1).await;
+}
+
+#[tokio::test]
+async fn what_a_session_watches_is_taken_up_when_its_server_is_back() {
+    let first = Server::start().await;
+    let session = first.begin_session().await;
+    for uri in ["b:1", "b:2"] {
+        assert_eq!(first.send(&subscribe(&session, uri)).await.status, 200);
+    }
+    first.fixture.watchable.store(false, Ordering::SeqCst);
+    let second = first.start_beside(|_| {}).await;
+    assert_eq!(second.send(&ping(&session)).await.status, 200);
+    second.fixture.happened("not yet b:1", 1).await;
+    second.fixture.happened("not yet b:2", 1).await;
+    let unsubscribe = legacy(Some(&session), request(1, "resources/unsubscribe", json!({"uri": "b:2"})));
+    assert_eq!(second.send(&unsubscribe).await.status, 200);
+
+    // Also what is not had yet is written down: another door takes it up, too.
+    let third = first.start_beside(|_| {}).await;
+    assert_eq!(third.send(&ping(&session)).await.status, 200);
+    first.fixture.happened("not yet b:1", 2).await;
+
+    first.fixture.watchable.store(true, Ordering::SeqCst);
+    first.fixture.announce(News::Resources);
+    first.fixture.happened("watch b:1", 3).await;
+    let events = first.fixture.events();
+    assert_eq!(events.iter().filter(|event| *event == "watch b:2").count(), 1, "given up meanwhile");
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde_json::json;
 use servanda_catalog::names::Naming;
 use servanda_mcp::Era;
-use servanda_upstream::Announcement;
+use servanda_upstream::{Announcement, PerformFailure};
 use tokio::sync::Semaphore;
 
 use super::conversations::{input, told};
 use crate::{
     CallAnswer, Gateway as _, News, Terms,
-    testing::{House, Scripted, again, call, guest, said, scene, text},
+    testing::{House, Scripted, again, call, guest, rejected, said, scene, text},
 };
 
 fn saying(what: &'static str) -> Arc<Scripted> {
@@ -69,6 +69,48 @@ async fn what_guests_wanted_of_the_old_world_they_want_of_the_new() {
     assert_eq!(new.heard(), ["attach s", "watch a://b"]);
     drop(watch);
     assert_eq!(new.heard().last().unwrap(), "unwatch a://b");
+}
+
+/// Why the first try failed, what the server says then, and how often it is asked in the end.
+#[tokio::test(start_paused = true)]
+async fn a_resource_of_a_server_that_is_down_is_watched_when_it_is_back() {
+    let down = || Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
+    let no = || Some(rejected(-32601, "there are no subscriptions", None));
+    for (failure, says, tries) in [(down(), true, 2), (down(), false, 2), (no(), true, 1)] {
+        let (old, new) = (saying("old"), saying("new"));
+        let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+        let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
+        *new.watches_fail.lock().unwrap() = failure;
+        house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+        while new.heard().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        *new.watches_fail.lock().unwrap() = None;
+        if says {
+            new.said.send(Announcement::ResourcesChanged).unwrap();
+        }
+        // The clock goes on by itself whenever nobody else has anything to do.
+        tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+        assert_eq!(new.heard(), vec!["watch a://b"; tries], "{says}");
+        drop(watch);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_wants_any_more_is_not_tried_again() {
+    let (old, new) = (saying("old"), saying("new"));
+    let house = House::new(Naming::Prefixed, &[("up", old.clone())]);
+    let watch = house.engine.watch(&guest(Era::Legacy, &json!({})), "servanda://up/a://b").await.unwrap();
+    *new.watches_fail.lock().unwrap() = Some(PerformFailure::Unavailable { why: "it is down".to_owned() });
+    house.engine.enter(scene(Naming::Prefixed, &[("up", new.clone())]));
+    while new.heard().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(watch);
+    tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+    let heard = new.heard();
+    assert!(heard.iter().filter(|what| *what == "watch a://b").count() <= 2, "{heard:?}");
+    assert_eq!(heard.last().unwrap(), "unwatch a://b");
 }
 
 #[tokio::test]
