@@ -169,6 +169,11 @@ impl Link {
         }
     }
 
+    /// Whether the server may still be at something that nobody waits for.
+    pub(crate) fn haunted(&self) -> bool {
+        self.wire.conversations().haunted()
+    }
+
     /// Whether the client is being asked something.
     pub(crate) fn asks(&self) -> bool {
         self.wire.conversations().asks()
