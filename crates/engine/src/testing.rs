@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -49,6 +52,8 @@ pub(crate) struct Scripted {
     pub(crate) said: broadcast::Sender<Announcement>,
     pub(crate) tools: Mutex<Vec<Value>>,
     pub(crate) attached: Mutex<BTreeMap<String, RemarkSink>>,
+    /// Which connection it is on.
+    pub(crate) edition: AtomicU64,
 }
 
 impl fmt::Debug for Scripted {
@@ -74,6 +79,7 @@ impl Scripted {
             said: broadcast::Sender::new(16),
             tools: Mutex::default(),
             attached: Mutex::default(),
+            edition: AtomicU64::new(0),
         })
     }
 
@@ -162,6 +168,10 @@ impl Server for Scripted {
     fn release(&self, affinity: &str) {
         self.note(format!("release {affinity}"));
         self.attached.lock().unwrap().remove(affinity);
+    }
+
+    fn edition(&self, _: &Counterpart) -> Option<u64> {
+        Some(self.edition.load(Ordering::Relaxed))
     }
 }
 

@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) wire: Wire,
     pub(crate) peer: Peer,
+    /// No other connection of the process has the same.
+    pub(crate) edition: u64,
 }
 
 /// What carries it.

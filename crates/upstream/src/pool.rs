@@ -100,7 +100,8 @@ impl Pool {
         if let Some((_, own)) = fit {
             return Ok(own.lease(purpose));
         }
-        let number = (0..).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or_default();
+        let number =
+            (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
         drop(lanes);
         self.make_room(&mut state, &counterpart.affinity)?;
         let lane = Lane { counterpart: counterpart.clone(), number };

@@ -210,9 +210,12 @@ async fn an_own_connection_that_dies_is_made_again_for_the_same_client() {
     let able = counterpart("a", EVERYTHING);
     let pid = pid_for(&upstream, &able).await;
     let base = pid_for(&upstream, &Counterpart::nobody()).await;
+    let edition = upstream.edition(&able);
+    assert!(edition.is_some() && edition != upstream.edition(&Counterpart::nobody()));
     let died = failure(call_with(&upstream, "die", "{}", delivery_for(&able)).await);
     assert!(matches!(died, PerformFailure::Died { .. }), "{died}");
     assert_ne!(pid_for(&upstream, &able).await, pid);
+    assert_ne!(upstream.edition(&able), edition);
     assert_eq!(tools_for(&upstream, &able).await.len(), 4);
     assert_eq!(pid_for(&upstream, &Counterpart::nobody()).await, base, "the others do not notice");
 }
