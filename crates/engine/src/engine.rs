@@ -77,6 +77,10 @@ impl Gateway for Engine {
         self.core.scene().discovery.listing(guest).await
     }
 
+    fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
+        self.core.scene().catalog.listing(&guest.capabilities)
+    }
+
     fn changes(&self) -> watch::Receiver<u64> {
         self.core.changes.subscribe()
     }

@@ -19,6 +19,9 @@ pub trait Gateway: Send + Sync + 'static {
     /// The tools on offer now to that guest, in their one order. Guests of the same capabilities see the same tools.
     fn listing(&self, guest: &Guest) -> impl Future<Output = Arc<Listing>> + Send;
 
+    /// The same as far as it is known: nobody is asked, and nothing is waited for.
+    fn known_listing(&self, guest: &Guest) -> Arc<Listing>;
+
     /// Bumped whenever [`Gateway::listing`] may return another list.
     fn changes(&self) -> watch::Receiver<u64>;
 

@@ -23,6 +23,7 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn attach(&self, affinity: &str, remarks: RemarkSink);
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
+    fn edition(&self, counterpart: &Counterpart) -> Option<u64>;
 }
 
 impl Server for Upstream {
@@ -64,5 +65,9 @@ impl Server for Upstream {
 
     fn release(&self, affinity: &str) {
         self.release(affinity);
+    }
+
+    fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
+        self.edition(counterpart)
     }
 }

@@ -26,8 +26,8 @@ const SESSIONS_MAX: usize = 65_536;
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     sessions: Mutex<HashMap<Arc<str>, Session>>,
-    /// How much a legacy server was told to log, on the connection of an affinity.
-    told: Mutex<HashMap<Connection, LogLevel>>,
+    /// How much a legacy server was told to log for an affinity, and on which connection: the next one knows nothing of it.
+    told: Mutex<HashMap<Connection, (LogLevel, Option<u64>)>>,
 }
 
 /// An upstream and an affinity.
@@ -96,7 +96,8 @@ impl Sessions {
         let key = (Arc::clone(&member.id), Arc::clone(&counterpart.affinity));
         // Where a connection is shared, the server says what the most curious wants, and each hears its part.
         let shared = !counterpart.capabilities.answers_anything();
-        let told = locked(&self.told).get(&key).copied();
+        let edition = member.server.edition(counterpart);
+        let told = locked(&self.told).get(&key).filter(|(_, on)| *on == edition).map(|(level, _)| *level);
         if told.is_some_and(|told| told == level || (shared && told < level)) {
             return;
         }
@@ -114,7 +115,7 @@ impl Sessions {
                 return;
             }
         }
-        locked(&self.told).insert(key, level);
+        locked(&self.told).insert(key, (level, member.server.edition(counterpart)));
     }
 
     fn change(&self, affinity: &str, change: impl FnOnce(&mut Session)) {

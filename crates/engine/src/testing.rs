@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -51,6 +54,8 @@ pub(crate) struct Scripted {
     pub(crate) attached: Mutex<BTreeMap<String, RemarkSink>>,
     /// Why nothing can be watched, if nothing can.
     pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
+    /// Which connection it is on.
+    pub(crate) edition: AtomicU64,
 }
 
 impl fmt::Debug for Scripted {
@@ -77,6 +82,7 @@ impl Scripted {
             tools: Mutex::default(),
             attached: Mutex::default(),
             watches_fail: Mutex::default(),
+            edition: AtomicU64::new(0),
         })
     }
 
@@ -166,6 +172,10 @@ impl Server for Scripted {
     fn release(&self, affinity: &str) {
         self.note(format!("release {affinity}"));
         self.attached.lock().unwrap().remove(affinity);
+    }
+
+    fn edition(&self, _: &Counterpart) -> Option<u64> {
+        Some(self.edition.load(Ordering::Relaxed))
     }
 }
 

@@ -2,10 +2,12 @@
 //! client of the connection, to everybody, or to nobody.
 //!
 //! Over HTTP a request has a stream of its own. Everywhere else a server does not say which request it means, so only where
-//! there is one candidate is it taken for that one's.
+//! there is one candidate is it taken for that one's. Every request that somebody made is a candidate, whether or not they
+//! listen, and stays one after they gave it up until the server answers it: a server may go on with what was cancelled.
 
 use std::{
     collections::HashMap,
+    sync::atomic::Ordering,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
@@ -21,16 +23,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Counterpart, Remark, RemarkSink, announcement,
+    link::Terms,
+    parcel::Parcel,
     patience::Patience,
     questions::{Asked, Mouth, Questions},
     setting::Setting,
 };
 
+/// How many requests that were given up are remembered on one connection.
+const GIVEN_UP_MAX: usize = 1_024;
+
 /// Who hears what is said about a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Audience {
-    /// Nobody.
+    /// Nobody: the gateway made it on its own account, and nothing of a client's is in it.
     Nobody,
+    /// Nobody, although a client's request it is: what is said may be about it.
+    Deaf {
+        /// Whether a modern server was asked for its log.
+        wants_log: bool,
+    },
     /// Whoever made it.
     Caller(Caller),
     /// The subscription that the request is.
@@ -62,8 +74,17 @@ pub(crate) struct Conversations {
     /// For whom the connection was made; nobody for the one that is shared.
     counterpart: Option<Counterpart>,
     era: OnceLock<Era>,
-    under_way: Mutex<HashMap<i64, Conversation>>,
+    under_way: Mutex<Requests>,
     questions: Arc<Questions>,
+}
+
+#[derive(Debug, Default)]
+struct Requests {
+    by_id: HashMap<i64, Conversation>,
+    /// How many of them were given up.
+    given_up: usize,
+    /// More were given up than are remembered: from now on nothing outside a stream can be said to be anybody's.
+    lost_count: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -72,14 +93,22 @@ struct Conversation {
     patience: Patience,
     /// Nobody is asked on its behalf any more.
     over: CancellationToken,
+    /// The server is done with it.
+    answered: bool,
+    /// Nobody waits for it any more.
+    given_up: bool,
 }
 
-/// A request's part. Dropping it ends its conversation.
+/// A request's part. Dropping it withdraws what has not left and ends its conversation; what left and is not settled stays a
+/// candidate.
 #[derive(Debug)]
 pub(crate) struct UnderWay<'a> {
     conversations: &'a Conversations,
     id: i64,
     over: CancellationToken,
+    parcel: Parcel,
+    /// The server is done with it, or never had it.
+    settled: bool,
 }
 
 /// Who is meant by something that a server said.
@@ -102,7 +131,7 @@ impl Conversations {
             setting: Arc::clone(setting),
             counterpart,
             era: OnceLock::new(),
-            under_way: Mutex::new(HashMap::new()),
+            under_way: Mutex::default(),
             questions: Arc::new(Questions::new(Arc::clone(setting), mouth)),
         }
     }
@@ -126,10 +155,31 @@ impl Conversations {
     }
 
     /// Takes part from now on. Whoever calls has bounded the requests.
-    pub(crate) fn join(&self, id: i64, audience: Audience, patience: Patience) -> UnderWay<'_> {
+    pub(crate) fn join(&self, id: i64, terms: &Terms, parcel: &Parcel) -> UnderWay<'_> {
+        let (audience, patience) = (terms.audience.clone(), terms.patience.clone());
         let over = CancellationToken::new();
-        self.lock().insert(id, Conversation { audience, patience, over: over.clone() });
-        UnderWay { conversations: self, id, over }
+        let conversation = Conversation { audience, patience, over: over.clone(), answered: false, given_up: false };
+        self.lock().by_id.insert(id, conversation);
+        UnderWay { conversations: self, id, over, parcel: parcel.clone(), settled: false }
+    }
+
+    /// The server answered a request, whoever still waits for it.
+    pub(crate) fn answered(&self, id: i64) {
+        let mut under_way = self.lock();
+        match under_way.by_id.get_mut(&id) {
+            Some(conversation) if conversation.given_up => {
+                under_way.by_id.remove(&id);
+                under_way.given_up -= 1;
+            }
+            Some(conversation) => conversation.answered = true,
+            None => {}
+        }
+    }
+
+    /// Whether the server may still be at something that nobody waits for.
+    pub(crate) fn haunted(&self) -> bool {
+        let under_way = self.lock();
+        under_way.given_up > 0 || under_way.lost_count
     }
 
     /// Takes a notification in. `of` is the request whose stream it came on.
@@ -140,7 +190,7 @@ impl Conversations {
             (method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(params)) => self.on_acknowledged(params, of),
             (method::LOG_MESSAGE, Some(params)) => {
                 let modern = self.era() == Era::Modern;
-                self.pass_on(of, |caller| !modern || caller.wants_log, Remark::LogMessage(params.to_owned()));
+                self.pass_on(of, |wants_log| !modern || wants_log, Remark::LogMessage(params.to_owned()));
             }
             (method, params) => match announcement::read(method, params) {
                 Some(announcement) => self.setting.announce(announcement),
@@ -169,6 +219,10 @@ impl Conversations {
             let why = format!("the client did not declare that it answers this `{method}`");
             return self.mouth().refuse(id, code::METHOD_NOT_FOUND, &why);
         }
+        // Roots are asked for by the way, by servers that ask nothing else.
+        if of.is_none() && method != method::ROOTS_LIST {
+            self.setting.asks_beside_requests.store(true, Ordering::Relaxed);
+        }
         match self.recipient(of, |_| true) {
             Recipient::Nobody(why) => self.mouth().refuse(id, code::INTERNAL_ERROR, why),
             Recipient::Client { sink, clocks, over } => {
@@ -181,7 +235,7 @@ impl Conversations {
 
     fn on_progress(&self, params: &RawValue, of: Option<i64>) {
         let Some(token) = progress_token(params).filter(|token| of.is_none_or(|id| id == *token)) else { return };
-        let sink = match self.lock().get(&token).map(|conversation| &conversation.audience) {
+        let sink = match self.lock().waited_for(token).map(|conversation| &conversation.audience) {
             Some(Audience::Caller(caller)) if caller.wants_progress => caller.sink.clone(),
             _ => return,
         };
@@ -220,36 +274,41 @@ impl Conversations {
     }
 
     fn listener(&self, id: i64) -> Option<mpsc::Sender<Heard>> {
-        match self.lock().get(&id).map(|conversation| &conversation.audience) {
+        match self.lock().waited_for(id).map(|conversation| &conversation.audience) {
             Some(Audience::Listener(listener)) => Some(listener.clone()),
             _ => None,
         }
     }
 
     /// Hands a remark to whom it is meant for; what does not fit is dropped.
-    fn pass_on(&self, of: Option<i64>, wants: impl Fn(&Caller) -> bool, remark: Remark) {
+    fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, remark: Remark) {
         if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
             let _ = sink.try_send(remark);
         }
     }
 
-    fn recipient(&self, of: Option<i64>, wants: impl Fn(&Caller) -> bool) -> Recipient {
+    /// Whose it is. `wants` says, by whether a request asked for the server's log, whether it can be its.
+    fn recipient(&self, of: Option<i64>, wants: impl Fn(bool) -> bool) -> Recipient {
         let under_way = self.lock();
         if let Some(id) = of {
-            return match under_way.get(&id).map(|conversation| (conversation, &conversation.audience)) {
+            return match under_way.waited_for(id).map(|conversation| (conversation, &conversation.audience)) {
                 Some((conversation, Audience::Caller(caller))) => conversation.recipient(caller),
                 Some((conversation, _)) => self.attached(vec![conversation.patience.clone()]),
                 None => Recipient::Nobody("the request that this belongs to is over"),
             };
         }
-        let mut callers = under_way.values().filter_map(|conversation| match &conversation.audience {
-            Audience::Caller(caller) if wants(caller) => Some((conversation, caller)),
-            _ => None,
+        let candidates = under_way.by_id.values().filter(|conversation| match &conversation.audience {
+            Audience::Caller(caller) => wants(caller.wants_log),
+            Audience::Deaf { wants_log } => wants(*wants_log),
+            Audience::Nobody | Audience::Listener(_) => false,
         });
-        match (callers.next(), callers.next()) {
-            (Some((conversation, caller)), None) => conversation.recipient(caller),
+        let mut candidates = candidates.map(|conversation| (conversation, &conversation.audience));
+        match (candidates.next(), candidates.next()) {
+            (Some((conversation, Audience::Caller(caller))), None) if !under_way.lost_count => {
+                conversation.recipient(caller)
+            }
             // Whichever request it is about, one of these waits for the client now.
-            _ => self.attached(under_way.values().map(|conversation| conversation.patience.clone()).collect()),
+            _ => self.attached(under_way.by_id.values().map(|conversation| conversation.patience.clone()).collect()),
         }
     }
 
@@ -264,8 +323,30 @@ impl Conversations {
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<i64, Conversation>> {
+    fn lock(&self) -> MutexGuard<'_, Requests> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Requests {
+    /// The request of that id, if somebody waits for it.
+    fn waited_for(&self, id: i64) -> Option<&Conversation> {
+        self.by_id.get(&id).filter(|conversation| !conversation.given_up)
+    }
+
+    /// Nobody waits for it any more.
+    fn leave(&mut self, id: i64, outstanding: bool) {
+        let room = self.given_up < GIVEN_UP_MAX;
+        let Some(conversation) = self.by_id.get_mut(&id) else { return };
+        let counts = matches!(conversation.audience, Audience::Caller(_) | Audience::Deaf { .. });
+        let haunts = outstanding && counts && !conversation.answered;
+        if haunts && room {
+            conversation.given_up = true;
+            self.given_up += 1;
+        } else {
+            self.by_id.remove(&id);
+            self.lost_count |= haunts;
+        }
     }
 }
 
@@ -283,12 +364,25 @@ impl UnderWay<'_> {
     pub(crate) fn silence(&self) {
         self.over.cancel();
     }
+
+    /// Nothing that the server says from now on is about the request.
+    pub(crate) fn settle(&mut self) {
+        self.settled = true;
+    }
+
+    /// Withdraws the request. True means that it never leaves; false that it did, or may have.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        let withdrawn = self.parcel.withdraw();
+        self.settled |= withdrawn;
+        withdrawn
+    }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         self.over.cancel();
-        self.conversations.lock().remove(&self.id);
+        let outstanding = !self.withdraw() && !self.settled;
+        self.conversations.lock().leave(self.id, outstanding);
     }
 }
 

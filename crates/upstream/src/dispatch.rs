@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Counterpart, Delivery, PerformFailure, Question,
+    Answer, Delivery, PerformFailure, Question,
     connect::outcome,
     connection::Connection,
     conversation::{Audience, Caller},
     link::{Ended, Link, Outgoing, Terms, WhenCancelled},
     message::{RequestBody, meta_of},
     patience::Patience,
-    pool::{Lease, Pool},
+    pool::{Lease, Pool, Purpose},
     setting::Setting,
 };
 
@@ -82,6 +82,20 @@ impl<'a> Draft<'a> {
         Self { method, name: None, members: cursor.into_iter().collect(), mutates: false }
     }
 
+    /// Whether there is nothing of a client's in it, so that nothing a server asks or says in confidence is about it.
+    fn is_the_gateways(&self) -> bool {
+        matches!(
+            self.method,
+            method::TOOLS_LIST
+                | method::PROMPTS_LIST
+                | method::RESOURCES_LIST
+                | method::RESOURCE_TEMPLATES_LIST
+                | method::RESOURCES_SUBSCRIBE
+                | method::RESOURCES_UNSUBSCRIBE
+                | method::LOGGING_SET_LEVEL
+        )
+    }
+
     fn body(&self, id: i64, era: Era, delivery: &Delivery) -> Vec<u8> {
         let bytes_expected = self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let mut body = RequestBody::new(id, self.method, bytes_expected);
@@ -114,7 +128,7 @@ impl Connections {
         let mut sent = false;
         let mut not_taken = None;
         for _ in 0..CONNECTIONS_MAX {
-            let leased = match self.lease(&delivery.counterpart, delivery.deadline, &delivery.cancel).await {
+            let leased = match self.lease(draft, &delivery).await {
                 Ok(leased) => leased,
                 Err(failure) => return Called { sent, outcome: Err(failure) },
             };
@@ -147,12 +161,8 @@ impl Connections {
     }
 
     /// The connection that requests of this counterpart are made on. Cancel safe.
-    async fn lease(
-        &self,
-        counterpart: &Counterpart,
-        deadline: Instant,
-        cancel: &CancellationToken,
-    ) -> Result<Leased, PerformFailure> {
+    async fn lease(&self, draft: &Draft<'_>, delivery: &Delivery) -> Result<Leased, PerformFailure> {
+        let Delivery { counterpart, deadline, cancel, .. } = delivery;
         let can_be_asked = counterpart.capabilities.answers_anything();
         let legacy = match self.setting.known_era.get() {
             Some(era) => era == Era::Legacy,
@@ -160,13 +170,14 @@ impl Connections {
             None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
         };
         if !(can_be_asked && legacy) {
-            let link = self.base.link(deadline, cancel).await?;
+            let link = self.base.link(*deadline, cancel).await?;
             if !can_be_asked || link.peer.era() == Era::Modern {
                 return Ok(Leased { link, _lease: None });
             }
         }
-        let lease = self.pool.lease(counterpart)?;
-        let link = lease.connection.link(deadline, cancel).await?;
+        let purpose = if draft.is_the_gateways() { Purpose::Gateway } else { Purpose::Client };
+        let lease = self.pool.lease(counterpart, purpose)?;
+        let link = lease.connection.link(*deadline, cancel).await?;
         Ok(Leased { link, _lease: Some(lease) })
     }
 }
@@ -184,7 +195,11 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
         } else {
             WhenCancelled::Abandon
         },
-        audience: caller.map_or(Audience::Nobody, Audience::Caller),
+        audience: match caller {
+            Some(caller) => Audience::Caller(caller),
+            None if draft.is_the_gateways() => Audience::Nobody,
+            None => Audience::Deaf { wants_log: delivery.log_level.is_some() },
+        },
         tell_server: true,
     }
 }

@@ -79,9 +79,8 @@ impl Duplex {
             }
             Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
         };
-        let under_way = self.conversations.join(id, terms.audience.clone(), terms.patience.clone());
         let parcel = Parcel::new(body);
-        let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
+        let mut under_way = self.conversations.join(id, &terms, &parcel);
         if let Err(ended) = self.post(parcel.clone(), &terms).await {
             return ended;
         }
@@ -89,9 +88,12 @@ impl Duplex {
         loop {
             tokio::select! {
                 biased;
-                told = &mut place.told => return ended(told.ok(), &parcel),
+                told = &mut place.told => {
+                    under_way.settle();
+                    return ended(told.ok(), &parcel);
+                }
                 () = terms.cancel.cancelled(), if !cancelled => {
-                    if parcel.withdraw() {
+                    if under_way.withdraw() {
                         return Ended::Failed(PerformFailure::Cancelled { sent: false });
                     }
                     self.say_cancelled(id, "the caller cancelled", &terms);
@@ -102,7 +104,7 @@ impl Duplex {
                     cancelled = true;
                 }
                 () = terms.patience.over() => {
-                    if parcel.withdraw() {
+                    if under_way.withdraw() {
                         return Ended::Failed(not_taken());
                     }
                     self.say_cancelled(id, "the deadline passed", &terms);

@@ -137,18 +137,23 @@ impl HttpWire {
         let body = std::mem::take(&mut request.body);
         let body_bytes = body.len();
         let parcel = Parcel::new(body);
-        let _withdrawn_when_dropped = parcel.withdrawn_when_dropped();
-        let under_way = self.conversations.join(id, terms.audience.clone(), terms.patience.clone());
+        let mut under_way = self.conversations.join(id, &terms, &parcel);
         let asking = self.ask(&request, body_bytes, parcel.clone());
         tokio::pin!(asking);
         let mut cancelled = false;
         loop {
             tokio::select! {
                 biased;
-                ended = &mut asking => return ended,
+                ended = &mut asking => {
+                    // A server that was lost on the way may go on.
+                    if !matches!(ended, Ended::Failed(PerformFailure::Died { .. })) {
+                        under_way.settle();
+                    }
+                    return ended;
+                }
                 () = self.closed.cancelled() => return closed(&parcel),
                 () = terms.cancel.cancelled(), if !cancelled => {
-                    if parcel.withdraw() {
+                    if under_way.withdraw() {
                         return Ended::Failed(PerformFailure::Cancelled { sent: false });
                     }
                     self.say_cancelled(id, version, "the caller cancelled", &terms);
@@ -159,7 +164,7 @@ impl HttpWire {
                     cancelled = true;
                 }
                 () = terms.patience.over() => {
-                    if parcel.withdraw() {
+                    if under_way.withdraw() {
                         return Ended::Failed(not_connected());
                     }
                     self.say_cancelled(id, version, "the deadline passed", &terms);

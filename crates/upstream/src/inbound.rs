@@ -104,6 +104,9 @@ impl Inbound {
     }
 
     fn tell(&self, id: &Id, told: Told) {
+        if let Id::Number(number) = id {
+            self.conversations.answered(*number);
+        }
         let late = told.as_ref().ok().cloned();
         let known = matches!(id, Id::Number(number) if self.pending.tell(*number, told));
         if !known {

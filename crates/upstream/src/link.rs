@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) wire: Wire,
     pub(crate) peer: Peer,
+    /// No other connection of the process has the same.
+    pub(crate) edition: u64,
 }
 
 /// What carries it.
@@ -167,6 +169,11 @@ impl Link {
             Wire::Http(wire) => wire.departure(),
             Wire::Events(wire) => wire.departure(),
         }
+    }
+
+    /// Whether the server may still be at something that nobody waits for.
+    pub(crate) fn haunted(&self) -> bool {
+        self.wire.conversations().haunted()
     }
 
     /// Whether the client is being asked something.

@@ -11,16 +11,6 @@ use bytes::Bytes;
 #[derive(Debug, Clone)]
 pub(crate) struct Parcel(Arc<Mutex<Option<Bytes>>>);
 
-/// Held by a caller for as long as it waits.
-#[derive(Debug)]
-pub(crate) struct WithdrawnWhenDropped(Parcel);
-
-impl Drop for WithdrawnWhenDropped {
-    fn drop(&mut self) {
-        self.0.withdraw();
-    }
-}
-
 impl Parcel {
     pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
         Self(Arc::new(Mutex::new(Some(bytes.into()))))
@@ -34,11 +24,6 @@ impl Parcel {
     /// Puts them back: taken, but provably not one byte was written.
     pub(crate) fn put_back(&self, bytes: Bytes) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
-    }
-
-    /// Withdraws the bytes when the caller is gone: nobody would learn what came of them.
-    pub(crate) fn withdrawn_when_dropped(&self) -> WithdrawnWhenDropped {
-        WithdrawnWhenDropped(self.clone())
     }
 
     /// Withdraws the bytes. True means that they never leave; false that they did, or may have.
@@ -60,10 +45,6 @@ mod tests {
         let withdrawn = Parcel::new("a");
         assert!(withdrawn.withdraw());
         assert!(withdrawn.take().is_none());
-
-        let abandoned = Parcel::new("a");
-        drop(abandoned.withdrawn_when_dropped());
-        assert!(abandoned.take().is_none());
 
         let unwritten = Parcel::new("a");
         let bytes = unwritten.take().unwrap();

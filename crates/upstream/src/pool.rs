@@ -1,12 +1,18 @@
 //! The connections to a legacy server that belong to one counterpart each, because the server learns at the handshake what
 //! the client can be asked, and does not say for whom its questions are.
 //!
-//! Bounded: when there are too many, the one that has been idle longest makes room. Idle ones end by themselves.
+//! A counterpart that takes questions outside its requests has one connection. One that does not (a client without a session)
+//! would share it with strangers of the same affinity, and a question could be anybody's; so each of its requests takes a
+//! connection that no other of them is using, as long as there may be another, and shares one after that: a question that
+//! may be anybody's is declined, never guessed.
+//!
+//! Bounded, for each affinity and in all: when there are too many, the one that has been idle longest makes room. Idle ones
+//! end by themselves.
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -14,6 +20,9 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Counterpart, PerformFailure, connection::Connection, setting::Setting};
+
+/// An affinity may have one of so many of all connections.
+const AFFINITY_SHARE: usize = 4;
 
 /// The connections.
 pub(crate) struct Pool {
@@ -25,9 +34,25 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    own: HashMap<Counterpart, Own>,
+    own: HashMap<Lane, Own>,
     /// How many are on their way out. They still cost what they cost.
     ending: usize,
+}
+
+/// One of a counterpart's connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Lane {
+    counterpart: Counterpart,
+    number: usize,
+}
+
+/// For whom a connection is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// For a client: the server may ask it something.
+    Client,
+    /// For the gateway itself.
+    Gateway,
 }
 
 /// One counterpart's connection.
@@ -40,6 +65,8 @@ struct Own {
 #[derive(Debug, Clone, Copy)]
 struct Uses {
     count: usize,
+    /// How many of them are a client's.
+    clients: usize,
     since: Instant,
 }
 
@@ -47,6 +74,7 @@ struct Uses {
 pub(crate) struct Lease {
     pub(crate) connection: Arc<Connection>,
     uses: watch::Sender<Uses>,
+    purpose: Purpose,
 }
 
 impl Pool {
@@ -54,18 +82,33 @@ impl Pool {
         Arc::new(Self { setting, stop, state: Mutex::default() })
     }
 
-    /// That counterpart's connection, to be used; fails if there are too many and all of them are in use.
-    pub(crate) fn lease(self: &Arc<Self>, counterpart: &Counterpart) -> Result<Lease, PerformFailure> {
+    /// A connection of that counterpart, to be used; fails if there are too many and all of them are in use.
+    pub(crate) fn lease(
+        self: &Arc<Self>,
+        counterpart: &Counterpart,
+        purpose: Purpose,
+    ) -> Result<Lease, PerformFailure> {
         let mut state = self.lock();
-        if let Some(own) = state.own.get(counterpart) {
-            return Ok(own.lease());
+        let lanes = state.lanes(counterpart);
+        let asks = self.setting.asks_beside_requests.load(Ordering::Relaxed);
+        let alone = purpose == Purpose::Client && self.must_be_alone(counterpart);
+        let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
+            let may_grow = state.of_affinity(&counterpart.affinity) < self.affinity_max().div_ceil(2);
+            let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.is_haunted()));
+            crowded.filter(|_| !(may_grow && state.own.len() < self.setting.spec.limits.connections_max))
+        });
+        if let Some((_, own)) = fit {
+            return Ok(own.lease(purpose));
         }
-        self.make_room(&mut state)?;
+        let number =
+            (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
+        drop(lanes);
+        self.make_room(&mut state, &counterpart.affinity)?;
+        let lane = Lane { counterpart: counterpart.clone(), number };
         let connection = Arc::new(Connection::new(&self.setting, Some(counterpart.clone()), self.stop.child_token()));
-        let uses = watch::Sender::new(Uses { count: 0, since: Instant::now() });
-        let own = Own { connection, uses };
-        let lease = own.lease();
-        let keeping = keep(Arc::downgrade(self), counterpart.clone(), own.uses.subscribe(), self.idle_max());
+        let own = Own { connection, uses: watch::Sender::new(Uses { count: 0, clients: 0, since: Instant::now() }) };
+        let lease = own.lease(purpose);
+        let keeping = keep(Arc::downgrade(self), lane.clone(), own.uses.subscribe(), self.idle_max());
         let stop = self.stop.clone();
         self.setting.tasks.spawn(async move {
             tokio::select! {
@@ -73,22 +116,22 @@ impl Pool {
                 () = keeping => {}
             }
         });
-        state.own.insert(counterpart.clone(), own);
+        state.own.insert(lane, own);
         Ok(lease)
     }
 
-    /// That counterpart's connection, if there is one.
+    /// That counterpart's first connection, if there is one.
     pub(crate) fn get(&self, counterpart: &Counterpart) -> Option<Arc<Connection>> {
-        self.lock().own.get(counterpart).map(|own| Arc::clone(&own.connection))
+        self.lock().lanes(counterpart).first().map(|(_, own)| Arc::clone(&own.connection))
     }
 
     /// Ends the connections of an affinity.
     pub(crate) fn release(self: &Arc<Self>, affinity: &str) {
         let mut state = self.lock();
-        let released: Vec<Counterpart> =
-            state.own.keys().filter(|counterpart| &*counterpart.affinity == affinity).cloned().collect();
-        for counterpart in released {
-            self.end(&mut state, &counterpart);
+        let released: Vec<Lane> =
+            state.own.keys().filter(|lane| &*lane.counterpart.affinity == affinity).cloned().collect();
+        for lane in released {
+            self.end(&mut state, &lane);
         }
     }
 
@@ -98,38 +141,51 @@ impl Pool {
         self.lock().own.len()
     }
 
-    fn make_room(self: &Arc<Self>, state: &mut State) -> Result<(), PerformFailure> {
+    /// Whether a question could be taken for another client's: then a request shares its connection only if it must.
+    fn must_be_alone(&self, counterpart: &Counterpart) -> bool {
+        self.setting.may_ask_unclearly() && self.setting.attached.of(&counterpart.affinity).is_none()
+    }
+
+    /// How many connections one affinity may have: nobody may take all of them.
+    fn affinity_max(&self) -> usize {
+        (self.setting.spec.limits.connections_max / AFFINITY_SHARE).max(1)
+    }
+
+    fn make_room(self: &Arc<Self>, state: &mut State, affinity: &str) -> Result<(), PerformFailure> {
         let connections_max = self.setting.spec.limits.connections_max;
-        let busy = PerformFailure::Busy { in_flight_max: connections_max };
-        if state.own.len() < connections_max {
-            return Ok(());
-        }
-        let idle = state.own.iter().filter_map(|(counterpart, own)| Some((own.idle_since()?, counterpart)));
-        let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, counterpart)| counterpart.clone());
+        let affinity_max = self.affinity_max();
+        let (of_affinity, in_flight_max) = match state.of_affinity(affinity) {
+            count if count >= affinity_max => (true, affinity_max),
+            _ if state.own.len() >= connections_max => (false, connections_max),
+            _ => return Ok(()),
+        };
+        let evictable = state.own.iter().filter(|(lane, _)| !of_affinity || &*lane.counterpart.affinity == affinity);
+        let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
+        let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
             // Whoever comes and goes faster than servers end must not start any number of them.
-            Some(counterpart) if state.ending < connections_max => {
-                self.end(state, &counterpart);
+            Some(lane) if state.ending < connections_max => {
+                self.end(state, &lane);
                 Ok(())
             }
-            _ => Err(busy),
+            _ => Err(PerformFailure::Busy { in_flight_max }),
         }
     }
 
     /// Ends a connection if nobody has used it for as long as one may be idle.
-    fn retire(self: &Arc<Self>, counterpart: &Counterpart, idle_max: Duration) -> bool {
+    fn retire(self: &Arc<Self>, lane: &Lane, idle_max: Duration) -> bool {
         let mut state = self.lock();
-        let Some(own) = state.own.get(counterpart) else { return true };
+        let Some(own) = state.own.get(lane) else { return true };
         let retires = own.idle_since().is_some_and(|since| since.elapsed() >= idle_max);
         if retires {
-            self.end(&mut state, counterpart);
+            self.end(&mut state, lane);
         }
         retires
     }
 
     /// Ends a connection and counts it until it is gone.
-    fn end(self: &Arc<Self>, state: &mut State, counterpart: &Counterpart) {
-        let Some(own) = state.own.remove(counterpart) else { return };
+    fn end(self: &Arc<Self>, state: &mut State, lane: &Lane) {
+        let Some(own) = state.own.remove(lane) else { return };
         own.connection.stop();
         state.ending += 1;
         let pool = Arc::downgrade(self);
@@ -151,6 +207,21 @@ impl Pool {
     }
 }
 
+impl State {
+    /// The connections of a counterpart, in order.
+    fn lanes(&self, counterpart: &Counterpart) -> Vec<(usize, &Own)> {
+        let of = self.own.iter().filter(|(lane, _)| lane.counterpart == *counterpart);
+        let mut lanes: Vec<(usize, &Own)> = of.map(|(lane, own)| (lane.number, own)).collect();
+        lanes.sort_unstable_by_key(|(number, _)| *number);
+        lanes
+    }
+
+    /// How many connections an affinity has.
+    fn of_affinity(&self, affinity: &str) -> usize {
+        self.own.keys().filter(|lane| &*lane.counterpart.affinity == affinity).count()
+    }
+}
+
 impl Own {
     /// Since when nobody has used it; none while somebody does. A question between requests is a use.
     fn idle_since(&self) -> Option<Instant> {
@@ -159,20 +230,37 @@ impl Own {
         (uses.count == 0 && !asks).then_some(uses.since)
     }
 
-    fn lease(&self) -> Lease {
-        self.uses.send_modify(|uses| *uses = Uses { count: uses.count + 1, since: Instant::now() });
-        Lease { connection: Arc::clone(&self.connection), uses: self.uses.clone() }
+    /// Whether no client is using it. Where the server is known to ask, it must not be at something either that a client
+    /// gave up; elsewhere that does not matter, and what the server remembers between calls does.
+    fn is_free(&self, asks: bool) -> bool {
+        self.uses.borrow().clients == 0 && !(asks && self.is_haunted())
+    }
+
+    fn is_haunted(&self) -> bool {
+        self.connection.ready().is_some_and(|link| link.haunted())
+    }
+
+    fn lease(&self, purpose: Purpose) -> Lease {
+        let clients = usize::from(purpose == Purpose::Client);
+        self.uses.send_modify(|uses| {
+            *uses = Uses { count: uses.count + 1, clients: uses.clients + clients, since: Instant::now() };
+        });
+        Lease { connection: Arc::clone(&self.connection), uses: self.uses.clone(), purpose }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.uses.send_modify(|uses| *uses = Uses { count: uses.count.saturating_sub(1), since: Instant::now() });
+        let clients = usize::from(self.purpose == Purpose::Client);
+        self.uses.send_modify(|uses| {
+            let (count, clients) = (uses.count.saturating_sub(1), uses.clients.saturating_sub(clients));
+            *uses = Uses { count, clients, since: Instant::now() };
+        });
     }
 }
 
 /// Waits until a connection has been idle for too long, and ends it. Ends when the connection is no longer in the pool.
-async fn keep(pool: Weak<Pool>, counterpart: Counterpart, mut uses: watch::Receiver<Uses>, idle_max: Duration) {
+async fn keep(pool: Weak<Pool>, lane: Lane, mut uses: watch::Receiver<Uses>, idle_max: Duration) {
     let mut since = Instant::now();
     loop {
         if uses.wait_for(|uses| uses.count == 0).await.is_err() {
@@ -186,7 +274,7 @@ async fn keep(pool: Weak<Pool>, counterpart: Counterpart, mut uses: watch::Recei
                 }
             }
             () = tokio::time::sleep(idle_max.saturating_sub(since.elapsed())) => {
-                if pool.upgrade().is_none_or(|pool| pool.retire(&counterpart, idle_max)) {
+                if pool.upgrade().is_none_or(|pool| pool.retire(&lane, idle_max)) {
                     return;
                 }
                 since = Instant::now();

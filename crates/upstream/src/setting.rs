@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicI64, Ordering},
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use servanda_gates::Notebook;
@@ -27,6 +27,8 @@ pub(crate) struct Setting {
     pub(crate) watches: Watches,
     pub(crate) era_notes: EraNotes,
     pub(crate) known_era: KnownEra,
+    /// The server has asked something and did not say on behalf of which request.
+    pub(crate) asks_beside_requests: AtomicBool,
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
     endpoint: OnceLock<Result<Endpoint, String>>,
     last_id: AtomicI64,
@@ -49,6 +51,7 @@ impl Setting {
             watches: Watches::new(spec.limits.watches_max),
             era_notes: EraNotes::new(&spec.transport, notebook),
             known_era: KnownEra::default(),
+            asks_beside_requests: AtomicBool::new(false),
             endpoint: OnceLock::new(),
             last_id: AtomicI64::new(0),
             spec,
@@ -65,6 +68,12 @@ impl Setting {
         let Transport::Http { url, headers } = &self.spec.transport else { return Ok(None) };
         let endpoint = self.endpoint.get_or_init(|| Endpoint::new(url, headers, &self.spec.limits));
         endpoint.as_ref().map(Some).map_err(Clone::clone)
+    }
+
+    /// Whether it may be unclear for which of two requests on one connection the server asks: on standard streams always,
+    /// over HTTP once it was seen to ask beside the streams of its requests.
+    pub(crate) fn may_ask_unclearly(&self) -> bool {
+        matches!(self.spec.transport, Transport::Stdio { .. }) || self.asks_beside_requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn announce(&self, announcement: Announcement) {

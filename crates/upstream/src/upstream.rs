@@ -156,15 +156,15 @@ impl Upstream {
 
     /// Tells a legacy server something on the connection of that counterpart, if there is one.
     pub fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {
-        let connections = &self.0.connections;
-        let link = if counterpart.capabilities.answers_anything() {
-            connections.pool.get(counterpart).and_then(|connection| connection.ready())
-        } else {
-            connections.base.ready()
-        };
-        if let Some(link) = link.filter(|link| link.peer.era() == Era::Legacy) {
+        if let Some(link) = self.link_of(counterpart).filter(|link| link.peer.era() == Era::Legacy) {
             link.say(message::told(method, params));
         }
+    }
+
+    /// Which connection to a legacy server that counterpart has now, if it has one. No two have the same: what a server was told on one has to
+    /// be told again on the next.
+    pub fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
+        self.link_of(counterpart).map(|link| link.edition)
     }
 
     /// Ends what was kept for an affinity: its connections and where its remarks go.
@@ -205,6 +205,16 @@ impl Upstream {
 
     async fn deliver(&self, draft: &Draft<'_>, delivery: Delivery) -> Called {
         Box::pin(self.0.connections.deliver(draft, delivery)).await
+    }
+
+    /// The connection of that counterpart, if it is ready.
+    fn link_of(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
+        let connections = &self.0.connections;
+        if counterpart.capabilities.answers_anything() {
+            connections.pool.get(counterpart).and_then(|connection| connection.ready())
+        } else {
+            connections.base.ready()
+        }
     }
 
     async fn base_link(&self, deadline: Instant) -> Result<Arc<Link>, PerformFailure> {

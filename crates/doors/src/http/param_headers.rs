@@ -53,15 +53,16 @@ struct Mirrored {
 }
 
 impl ParamHeaders {
-    /// Refuses a call whose headers do not say what its arguments say.
-    pub(super) async fn check<G: Gateway>(
+    /// Refuses a call whose headers do not say what its arguments say, by the definition that is known: no call waits for
+    /// the lists of servers that it is not for.
+    pub(super) fn check<G: Gateway>(
         &self,
         gateway: &G,
         guest: &Guest,
         headers: &HeaderMap,
         (tool, arguments): (&str, Option<&RawValue>),
     ) -> Result<(), Fault> {
-        let listing = gateway.listing(guest).await;
+        let listing = gateway.known_listing(guest);
         let table = self.table(&listing, &guest.capabilities);
         table
             .get(tool)

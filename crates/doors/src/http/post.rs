@@ -114,7 +114,7 @@ async fn answer_modern<G: Gateway>(
         && let Some(tool) = request.params.name.and_then(params::text)
     {
         let called = (&*tool, request.params.arguments);
-        door.param_headers.check(&*door.desk.gateway, &peer.guest, &parts.headers, called).await?;
+        door.param_headers.check(&*door.desk.gateway, &peer.guest, &parts.headers, called)?;
     }
     match door.desk.answer(request, peer)? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),

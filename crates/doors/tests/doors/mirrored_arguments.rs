@@ -55,6 +55,15 @@ async fn the_newest_list_decides() {
 }
 
 #[tokio::test]
+async fn a_call_waits_for_no_list() {
+    let server = Server::start().await;
+    server.fixture.define(&[routed()]);
+    server.fixture.give_lists(false);
+    assert_eq!(server.send(&call(&json!({"region": "x"}))).await.status, 400, "what is known decides");
+    assert_eq!(server.send(&call(&json!({}))).await.status, 200);
+}
+
+#[tokio::test]
 async fn the_legacy_era_has_no_such_headers() {
     let server = Server::start().await;
     server.fixture.define(&[routed()]);

@@ -344,6 +344,12 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
         assert_eq!((line.get(), remarks.try_recv().is_err()), (r#"{"level":"error"}"#, true));
     }
     assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#], "once");
+    server.edition.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    for _ in 0..2 {
+        let (terms, _remarks) = listening();
+        house.engine.call(call(&modern(), "echo", Terms { log_level: Some("warning".to_owned()), ..terms })).await;
+    }
+    assert_eq!(told(&server), [r#"logging/setLevel {"level":"warning"}"#; 2], "once on each connection");
     let (terms, mut remarks) = listening();
     house.engine.call(call(&modern(), "echo", terms)).await;
     assert!(remarks.try_recv().is_err(), "a modern guest that asked for nothing hears nothing");

@@ -101,6 +101,32 @@ async fn when_there_is_no_room_the_longest_idle_connection_goes() {
 }
 
 #[tokio::test]
+async fn one_client_cannot_take_all_connections() {
+    let limits = Limits { connections_max: 8, ..limits() };
+    let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
+    echoes(&upstream).await;
+    let spelled = |number: u32| counterpart("a", &format!(r#"{{"roots":{{}},"experimental":{{"v{number}":{{}}}}}}"#));
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let hang = |number: u32| {
+        let delivery = Delivery { cancel: cancel.clone(), ..delivery_for(&spelled(number)) };
+        let upstream = upstream.clone();
+        async move { call_with(&upstream, "hang", "{}", delivery).await }
+    };
+    let others = async {
+        let refused = call_with(&upstream, "pid", "{}", delivery_for(&spelled(3))).await;
+        let other = call_with(&upstream, "echo", "{}", delivery_for(&counterpart("b", EVERYTHING))).await;
+        cancel.cancel();
+        (refused, other)
+    };
+    let (_, _, (refused, other)) = tokio::join!(hang(1), hang(2), others);
+    assert!(!refused.sent);
+    assert!(matches!(failure(refused), PerformFailure::Busy { in_flight_max: 2 }));
+    assert_eq!(text(other), "{}");
+    pid_for(&upstream, &spelled(4)).await;
+    assert!(upstream.census().0 <= 3, "an idle one made room");
+}
+
+#[tokio::test]
 async fn an_idle_connection_ends_and_one_in_use_does_not() {
     let limits = Limits { connection_idle_ms_max: 50, ..limits() };
     let upstream = Upstream::new(stdio_spec(&["legacy"], limits), notebook());
@@ -184,9 +210,12 @@ async fn an_own_connection_that_dies_is_made_again_for_the_same_client() {
     let able = counterpart("a", EVERYTHING);
     let pid = pid_for(&upstream, &able).await;
     let base = pid_for(&upstream, &Counterpart::nobody()).await;
+    let edition = upstream.edition(&able);
+    assert!(edition.is_some() && edition != upstream.edition(&Counterpart::nobody()));
     let died = failure(call_with(&upstream, "die", "{}", delivery_for(&able)).await);
     assert!(matches!(died, PerformFailure::Died { .. }), "{died}");
     assert_ne!(pid_for(&upstream, &able).await, pid);
+    assert_ne!(upstream.edition(&able), edition);
     assert_eq!(tools_for(&upstream, &able).await.len(), 4);
     assert_eq!(pid_for(&upstream, &Counterpart::nobody()).await, base, "the others do not notice");
 }

@@ -16,6 +16,20 @@ async fn asked(upstream: &Upstream, question: &Value, delivery: Delivery) -> Val
     json_text(call_json(upstream, "ask", question, delivery).await)
 }
 
+/// A server that has room for one connection of a kind, so that all of a client's requests are on it.
+fn crowded() -> Upstream {
+    Upstream::new(stdio_spec(&["legacy"], Limits { connections_max: 1, ..limits() }), notebook())
+}
+
+/// Makes a call that asks, and answers what is asked.
+async fn asked_and_answered(upstream: &Upstream, client: &Counterpart) {
+    let (delivery, mut remarks) = heard_delivery(client);
+    let question = question("mine");
+    let answering = async { next_ask(&mut remarks).await.reply.send(Ok(raw("{}"))).unwrap() };
+    let (told, ()) = tokio::join!(asked(upstream, &question, delivery), answering);
+    assert_eq!(told["result"], json!({}));
+}
+
 #[tokio::test]
 async fn a_question_is_answered_under_the_servers_own_id() {
     let server = serve("legacy").await;
@@ -103,7 +117,7 @@ async fn a_client_that_takes_no_questions_declines_them() {
 
 #[tokio::test]
 async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() {
-    let upstream = stdio("legacy");
+    let upstream = crowded();
     let client = counterpart("a", CAPABILITIES);
     let cancel = CancellationToken::new();
     let (other, mut other_remarks) = heard_delivery(&client);
@@ -127,20 +141,85 @@ async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() 
 }
 
 #[tokio::test]
-async fn requests_that_nobody_listens_to_are_no_candidates() {
-    let upstream = stdio("legacy");
+async fn requests_that_nobody_listens_to_are_candidates_too() {
+    let upstream = crowded();
     let client = counterpart("a", CAPABILITIES);
     let cancel = CancellationToken::new();
     let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
     let asking = async {
         let (delivery, mut remarks) = heard_delivery(&client);
-        let question = question(1);
-        let answering = async { next_ask(&mut remarks).await.reply.send(Ok(raw("{}"))).unwrap() };
-        let (told, ()) = tokio::join!(asked(&upstream, &question, delivery), answering);
-        assert_eq!(told["result"], json!({}));
+        let told = asked(&upstream, &question(1), delivery).await;
+        assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
+        assert!(remarks.try_recv().is_err());
         cancel.cancel();
     };
     tokio::join!(hanging, asking);
+}
+
+#[tokio::test]
+async fn clients_without_a_session_who_call_at_once_are_each_asked_their_own() {
+    let upstream = stdio("legacy");
+    let client = counterpart("everybody", CAPABILITIES);
+    echoes(&upstream).await;
+    let cancel = CancellationToken::new();
+    let (other, mut other_remarks) = heard_delivery(&client);
+    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..other });
+    let asking = async {
+        asked_and_answered(&upstream, &client).await;
+        cancel.cancel();
+    };
+    tokio::join!(hanging, asking);
+    assert!(other_remarks.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn calls_one_after_the_other_or_of_one_session_share_a_connection() {
+    let upstream = stdio("legacy");
+    let client = counterpart("a", CAPABILITIES);
+    let pid = async || text(call_with(&upstream, "pid", "{}", delivery_for(&client)).await);
+    let first = pid().await;
+    assert_eq!(pid().await, first);
+    let (sink, _attached) = mpsc::channel(8);
+    upstream.attach("a", sink);
+    let cancel = CancellationToken::new();
+    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
+    let calling = async {
+        assert_eq!(pid().await, first);
+        cancel.cancel();
+    };
+    tokio::join!(hanging, calling);
+}
+
+#[tokio::test]
+async fn a_question_about_what_was_given_up_is_put_to_nobody_else() {
+    let upstream = stdio("legacy");
+    let client = counterpart("everybody", CAPABILITIES);
+    let pid = async || text(call_with(&upstream, "pid", "{}", delivery_for(&client)).await);
+    let first = pid().await;
+    let impatient = Delivery { counterpart: client.clone(), ..delivery(IMPATIENCE) };
+    let given_up = failure(call_with(&upstream, "hang", "{}", impatient).await);
+    assert!(matches!(given_up, PerformFailure::TimedOut { .. }), "{given_up}");
+    assert_eq!(pid().await, first, "a server that never asked keeps its connection");
+
+    let (delivery, mut remarks) = heard_delivery(&client);
+    let told = asked(&upstream, &question("whose"), delivery).await;
+    assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
+    assert!(remarks.try_recv().is_err(), "it may be the question of the one who gave up");
+
+    // Now that the server is known to ask, the next one is on a connection where nothing is left.
+    assert_ne!(pid().await, first);
+    asked_and_answered(&upstream, &client).await;
+}
+
+#[tokio::test]
+async fn what_was_given_up_and_is_answered_after_all_is_no_candidate_any_more() {
+    let upstream = crowded();
+    let client = counterpart("everybody", CAPABILITIES);
+    assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
+    let impatient = Delivery { counterpart: client.clone(), ..delivery(IMPATIENCE) };
+    failure(call_with(&upstream, "until-cancelled", "{}", impatient).await);
+    assert_eq!(text(call_with(&upstream, "echo", "{}", delivery_for(&client)).await), "{}");
+    asked_and_answered(&upstream, &client).await;
 }
 
 #[tokio::test]

@@ -68,6 +68,28 @@ async fn a_log_line_that_may_be_anybodys_goes_to_the_client_or_nowhere() {
 }
 
 #[tokio::test]
+async fn a_log_line_about_a_request_without_a_listener_is_not_taken_for_another_s() {
+    let upstream = stdio("legacy");
+    echoes(&upstream).await;
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let (listening, mut remarks) = heard_delivery(&Counterpart::nobody());
+    let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..listening });
+    let logging = async {
+        let messages = json!({"messages": [log_line()]});
+        assert_eq!(text(call_json(&upstream, "say", &messages, delivery(PATIENCE)).await), "said");
+        cancel.cancel();
+    };
+    tokio::join!(hanging, logging);
+    assert_eq!(told(&mut remarks), Vec::<String>::new());
+
+    // The one that hangs was given up, and may still be what is talked about.
+    let (listening, mut remarks) = heard_delivery(&Counterpart::nobody());
+    let messages = json!({"messages": [log_line()]});
+    assert_eq!(text(call_json(&upstream, "say", &messages, listening).await), "said");
+    assert_eq!(told(&mut remarks), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_modern_server_logs_for_those_who_asked_for_it() {
     let upstream = stdio("modern");
     let cancel = tokio_util::sync::CancellationToken::new();
