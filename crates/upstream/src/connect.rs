@@ -145,7 +145,7 @@ async fn shake_hands(
     let none = ClientCapabilities::none();
     let capabilities = destination.counterpart.map_or(&none, |counterpart| &counterpart.capabilities);
     match agree(destination.setting, &wire, capabilities, approach, deadline).await {
-        Ok(peer) => Ok(Link { wire, peer }),
+        Ok(peer) => Ok(Link::new(wire, peer, destination.setting.next_edition())),
         Err(failed) => {
             wire.close().await;
             Err(failed)

@@ -65,3 +65,39 @@ fn a_mistake_changes_nothing() {
     world.add(&get_invoice());
     until("the corrected configuration to be used", || (agent.tools().len() == 2).then_some(()));
 }
+
+/// Contracts are found in folders of the contracts' folder, and so are their changes: `init` puts them there.
+#[test]
+fn a_contract_in_a_folder_is_noticed() {
+    let world = World::company([]).unpinned();
+    let file = format!("contracts/company/{}.json", count_effects().file_stem());
+    world.write(&file, &count_effects().to_string());
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    assert_eq!(agent.tools(), ["company__count_effects"]);
+    // Written in place: the folder that it is in stays as it was.
+    let text = world.read(&file);
+    world.write(&file, &format!("{text}\n"));
+    until("the changed contract to be used", || {
+        gateway.said().contains("the changed configuration is in use").then_some(())
+    });
+}
+
+/// What was agreed to holds until the gateway ends, whatever else changes.
+#[test]
+fn a_lock_that_is_gone_takes_nothing_back() {
+    let world = World::turning(&[]);
+    world.offer(&crate::turncoat::poisoned());
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let city = json!({ "city": "Rome" });
+    agent.call("weather__forecast", city.clone()).refusal();
+    std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    world.reconfigure(&[("limits", json!({ "probe_interval_ms": 20_000 }))]);
+    until("the changed configuration to be used", || {
+        gateway.said().contains("the changed configuration is in use").then_some(())
+    });
+    agent.call("weather__forecast", city).refusal();
+    assert_eq!(world.performed("forecast"), 0);
+    assert!(gateway.said().contains("is gone; what it said holds"), "{}", gateway.said());
+}
