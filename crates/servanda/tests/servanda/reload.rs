@@ -76,11 +76,8 @@ fn a_contract_in_a_folder_is_noticed() {
     let agent = gateway.modern();
     assert_eq!(agent.tools(), ["company__count_effects"]);
     // Written in place: the folder that it is in stays as it was.
-    let text = world.read(&file);
-    world.write(&file, &format!("{text}\n"));
-    until("the changed contract to be used", || {
-        gateway.said().contains("the changed configuration is in use").then_some(())
-    });
+    world.write(&file, "nonsense: true\n");
+    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
 }
 
 /// What was agreed to holds until the gateway ends, whatever else changes.
@@ -93,10 +90,10 @@ fn a_lock_that_is_gone_takes_nothing_back() {
     let city = json!({ "city": "Rome" });
     agent.call("weather__forecast", city.clone()).refusal();
     std::fs::remove_file(world.path("servanda.lock")).unwrap();
-    world.reconfigure(&[("limits", json!({ "probe_interval_ms": 20_000 }))]);
-    until("the changed configuration to be used", || {
-        gateway.said().contains("the changed configuration is in use").then_some(())
-    });
+    let files = std::fs::read_dir(world.path("contracts/weather")).unwrap();
+    let lookup = files.flatten().find(|file| file.file_name().to_string_lossy().contains("lookup")).unwrap();
+    std::fs::remove_file(lookup.path()).unwrap();
+    until("the changed configuration to be used", || (agent.tools() == ["weather__end"]).then_some(()));
     agent.call("weather__forecast", city).refusal();
     assert_eq!(world.performed("forecast"), 0);
     assert!(gateway.said().contains("is gone; what it said holds"), "{}", gateway.said());
