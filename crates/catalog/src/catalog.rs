@@ -19,6 +19,7 @@ use crate::{
     listing::Renderings,
     names::Naming,
     pins::{Definition, Lock, Pins},
+    profile::profile,
     standing::Standing,
 };
 
@@ -128,7 +129,7 @@ impl Catalog {
         let Some(entry) = self.entries.get(name) else {
             return Err(NotResolved::Unknown { did_you_mean: self.nearest(name) });
         };
-        match &*self.read().standing(name, entry, capabilities) {
+        match &*self.read().standing(name, entry, &profile(capabilities)) {
             Standing::Unasked | Standing::Offered { .. } => Ok(entry.contract.clone()),
             Standing::Withdrawn => {
                 Err(NotResolved::Withdrawn { upstream: entry.contract.contract().binding.upstream.clone() })
@@ -150,14 +151,14 @@ impl Catalog {
     /// How a tool stands for a client of these capabilities; unknown names were never asked for.
     pub fn standing(&self, name: &str, capabilities: &ClientCapabilities) -> Arc<Standing> {
         match self.entries.get(name) {
-            Some(entry) => self.read().standing(name, entry, capabilities),
+            Some(entry) => self.read().standing(name, entry, &profile(capabilities)),
             None => Arc::new(Standing::Unasked),
         }
     }
 
     /// The list a client of these capabilities sees now.
     pub fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
-        self.read().listing(capabilities)
+        self.read().listing(&profile(capabilities))
     }
 
     /// Bumped whenever a list changes.
@@ -167,7 +168,7 @@ impl Catalog {
 
     /// Takes note of what an upstream offers to clients of these capabilities. Returns which tools stand otherwise now.
     pub fn observe(&self, upstream: &str, capabilities: &ClientCapabilities, inventory: &Inventory) -> Vec<Change> {
-        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, capabilities, inventory))
+        self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &profile(capabilities), inventory))
     }
 
     /// Takes note that an upstream does not answer. Its tools stay: nothing is forgotten because a process died.
@@ -181,6 +182,16 @@ impl Catalog {
         self.learn(|knowledge| knowledge.doubt(upstream));
     }
 
+    /// Forgets what an upstream offers to clients of capabilities: it offers the same to all.
+    pub fn forget_profiles(&self, upstream: &str) {
+        self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream));
+    }
+
+    /// Whether a tool may be called only at a definition that was looked at.
+    pub fn is_guarded(&self) -> bool {
+        self.read().is_guarded()
+    }
+
     /// Why an upstream does not answer, if it does not.
     pub fn silence(&self, upstream: &str) -> Option<String> {
         self.read().silence(upstream)
@@ -189,6 +200,11 @@ impl Catalog {
     /// Takes another lock file for what was agreed to. Returns which tools stand otherwise now.
     pub fn adopt(&self, lock: Lock) -> Vec<Change> {
         self.learn(|knowledge| knowledge.adopt(&self.entries, lock))
+    }
+
+    /// What was agreed to; none where nothing ever was.
+    pub fn agreed(&self) -> Option<Lock> {
+        self.read().agreed()
     }
 
     /// Definitions that were seen first and are to be pinned as they were, by upstream.

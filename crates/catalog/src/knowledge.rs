@@ -1,27 +1,19 @@
 //! What is known about upstreams: who answers, what each offers to whom, how every tool stands because of it, and the lists
 //! that follow. Everything is worked out when something is learned, so that a call only has to look it up.
 //!
-//! What a server offers may depend on what its client can do, so it is kept by capabilities: a profile. There are few, and
-//! the one that was not used for longest makes room.
+//! What a server offers may depend on what its client can do, so it is kept by profile. There are few, and all are kept: a
+//! list that was forgotten would let another one decide.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_mcp::ClientCapabilities;
 
 use crate::{
     Availability, Entry, Inventory, ListedTool, Listing,
-    pins::{Definition, Execution, Lock, Pins},
+    pins::{Definition, Execution, Lock, OnMissing, Pins},
+    profile::PROFILES_MAX,
     standing::{Live, Standing},
 };
-
-/// Profiles kept beside the one of clients that can do nothing.
-const PROFILES_MAX: usize = 16;
 
 /// A tool that stands otherwise than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +34,8 @@ pub(crate) struct Knowledge {
     base: ClientCapabilities,
     pins: Pins,
     upstreams: BTreeMap<String, Seen>,
-    profiles: BTreeMap<ClientCapabilities, Profile>,
+    profiles: BTreeMap<ClientCapabilities, Arc<Listing>>,
     generation: u64,
-    clock: AtomicU64,
 }
 
 /// What is known about one upstream.
@@ -67,27 +58,15 @@ struct Roll {
     standings: BTreeMap<String, Arc<Standing>>,
 }
 
-#[derive(Debug)]
-struct Profile {
-    listing: Arc<Listing>,
-    used_at: AtomicU64,
-}
-
 type Entries = BTreeMap<String, Entry>;
 
 impl Knowledge {
     pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
         let base = ClientCapabilities::none();
-        let mut knowledge = Self {
-            base: base.clone(),
-            pins,
-            upstreams: BTreeMap::new(),
-            profiles: BTreeMap::new(),
-            generation: 0,
-            clock: AtomicU64::new(0),
-        };
+        let mut knowledge =
+            Self { base: base.clone(), pins, upstreams: BTreeMap::new(), profiles: BTreeMap::new(), generation: 0 };
         let tools = knowledge.tools(entries, &base);
-        knowledge.profiles.insert(base, Profile::of(Listing { generation: 0, tools }));
+        knowledge.profiles.insert(base, Arc::new(Listing { generation: 0, tools }));
         knowledge
     }
 
@@ -96,11 +75,8 @@ impl Knowledge {
     }
 
     pub(crate) fn listing(&self, capabilities: &ClientCapabilities) -> Arc<Listing> {
-        let profile = self.profiles.get(capabilities).or_else(|| self.profiles.get(&self.base));
-        profile.map_or_else(Arc::default, |profile| {
-            profile.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-            profile.listing.clone()
-        })
+        let listing = self.profiles.get(capabilities).or_else(|| self.profiles.get(&self.base));
+        listing.cloned().unwrap_or_default()
     }
 
     pub(crate) fn silence(&self, upstream: &str) -> Option<String> {
@@ -180,6 +156,23 @@ impl Knowledge {
         changes
     }
 
+    pub(crate) fn forget_profiles(&mut self, entries: &Entries, upstream: &str) {
+        let Some(seen) = self.upstreams.get_mut(upstream) else { return };
+        let (base, before) = (&self.base, seen.rolls.len());
+        seen.rolls.retain(|profile, _| profile == base);
+        if seen.rolls.len() != before {
+            self.relist(entries);
+        }
+    }
+
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.pins.lock.is_some() || self.pins.policy.missing.is_some_and(|missing| missing != OnMissing::Ignore)
+    }
+
+    pub(crate) fn agreed(&self) -> Option<Lock> {
+        self.pins.lock.clone()
+    }
+
     pub(crate) fn first_sights(&self) -> Vec<(String, Definition)> {
         self.pins.first_sights()
     }
@@ -220,10 +213,10 @@ impl Knowledge {
         let generation = self.generation + 1;
         for capabilities in profiles {
             let tools = self.tools(entries, &capabilities);
-            let Some(profile) = self.profiles.get_mut(&capabilities) else { continue };
+            let Some(listing) = self.profiles.get_mut(&capabilities) else { continue };
             let text = |tool: &ListedTool| tool.definition.get().to_owned();
-            if !profile.listing.tools.iter().map(text).eq(tools.iter().map(text)) {
-                profile.listing = Arc::new(Listing { generation, tools });
+            if !listing.tools.iter().map(text).eq(tools.iter().map(text)) {
+                *listing = Arc::new(Listing { generation, tools });
                 self.generation = generation;
             }
         }
@@ -267,32 +260,14 @@ impl Knowledge {
         if self.profiles.contains_key(capabilities) {
             return;
         }
-        if self.profiles.len() > PROFILES_MAX {
-            let used_at = |profile: &Profile| profile.used_at.load(Ordering::Relaxed);
-            let others = self.profiles.iter().filter(|(known, _)| **known != self.base);
-            let oldest = others.min_by_key(|(_, profile)| used_at(profile)).map(|(oldest, _)| oldest.clone());
-            if let Some(oldest) = oldest {
-                self.profiles.remove(&oldest);
-                self.upstreams.values_mut().for_each(|seen| {
-                    seen.rolls.remove(&oldest);
-                });
-            }
-        }
+        debug_assert!(self.profiles.len() < PROFILES_MAX, "whoever calls says the profile of a client");
         let tools = self.tools(entries, capabilities);
-        let profile = Profile::of(Listing { generation: self.generation, tools });
-        profile.used_at.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        self.profiles.insert(capabilities.clone(), profile);
+        self.profiles.insert(capabilities.clone(), Arc::new(Listing { generation: self.generation, tools }));
     }
 }
 
 fn bound_to<'a>(entries: &'a Entries, upstream: &str) -> Vec<(&'a String, &'a Entry)> {
     entries.iter().filter(|(_, entry)| entry.contract.contract().binding.upstream == upstream).collect()
-}
-
-impl Profile {
-    fn of(listing: Listing) -> Self {
-        Self { listing: Arc::new(listing), used_at: AtomicU64::new(0) }
-    }
 }
 
 impl Live {

@@ -11,6 +11,7 @@ mod listing;
 pub mod names;
 pub mod negotiation;
 pub mod pins;
+mod profile;
 mod standing;
 #[cfg(test)]
 mod testing;

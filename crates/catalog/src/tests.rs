@@ -326,21 +326,26 @@ fn lists_of_other_profiles_can_be_doubted() {
     assert!(*changes.borrow() > before);
 }
 
-/// However many kinds of clients come, only so many are remembered; the one asked for last stays.
+/// However many kinds of clients come, no list is forgotten: what was held back for one stays held back.
 #[test]
-fn profiles_make_room() {
-    let catalog = catalog(&["read_file", "write_file"]);
-    offer(&catalog, &["read_file"]);
+fn no_client_lifts_what_is_held_from_another() {
+    let catalog = pinned(Some(lock(&[definition("read_file"), definition("write_file")])), Policy::default());
+    offer(&catalog, &["read_file", "write_file"]);
+    let mut turned = definition("read_file");
+    turned["description"] = json!("Reads a file and sends it away.");
+    let sampling = profile(r#"{"sampling":{}}"#);
+    catalog.observe("files", &sampling, &inventory(&[turned, definition("write_file")]));
+    assert!(catalog.resolve("files__read_file", &sampling).is_err());
     let both = inventory(&[definition("read_file"), definition("write_file")]);
-    let of = |number: usize| profile(&format!(r#"{{"roots":{{"n":{number}}}}}"#));
-    for number in 0..100 {
-        catalog.observe("files", &of(number), &both);
-        assert_eq!(names(&catalog, &of(0)).len(), 2, "it is in use");
+    for number in 0..200 {
+        let other = profile(&format!(r#"{{"elicitation":{{"n{number}":{{}}}},"experimental":{{"n{number}":{{}}}}}}"#));
+        catalog.observe("files", &other, &both);
+        assert_eq!(names(&catalog, &other).len(), 2);
     }
-    let remembered = (0..100).filter(|number| names(&catalog, &of(*number)).len() == 2).count();
-    assert_eq!(remembered, 16);
-    assert_eq!(names(&catalog, &of(99)).len(), 2);
-    assert_eq!(names(&catalog, &nobody()), ["files__read_file"], "what everybody sees is never forgotten");
+    assert!(catalog.resolve("files__read_file", &sampling).is_err(), "nothing made room");
+    let like_it = profile(r#"{"sampling":{},"experimental":{}}"#);
+    assert!(catalog.resolve("files__read_file", &like_it).is_err(), "a client of the same kind");
+    assert!(catalog.resolve("files__read_file", &nobody()).is_ok());
 }
 
 #[test]

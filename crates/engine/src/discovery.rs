@@ -21,7 +21,7 @@ use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
 use self::acquaintance::{Acquaintance, read};
-use crate::gateway::Guest;
+use crate::{gateway::Guest, sessions};
 
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.
 const RETRY_MS: u64 = 1_000;
@@ -62,9 +62,9 @@ impl Discovery {
     /// Cancel safe: nothing but the list is lost.
     pub async fn listing(&self, guest: &Guest) -> Arc<Listing> {
         if guest.capabilities.answers_anything() {
-            let counterpart = counterpart(guest);
+            let counterpart = sessions::counterpart(guest);
             let mut asking = tokio::task::JoinSet::new();
-            for acquaintance in self.acquaintances.values().filter(|upstream| upstream.varies_by_client()) {
+            for acquaintance in self.acquaintances.values().filter(|upstream| upstream.knows_alone(&counterpart)) {
                 let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
                 asking
                     .spawn(async move { acquaintance.refresh(&counterpart, Duration::from_millis(WAIT_MS_MAX)).await });
@@ -74,21 +74,32 @@ impl Discovery {
         self.catalog.listing(&guest.capabilities)
     }
 
-    /// Makes sure that a call is decided by what its upstream said on the present connection: a server that was started
-    /// anew may be another one. Where it does not say anything in time, the call is decided by what is known.
+    /// Makes sure that a call is decided by what its upstream said on the connection that the call is made on: a server that
+    /// was started anew may be another one, and a legacy server has one connection for each client that it can ask
+    /// something. Where it does not say anything in time, nothing is called on that connection if somebody agreed to
+    /// definitions; else the call is decided by what is known.
+    ///
+    /// What is left: lists and calls are two requests, so a server may serve one definition and perform another.
     ///
     /// Cancel safe.
     pub(crate) async fn acquaint(&self, proposal: &Proposal, guest: &Guest) {
         let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
         let contract = entry.contract.contract();
         let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
-        let varies = acquaintance.varies_by_client() && guest.capabilities.answers_anything();
-        let capabilities = if varies { &guest.capabilities } else { &self.nobody.capabilities };
-        if !acquaintance.is_current(capabilities) {
-            let counterpart = if varies { counterpart(guest) } else { self.nobody.clone() };
-            let wait_ms = contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
-            acquaintance.refresh(&counterpart, Duration::from_millis(wait_ms)).await;
+        let wait_ms = contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
+        let wait = Duration::from_millis(wait_ms);
+        let mut counterpart = sessions::counterpart(guest);
+        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() {
+            // Only the shared connection tells whether this guest gets one of its own.
+            acquaintance.refresh(&self.nobody, wait).await;
         }
+        if !acquaintance.knows_alone(&counterpart) {
+            counterpart = self.nobody.clone();
+        }
+        if !acquaintance.is_current(&counterpart) {
+            acquaintance.refresh(&counterpart, wait).await;
+        }
+        acquaintance.guard(&counterpart);
     }
 
     /// Takes another lock file for what was agreed to.
@@ -96,6 +107,11 @@ impl Discovery {
         for change in self.catalog.adopt(lock) {
             telling::changed(&change);
         }
+    }
+
+    /// What was agreed to; none where nothing ever was.
+    pub fn agreed(&self) -> Option<Lock> {
+        self.catalog.agreed()
     }
 
     /// Definitions that were seen first and are to be pinned as they were, by upstream.
@@ -151,8 +167,4 @@ impl Discovery {
             }
         }
     }
-}
-
-fn counterpart(guest: &Guest) -> Counterpart {
-    Counterpart { capabilities: guest.capabilities.clone(), affinity: Arc::clone(&guest.affinity) }
 }

@@ -143,7 +143,7 @@ impl Server for Scripted {
             definition: serde_json::value::to_raw_value(tool).unwrap(),
         };
         let tools = self.tools.lock().unwrap().iter().map(listed).collect();
-        Box::pin(std::future::ready(Ok(ToolList { tools, rejected: Vec::new() })))
+        Box::pin(std::future::ready(Ok(ToolList { tools, ..ToolList::default() })))
     }
 
     fn announcements(&self) -> broadcast::Receiver<Announcement> {

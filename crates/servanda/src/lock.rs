@@ -28,6 +28,16 @@ pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
     Ok(Pins::new(read(&loaded.lock_file())?, loaded.config.pins.policy()))
 }
 
+/// The pins of a configuration that a running gateway is to work by. Where the file is gone, what was agreed to before holds.
+pub(crate) fn pins_after(loaded: &Loaded, before: Option<Lock>) -> Result<Pins, Failure> {
+    let mut pins = pins(loaded)?;
+    if pins.lock.is_none() && before.is_some() {
+        tracing::warn!("{} is gone; what it said holds until the gateway ends", loaded.lock_file().display());
+        pins.lock = before;
+    }
+    Ok(pins)
+}
+
 /// What the file says; none where there is no file.
 pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
     let text = match std::fs::read_to_string(file) {
@@ -125,7 +135,8 @@ impl LockKeeper {
             return;
         }
         let kept = read(&self.file).and_then(|lock| {
-            let mut lock = lock.unwrap_or_default();
+            // A file that went away takes nothing back.
+            let mut lock = lock.or_else(|| self.discovery.agreed()).unwrap_or_default();
             let now = SystemClock.now();
             for (upstream, definition) in &sights {
                 // Somebody may have agreed to another one meanwhile; then that one counts.

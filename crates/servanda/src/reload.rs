@@ -13,6 +13,11 @@ use crate::{config::Loaded, wiring::Station};
 /// How often the files are looked at.
 const LOOK_INTERVAL_MS: u64 = 1_000;
 
+/// How deep folders are looked into.
+const DEPTH_MAX: usize = 16;
+/// Files that are looked at.
+const ENTRIES_MAX: usize = 20_000;
+
 /// What can be seen of the files without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Glimpse(Vec<(PathBuf, Option<SystemTime>, u64)>);
@@ -93,9 +98,23 @@ fn tell(before: &Loaded, now: &Loaded) {
     }
 }
 
+/// Everything in a folder and the folders in it, in which contracts are.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+    let mut found = Vec::new();
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if found.len() >= ENTRIES_MAX {
+                return found;
+            }
+            // Links may lead in a circle, which ends at that depth.
+            if depth < DEPTH_MAX && entry.path().is_dir() {
+                folders.push((entry.path(), depth + 1));
+            }
+            found.push(entry.path());
+        }
+    }
+    found
 }
 
 #[cfg(test)]

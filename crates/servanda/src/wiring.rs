@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::Catalog;
+use servanda_catalog::{Catalog, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{Engine, EngineParts, Limits, SystemClock, World};
 use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
@@ -86,7 +86,8 @@ impl Station {
     /// they began in, and an upstream that is configured as before keeps its connections. One that is not is ended when its
     /// last call is over.
     pub(crate) fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
-        let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
+        let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
+        let catalog = Arc::new(catalog_by(loaded, contracts::load(loaded)?, pins)?);
         let notebook: Arc<dyn Notebook> = self.ledger.clone();
         let before = self.engine.upstreams();
         let mut upstreams = BTreeMap::new();
@@ -168,7 +169,10 @@ async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
 
 /// The catalog of a configuration: its contracts, and what was agreed to about their tools.
 pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
-    let pins = lock::pins(loaded)?;
+    catalog_by(loaded, contracts, lock::pins(loaded)?)
+}
+
+fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
     Catalog::pinned(contracts, loaded.config.naming(), pins)
         .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))
 }

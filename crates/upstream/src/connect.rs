@@ -1,13 +1,7 @@
 //! Connecting: start the server or reach it, find out which era it speaks, agree. One attempt, bounded by a deadline; when
 //! to attempt again is the lifecycle's business.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use servanda_mcp::{ClientCapabilities, Era, ProtocolVersion, fields::method};
 use tokio::time::Instant;
@@ -26,9 +20,6 @@ use crate::{
 
 /// How long a child that has just shown the first sign of life after the probe's time may still take to answer it, at most.
 const FIRST_WORDS_MS_MAX: u64 = 2_000;
-
-/// How many connections the process has made.
-static EDITIONS: AtomicU64 = AtomicU64::new(0);
 
 /// What is connected to, and for whom.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +145,7 @@ async fn shake_hands(
     let none = ClientCapabilities::none();
     let capabilities = destination.counterpart.map_or(&none, |counterpart| &counterpart.capabilities);
     match agree(destination.setting, &wire, capabilities, approach, deadline).await {
-        Ok(peer) => Ok(Link { wire, peer, edition: EDITIONS.fetch_add(1, Ordering::Relaxed) }),
+        Ok(peer) => Ok(Link::new(wire, peer, destination.setting.next_edition())),
         Err(failed) => {
             wire.close().await;
             Err(failed)

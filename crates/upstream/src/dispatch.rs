@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Delivery, PerformFailure, Question,
+    Answer, Counterpart, Delivery, PerformFailure, Question,
     connect::outcome,
     connection::Connection,
     conversation::{Audience, Caller},
@@ -30,6 +30,8 @@ const CONNECTIONS_MAX: usize = 2;
 pub(crate) struct Called {
     pub(crate) sent: bool,
     pub(crate) outcome: Result<Answer, PerformFailure>,
+    /// The connection that took it.
+    pub(crate) edition: Option<u64>,
 }
 
 /// A request before it is known on which connection it leaves.
@@ -130,9 +132,14 @@ impl Connections {
         for _ in 0..CONNECTIONS_MAX {
             let leased = match self.lease(draft, &delivery).await {
                 Ok(leased) => leased,
-                Err(failure) => return Called { sent, outcome: Err(failure) },
+                Err(failure) => return Called { sent, outcome: Err(failure), edition: None },
             };
             let link = &leased.link;
+            // A server that was started anew may be another one, so nobody's word about the former counts.
+            if draft.method == method::TOOLS_CALL && self.setting.is_guarded() && !link.is_judged() {
+                let why = "its tools were not listed on this connection, so nobody knows what a call would do";
+                return Called { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
+            }
             let id = self.setting.next_id();
             let era = link.peer.era();
             let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
@@ -153,23 +160,39 @@ impl Connections {
             }
             let outcome = outcome(ended);
             sent |= outcome.as_ref().err().is_none_or(PerformFailure::sent);
-            return Called { sent, outcome: outcome.map(|result| Answer { result, era }) };
+            let outcome = outcome.map(|result| Answer { result, era });
+            return Called { sent, outcome, edition: Some(link.edition) };
         }
         let failure = not_taken.and_then(|ended| outcome(ended).err());
         let outcome = Err(failure.unwrap_or_else(|| PerformFailure::unavailable("no connection took the request")));
-        Called { sent, outcome }
+        Called { sent, outcome, edition: None }
+    }
+
+    /// The connection that the next request of this counterpart is made on, if it is there already.
+    pub(crate) fn present(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
+        if self.has_own(counterpart) {
+            return self.pool.get(counterpart)?.ready();
+        }
+        let link = self.base.ready()?;
+        let shares = !counterpart.capabilities.answers_anything() || link.peer.era() == Era::Modern;
+        if shares { Some(link) } else { self.pool.get(counterpart)?.ready() }
+    }
+
+    /// Whether requests of this counterpart are known to be made on a connection of its own.
+    pub(crate) fn has_own(&self, counterpart: &Counterpart) -> bool {
+        let legacy = match self.setting.known_era.get() {
+            Some(era) => era == Era::Legacy,
+            // Nobody knows at the moment, but what is there works.
+            None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
+        };
+        legacy && counterpart.capabilities.answers_anything()
     }
 
     /// The connection that requests of this counterpart are made on. Cancel safe.
     async fn lease(&self, draft: &Draft<'_>, delivery: &Delivery) -> Result<Leased, PerformFailure> {
         let Delivery { counterpart, deadline, cancel, .. } = delivery;
         let can_be_asked = counterpart.capabilities.answers_anything();
-        let legacy = match self.setting.known_era.get() {
-            Some(era) => era == Era::Legacy,
-            // Nobody knows at the moment, but what is there works.
-            None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
-        };
-        if !(can_be_asked && legacy) {
+        if !self.has_own(counterpart) {
             let link = self.base.link(*deadline, cancel).await?;
             if !can_be_asked || link.peer.era() == Era::Modern {
                 return Ok(Leased { link, _lease: None });

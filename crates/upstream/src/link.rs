@@ -1,6 +1,9 @@
 //! One agreed connection to a server, whatever carries it: what can be asked on it, on which terms, and how asking ends.
 
-use std::sync::OnceLock;
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use servanda_mcp::{Era, ProtocolVersion, RpcError};
@@ -22,8 +25,10 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) wire: Wire,
     pub(crate) peer: Peer,
-    /// No other connection of the process has the same.
+    /// Its number, unlike that of any other connection of the upstream.
     pub(crate) edition: u64,
+    /// Whether somebody has judged what the server offers on it.
+    judged: AtomicBool,
 }
 
 /// What carries it.
@@ -157,6 +162,21 @@ impl Departure {
 }
 
 impl Link {
+    /// Agreed, and judged by nobody yet.
+    pub(crate) fn new(wire: Wire, peer: Peer, edition: u64) -> Self {
+        Self { wire, peer, edition, judged: AtomicBool::new(false) }
+    }
+
+    /// Takes note of whether somebody has judged what the server offers on it.
+    pub(crate) fn set_judged(&self, judged: bool) {
+        self.judged.store(judged, Ordering::Release);
+    }
+
+    /// Whether somebody has.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged.load(Ordering::Acquire)
+    }
+
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
         self.wire.exchange(request, terms).await

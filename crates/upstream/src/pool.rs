@@ -91,7 +91,9 @@ impl Pool {
         let mut state = self.lock();
         let lanes = state.lanes(counterpart);
         let asks = self.setting.asks_beside_requests.load(Ordering::Relaxed);
-        let alone = purpose == Purpose::Client && self.must_be_alone(counterpart);
+        // Where only judged connections take calls, callers share the judged one: a new one would take none. A question that
+        // could be anybody's is declined there.
+        let alone = purpose == Purpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
             let may_grow = state.of_affinity(&counterpart.affinity) < self.affinity_max().div_ceil(2);
             let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.is_haunted()));

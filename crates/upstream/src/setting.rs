@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicBool, AtomicI64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
 use servanda_gates::Notebook;
@@ -32,6 +32,9 @@ pub(crate) struct Setting {
     /// Where an HTTP server is, with one pool for all sessions; made when first needed.
     endpoint: OnceLock<Result<Endpoint, String>>,
     last_id: AtomicI64,
+    last_edition: AtomicU64,
+    /// Whether tools are called only on connections that were judged.
+    guarded: AtomicBool,
 }
 
 /// Which era the server spoke on the shared connection, as far as that is known.
@@ -54,8 +57,24 @@ impl Setting {
             asks_beside_requests: AtomicBool::new(false),
             endpoint: OnceLock::new(),
             last_id: AtomicI64::new(0),
+            last_edition: AtomicU64::new(0),
+            guarded: AtomicBool::new(false),
             spec,
         }
+    }
+
+    /// The number of a new connection.
+    pub(crate) fn next_edition(&self) -> u64 {
+        self.last_edition.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Says whether tools are called only on connections that were judged.
+    pub(crate) fn guard(&self, guarded: bool) {
+        self.guarded.store(guarded, Ordering::Release);
+    }
+
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.guarded.load(Ordering::Acquire)
     }
 
     /// A request id, never used before by this upstream: an answer from a former connection finds nobody.

@@ -19,6 +19,8 @@ pub struct ToolList {
     pub tools: Vec<ListedTool>,
     /// Definitions that cannot be used. They hide no others.
     pub rejected: Vec<RejectedTool>,
+    /// The connection that all of it came on; none where it came on more than one.
+    pub edition: Option<u64>,
 }
 
 /// One tool.

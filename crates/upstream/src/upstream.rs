@@ -1,7 +1,7 @@
 //! The handle of one upstream: what can be wanted of a server, in one place. The connections own the bytes and their lives;
 //! the dispatch makes requests on them.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
@@ -67,13 +67,16 @@ impl Upstream {
         let limits = &self.setting().spec.limits;
         let mut gathering = Gathering::new(limits.clone());
         let mut cursor: Option<String> = None;
+        let mut editions = BTreeSet::new();
         loop {
             let deadline = Instant::now() + Duration::from_millis(limits.connect_ms_max);
             let delivery = Delivery { counterpart: counterpart.clone(), ..Delivery::until(deadline) };
-            let page = self.deliver(&Draft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await.outcome?;
-            cursor = gathering.add_page(&page.result)?;
+            let page = self.deliver(&Draft::page(method::TOOLS_LIST, cursor.as_deref()), delivery).await;
+            editions.extend(page.edition);
+            cursor = gathering.add_page(&page.outcome?.result)?;
             if cursor.is_none() {
-                return Ok(gathering.finish());
+                let edition = editions.pop_first().filter(|_| editions.is_empty());
+                return Ok(ToolList { edition, ..gathering.finish() });
             }
         }
     }
@@ -88,7 +91,7 @@ impl Upstream {
             self.call_tool(fenced.upstream_tool(), fenced.arguments(), fenced.effect_class(), delivery).await
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
-            Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }) }
+            Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
         };
         let took_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         Performed { fenced, sent: called.sent, took_us, outcome: called.outcome }
@@ -161,12 +164,6 @@ impl Upstream {
         }
     }
 
-    /// Which connection to a legacy server that counterpart has now, if it has one. No two have the same: what a server was told on one has to
-    /// be told again on the next.
-    pub fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
-        self.link_of(counterpart).map(|link| link.edition)
-    }
-
     /// Ends what was kept for an affinity: its connections and where its remarks go.
     pub fn release(&self, affinity: &str) {
         self.setting().attached.detach(affinity);
@@ -176,6 +173,35 @@ impl Upstream {
     /// Counts up whenever the tool list may have changed: the server says so, or a new connection was made.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.setting().news.changes()
+    }
+
+    /// The number of the connection that the next request of this counterpart is made on, unlike any other's; none while
+    /// there is no such connection.
+    pub fn edition(&self, counterpart: &Counterpart) -> Option<u64> {
+        self.0.connections.present(counterpart).map(|link| link.edition)
+    }
+
+    /// Whether requests of this counterpart are made on a connection of its own, as far as is known: a legacy server may
+    /// offer something else on each.
+    pub fn has_own_connection(&self, counterpart: &Counterpart) -> bool {
+        self.0.connections.has_own(counterpart)
+    }
+
+    /// Which side of the protocol the server speaks, if that is known.
+    pub fn known_era(&self) -> Option<Era> {
+        self.setting().known_era.get()
+    }
+
+    /// Says whether no tool is called on a connection before [`Upstream::vouch`] says that it may be. It is not so at first.
+    pub fn guard(&self, guarded: bool) {
+        self.setting().guard(guarded);
+    }
+
+    /// Says whether tools may be called on this counterpart's present connection, if it is the one of that edition.
+    pub fn vouch(&self, counterpart: &Counterpart, edition: u64, judged: bool) {
+        if let Some(link) = self.0.connections.present(counterpart).filter(|link| link.edition == edition) {
+            link.set_judged(judged);
+        }
     }
 
     /// How it is.

@@ -1,21 +1,24 @@
-//! One upstream and how well it is known: which of its lists are those of its present connection.
+//! One upstream and how well it is known: on which of its connections its list was asked for, and nothing was said since.
 
 use std::{
     collections::BTreeMap,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use servanda_catalog::{Catalog, Inventory, Rejected};
 use servanda_contract::{Digest, digest::Domain};
-use servanda_mcp::{ClientCapabilities, Era};
-use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
+use servanda_mcp::Era;
+use servanda_upstream::{Counterpart, ToolList, Upstream};
 use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, telling};
 
-/// Kinds of clients whose lists' editions are remembered; when there are more, all are asked for again.
-const EDITIONS_MAX: usize = 64;
+/// Connections that are remembered; where there are more, the oldest is asked again.
+const EDITIONS_MAX: usize = 256;
+/// Clients on whose behalf it is asked at once. One whose connection hangs holds up few others, and never the shared one.
+const ASKING_MAX: usize = 16;
 
 /// An upstream and what is known of it.
 #[derive(Debug)]
@@ -25,16 +28,19 @@ pub(super) struct Acquaintance {
     catalog: Arc<Catalog>,
     /// Counts what may have changed the upstream's lists.
     changes: watch::Receiver<u64>,
-    /// Held while it is asked: a thousand calls ask once, and no old answer comes after a new one.
-    asking: tokio::sync::Mutex<()>,
+    /// Held while it is asked on behalf of a client: a thousand calls ask once, and no old answer comes after a new one.
+    /// The first one is for the shared connection.
+    asking: [tokio::sync::Mutex<()>; ASKING_MAX],
+    hashing: RandomState,
     memory: Mutex<Memory>,
 }
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// What the count was when a list was asked for, by kind of client.
-    editions: BTreeMap<ClientCapabilities, u64>,
-    failed_at: Option<Instant>,
+    /// What the count was when a list was asked for, by connection.
+    editions: BTreeMap<u64, u64>,
+    /// On whose behalf asking failed last, and when.
+    failed: Option<(Counterpart, Instant)>,
     /// The last list, so that the same one again is not read again.
     last: Option<(Digest, Arc<Inventory>)>,
 }
@@ -42,32 +48,57 @@ struct Memory {
 impl Acquaintance {
     pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>) -> Self {
         let changes = upstream.changes();
-        Self { id, upstream, catalog, changes, asking: tokio::sync::Mutex::default(), memory: Mutex::default() }
+        Self {
+            id,
+            upstream,
+            catalog,
+            changes,
+            asking: Default::default(),
+            hashing: RandomState::new(),
+            memory: Mutex::default(),
+        }
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.upstream.changes()
     }
 
-    /// Whether what it offers may depend on what its client can do: a modern server is told that with every request, and
-    /// lists are the same for all.
-    pub(super) fn varies_by_client(&self) -> bool {
-        matches!(self.upstream.status(), UpstreamStatus::Ready { era: Era::Legacy, .. })
+    /// Whether what it offers to this client may differ from what it offers to others: a legacy server knows it from a
+    /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
+    pub(super) fn knows_alone(&self, counterpart: &Counterpart) -> bool {
+        self.upstream.has_own_connection(counterpart)
     }
 
-    /// Whether its list for such a client was asked for on the present connection, and nothing was said since.
-    pub(super) fn is_current(&self, capabilities: &ClientCapabilities) -> bool {
-        let edition = *self.changes.borrow();
-        self.memory().editions.get(capabilities) == Some(&edition)
-            && matches!(self.upstream.status(), UpstreamStatus::Ready { .. })
+    /// Whether it is known what the server speaks.
+    pub(super) fn knows_era(&self) -> bool {
+        self.upstream.known_era().is_some()
+    }
+
+    /// Whether its list was asked for on the connection that such a request is made on now, and nothing was said since.
+    pub(super) fn is_current(&self, counterpart: &Counterpart) -> bool {
+        let changes = *self.changes.borrow();
+        let edition = self.upstream.edition(counterpart);
+        edition.is_some_and(|edition| self.memory().editions.get(&edition) == Some(&changes))
+    }
+
+    /// Sees to it that nothing is called on a connection whose list is not known, where somebody agreed to definitions. The
+    /// upstream asks for that before each call, so that no connection that is made after this is used either.
+    pub(super) fn guard(&self, counterpart: &Counterpart) {
+        let guarded = self.catalog.is_guarded();
+        self.upstream.guard(guarded);
+        if guarded
+            && let Some(edition) = self.upstream.edition(counterpart)
+            && !self.is_current(counterpart)
+        {
+            self.upstream.vouch(counterpart, edition, false);
+        }
     }
 
     /// Asks unless its list is current, or asking has just failed. Waits no longer than that.
     pub(super) async fn refresh(&self, counterpart: &Counterpart, wait: Duration) {
         let refreshed = async {
-            let _asking = self.asking.lock().await;
-            let failed = self.memory().failed_at.is_some_and(|at| at.elapsed() < Duration::from_millis(RETRY_MS));
-            if !failed && !self.is_current(&counterpart.capabilities) {
+            let _asking = self.turn(counterpart).await;
+            if !self.failed_just_now(counterpart) && !self.is_current(counterpart) {
                 self.ask_now(counterpart).await;
             }
         };
@@ -77,22 +108,35 @@ impl Acquaintance {
 
     /// Asks for the list and tells the catalog. Says whether there was an answer.
     pub(super) async fn ask(&self, counterpart: &Counterpart) -> bool {
-        let _asking = self.asking.lock().await;
+        let _asking = self.turn(counterpart).await;
         self.ask_now(counterpart).await
+    }
+
+    async fn turn(&self, counterpart: &Counterpart) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let others = ASKING_MAX as u64 - 1;
+        let own = counterpart.capabilities.answers_anything();
+        let place = if own { 1 + self.hashing.hash_one(counterpart) % others } else { 0 };
+        let turn = usize::try_from(place).ok().and_then(|place| self.asking.get(place))?;
+        Some(turn.lock().await)
+    }
+
+    fn failed_just_now(&self, counterpart: &Counterpart) -> bool {
+        let recent = |at: &Instant| at.elapsed() < Duration::from_millis(RETRY_MS);
+        self.memory().failed.as_ref().is_some_and(|(whose, at)| whose == counterpart && recent(at))
     }
 
     async fn ask_now(&self, counterpart: &Counterpart) -> bool {
         // Before asking: what changes while it answers has to be asked for again.
-        let edition = *self.changes.borrow();
+        let changes = *self.changes.borrow();
         match self.upstream.tools(counterpart).await {
             Ok(list) => {
-                self.take(&counterpart.capabilities, &list, edition);
+                self.take(counterpart, &list, changes);
                 true
             }
             Err(error) => {
-                let first = self.memory().failed_at.replace(Instant::now()).is_none();
+                let first = self.memory().failed.replace((counterpart.clone(), Instant::now())).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
-                if counterpart.capabilities == ClientCapabilities::none() {
+                if !counterpart.capabilities.answers_anything() {
                     if first || self.catalog.silence(&self.id).is_none() {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }
@@ -103,7 +147,7 @@ impl Acquaintance {
         }
     }
 
-    fn take(&self, capabilities: &ClientCapabilities, list: &ToolList, edition: u64) {
+    fn take(&self, counterpart: &Counterpart, list: &ToolList, changes: u64) {
         let digest = digest(list);
         let before = self.memory().last.clone();
         let inventory = match before {
@@ -114,16 +158,26 @@ impl Acquaintance {
                 inventory
             }
         };
-        for change in self.catalog.observe(&self.id, capabilities, &inventory) {
-            telling::changed(&change);
+        if self.upstream.known_era() == Some(Era::Modern) {
+            // What it offered to single clients while it was a legacy server is nobody's list any more.
+            self.catalog.forget_profiles(&self.id);
         }
+        let turned = self.catalog.observe(&self.id, &counterpart.capabilities, &inventory);
+        turned.iter().for_each(telling::changed);
         let mut memory = self.memory();
         memory.last = Some((digest, inventory));
-        memory.failed_at = None;
-        if memory.editions.len() >= EDITIONS_MAX {
+        memory.failed = None;
+        // One that turned on one connection may have turned on all of them.
+        if turned.iter().any(|change| !(change.before.is_open() && change.now.is_open())) {
             memory.editions.clear();
         }
-        memory.editions.insert(capabilities.clone(), edition);
+        let Some(edition) = list.edition else { return };
+        if memory.editions.len() >= EDITIONS_MAX {
+            memory.editions.pop_first();
+        }
+        memory.editions.insert(edition, changes);
+        drop(memory);
+        self.upstream.vouch(counterpart, edition, true);
     }
 
     fn memory(&self) -> std::sync::MutexGuard<'_, Memory> {

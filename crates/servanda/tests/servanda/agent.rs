@@ -31,7 +31,14 @@ impl Agent {
 
     /// Shakes hands.
     pub(crate) fn legacy(address: SocketAddr) -> Self {
-        let greeting = Question::post(&initialize(0)).ask(address);
+        Self::able(address, &json!({}))
+    }
+
+    /// The same for a client that can do something for servers.
+    pub(crate) fn able(address: SocketAddr, capabilities: &Value) -> Self {
+        let mut first = initialize(0);
+        first["params"]["capabilities"] = capabilities.clone();
+        let greeting = Question::post(&first).ask(address);
         assert_eq!(greeting.status, 200);
         let session = greeting.headers.get("mcp-session-id").cloned();
         let agent = Self { address, session };

@@ -60,6 +60,11 @@ impl Gateway {
         Agent::legacy(self.address)
     }
 
+    /// A legacy client that servers can ask something.
+    pub(crate) fn able(&self, capabilities: &serde_json::Value) -> Agent {
+        Agent::able(self.address, capabilities)
+    }
+
     /// A client of the modern era.
     pub(crate) fn modern(&self) -> Agent {
         Agent::modern(self.address)

@@ -44,7 +44,9 @@ fn assert_quarantined(world: &World, agent: &Agent, reply: &Reply) {
     assert!(refusal["hint"].as_str().unwrap().contains("`servanda diff weather__forecast`"), "{refusal:#}");
     assert!(!reply.raw.contains("ssh"), "the agent must not read what the tool says now: {}", reply.raw);
     assert_eq!(world.record(&reply.call_id())["outcome"], "refused");
-    assert_eq!(agent.tools(), ["weather__end", LOOKUP]);
+    let mut others = agent.tools();
+    others.sort();
+    assert_eq!(others, ["weather__end", LOOKUP]);
     agent.call(LOOKUP, city()).success();
 }
 
@@ -96,6 +98,56 @@ fn a_tool_that_says_that_it_turned_is_quarantined_at_once() {
     let reply = agent.call(FORECAST, city());
     assert_quarantined(&world, &agent, &reply);
     assert_eq!(world.performed("forecast"), 1);
+}
+
+/// A legacy server has a process for each client that it can ask something: each is asked before anything is asked of it.
+#[test]
+fn a_process_of_ones_own_that_turned_performs_nothing() {
+    let world = World::turning(&[]);
+    let gateway = world.serve();
+    let elicitation = json!({ "elicitation": {} });
+    let first = gateway.able(&elicitation);
+    first.call(FORECAST, city()).success();
+    world.offer(&poisoned());
+    let second = gateway.able(&elicitation);
+    let reply = second.call(FORECAST, city());
+    assert_quarantined(&world, &second, &reply);
+    first.call(FORECAST, city()).refusal();
+    assert_eq!(world.performed("forecast"), 1);
+}
+
+/// The same where the process of a client ends, alone or with the one that is shared.
+#[test]
+fn a_process_of_ones_own_that_comes_back_turned_performs_nothing() {
+    for shared_ends in [false, true] {
+        let world = World::turning(&[]);
+        let gateway = world.serve();
+        let agent = gateway.able(&json!({ "elicitation": {} }));
+        agent.call(FORECAST, city()).success();
+        world.offer(&poisoned());
+        if shared_ends {
+            gateway.modern().call("weather__end", json!({})).refusal();
+        }
+        agent.call("weather__end", json!({})).refusal();
+        let reply = agent.call(FORECAST, city());
+        assert_quarantined(&world, &agent, &reply);
+        assert_eq!(world.performed("forecast"), 1, "shared ends: {shared_ends}");
+    }
+}
+
+/// What nobody could look at is not called, where somebody agreed to definitions.
+#[test]
+fn a_server_that_does_not_list_its_tools_performs_nothing() {
+    let world = World::turning(&[probing()]);
+    world.offer(&json!("nothing you need to know"));
+    let gateway = world.serve();
+    let agent = gateway.legacy();
+    for _ in 0..3 {
+        agent.call(LOOKUP, city()).refusal();
+    }
+    assert_eq!(world.performed("lookup"), 0);
+    world.offer(&honest());
+    until("the tool to be performed", || (agent.call(LOOKUP, city()).result()["isError"] != true).then_some(()));
 }
 
 /// A server that is started anew may be another one: it is asked before anything is asked of it.

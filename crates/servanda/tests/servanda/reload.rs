@@ -65,3 +65,36 @@ fn a_mistake_changes_nothing() {
     world.add(&get_invoice());
     until("the corrected configuration to be used", || (agent.tools().len() == 2).then_some(()));
 }
+
+/// Contracts are found in folders of the contracts' folder, and so are their changes: `init` puts them there.
+#[test]
+fn a_contract_in_a_folder_is_noticed() {
+    let world = World::company([]).unpinned();
+    let file = format!("contracts/company/{}.json", count_effects().file_stem());
+    world.write(&file, &count_effects().to_string());
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    assert_eq!(agent.tools(), ["company__count_effects"]);
+    // Written in place: the folder that it is in stays as it was.
+    world.write(&file, "nonsense: true\n");
+    until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));
+}
+
+/// What was agreed to holds until the gateway ends, whatever else changes.
+#[test]
+fn a_lock_that_is_gone_takes_nothing_back() {
+    let world = World::turning(&[]);
+    world.offer(&crate::turncoat::poisoned());
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    let city = json!({ "city": "Rome" });
+    agent.call("weather__forecast", city.clone()).refusal();
+    std::fs::remove_file(world.path("servanda.lock")).unwrap();
+    let files = std::fs::read_dir(world.path("contracts/weather")).unwrap();
+    let lookup = files.flatten().find(|file| file.file_name().to_string_lossy().contains("lookup")).unwrap();
+    std::fs::remove_file(lookup.path()).unwrap();
+    until("the changed configuration to be used", || (agent.tools() == ["weather__end"]).then_some(()));
+    agent.call("weather__forecast", city).refusal();
+    assert_eq!(world.performed("forecast"), 0);
+    assert!(gateway.said().contains("is gone; what it said holds"), "{}", gateway.said());
+}

@@ -79,7 +79,9 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
     if asked.iter().all(|(_, offered)| offered.is_err()) {
-        notes.iter().for_each(|note| screen.say(format_args!("note: {note}")));
+        for note in &notes {
+            screen.say(format_args!("note: {note}"));
+        }
         return Err(nobody_answered(&asked, added.is_some(), &from));
     }
     let mut writing = Writing::begin(&loaded, args.force)?;

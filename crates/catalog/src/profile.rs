@@ -1,0 +1,84 @@
+//! What of a client's capabilities a list is kept by: all that a legacy server may ask of its client, and nothing else.
+//!
+//! There are [`PROFILES_MAX`] such profiles whatever clients write, so that none ever has to make room for another, and
+//! nobody has a tool judged by another list by filling up the room. What a server offers because of anything else is judged
+//! when it is asked on that client's connection; the profile stands as the last one of its kind was judged.
+
+use serde_json::{Map, Value, json, value::RawValue};
+use servanda_mcp::ClientCapabilities;
+
+/// How many profiles there are: roots 3, sampling 5, elicitation 5.
+pub(crate) const PROFILES_MAX: usize = 75;
+
+/// The profile of a client.
+pub(crate) fn profile(capabilities: &ClientCapabilities) -> ClientCapabilities {
+    if !capabilities.answers_anything() {
+        return ClientCapabilities::none();
+    }
+    let declared: Value = serde_json::from_str(capabilities.as_json()).unwrap_or_default();
+    let mut kept = Map::new();
+    for (name, members) in [("elicitation", ["form", "url"]), ("sampling", ["context", "tools"])] {
+        if let Some(declared) = declared.get(name).filter(|declared| declared.is_object()) {
+            let has = |member: &&str| declared.get(*member).is_some_and(Value::is_object);
+            let members = members.iter().filter(|member| has(member)).map(|member| ((*member).to_owned(), json!({})));
+            kept.insert(name.to_owned(), Value::Object(members.collect()));
+        }
+    }
+    if let Some(roots) = declared.get("roots").filter(|roots| roots.is_object()) {
+        let tells = roots.get("listChanged") == Some(&Value::Bool(true));
+        kept.insert("roots".to_owned(), if tells { json!({ "listChanged": true }) } else { json!({}) });
+    }
+    let raw = RawValue::from_string(Value::Object(kept).to_string()).ok();
+    ClientCapabilities::parse(raw.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn of(text: &str) -> String {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        profile(&ClientCapabilities::parse(Some(&raw))).as_json().to_owned()
+    }
+
+    #[test]
+    fn only_what_a_server_may_ask_counts() {
+        let table = [
+            ("{}", "{}"),
+            (r#"{"experimental":{"x":{}},"roots":true}"#, "{}"),
+            (r#"{"experimental":{"x":{}},"sampling":{"y":1}}"#, r#"{"sampling":{}}"#),
+            (r#"{"sampling":{"tools":{"z":1},"context":{}}}"#, r#"{"sampling":{"context":{},"tools":{}}}"#),
+            (r#"{"elicitation":{"url":{},"form":null}}"#, r#"{"elicitation":{"url":{}}}"#),
+            (r#"{"roots":{"listChanged":true,"n":1}}"#, r#"{"roots":{"listChanged":true}}"#),
+            (r#"{"roots":{"listChanged":false}}"#, r#"{"roots":{}}"#),
+        ];
+        for (declared, expected) in table {
+            assert_eq!(of(declared), expected, "{declared}");
+            assert_eq!(of(&of(declared)), expected, "a profile is its own");
+        }
+    }
+
+    #[test]
+    fn there_are_so_many_and_no_more() {
+        let part = |name: &str, members: [&str; 2]| -> Vec<String> {
+            let objects = [vec![], vec![members[0]], vec![members[1]], members.to_vec()];
+            let written = objects.iter().map(|members| {
+                let members: Vec<String> = members.iter().map(|member| format!(r#""{member}":{{}}"#)).collect();
+                format!(r#""{name}":{{{}}},"#, members.join(","))
+            });
+            written.chain([String::new()]).collect()
+        };
+        let roots = ["", r#""roots":{},"#, r#""roots":{"listChanged":true},"#, r#""roots":{"listChanged":7},"#];
+        let mut profiles = BTreeSet::new();
+        for roots in roots {
+            for sampling in part("sampling", ["tools", "context"]) {
+                for elicitation in part("elicitation", ["form", "url"]) {
+                    profiles.insert(of(&format!("{{{roots}{sampling}{elicitation}\"experimental\":{{}}}}")));
+                }
+            }
+        }
+        assert_eq!(profiles.len(), PROFILES_MAX);
+    }
+}
