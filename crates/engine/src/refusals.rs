@@ -146,14 +146,24 @@ pub(crate) fn undeclared(required: &str) -> RpcError {
 }
 
 /// A server asked for input, and its client did not give it.
-pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven) -> Refusal {
+pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectKnowledge) -> Refusal {
+    let hint = match effect {
+        EffectKnowledge::None => {
+            "the upstream had not finished; tell the user what was asked, and call again if it can be given"
+        }
+        _ => {
+            "the upstream had not finished, and may have done part of it before it asked: tell the user what was asked, and \
+             look at the target with a read-only tool before calling again"
+        }
+    };
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::SemanticInvalidity,
         format!("the upstream asked for `{}` before it would go on, and did not get it: {}", what.method, what.why),
-        "the upstream had not finished; tell the user what was asked, and call again if it can be given".to_owned(),
-    );
+        hint.to_owned(),
+    )
+    .with_effect(effect);
     refusal.repairable = false;
     refusal.next_action = NextAction::ReplanOrAskUser;
     refusal

@@ -11,6 +11,7 @@ use servanda_contract::{
     record::{Decision, Outcome, Verdict},
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
+    tool::EffectClass,
 };
 use servanda_gates::{Fenced, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all};
 use servanda_mcp::{Era, RpcError, envelope::code};
@@ -276,9 +277,11 @@ impl Passage<'_> {
     async fn failed(mut self, exchange: &Exchange, failure: PerformFailure) -> CallAnswer {
         let contract = exchange.fenced.permit().contract().contract();
         if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
-            let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error);
-            self.finish(Outcome::NotExecuted, refusal.error_code, Some(&refusal));
-            self.put_on_record(false, None).await;
+            let effect_class = exchange.fenced.effect_class();
+            let (effect, outcome) = upstream_failure::after_protocol_error(effect_class);
+            let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
+            self.finish(outcome, refusal.error_code, Some(&refusal));
+            self.put_on_record(effect_class.mutates(), None).await;
             return CallAnswer::Failed(error);
         }
         let (refusal, outcome) = upstream_failure::interpret(exchange.fenced.call_id(), contract, &failure);
@@ -298,8 +301,10 @@ impl Passage<'_> {
     /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
     async fn undeclared(mut self, exchange: &Exchange, answer: &Answer, required: &str) -> CallAnswer {
         let error = refusals::undeclared(required);
-        let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error);
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
         self.wants_input(answer);
+        self.record.outcome = outcome;
         (self.record.class, self.record.refusal) = (Some(refusal.error_code), Some(refusal));
         self.put_on_record(exchange.fenced.effect_class().mutates(), None).await;
         CallAnswer::Failed(error)
@@ -308,8 +313,9 @@ impl Passage<'_> {
     async fn not_given(mut self, exchange: &Exchange, answer: &Answer, what: NotGiven) -> CallAnswer {
         self.wants_input(answer);
         let contract = exchange.fenced.permit().contract().contract();
-        let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what);
-        CallAnswer::Result(self.refuse(contract, refusal, Outcome::InputRequired, None).await)
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what, effect);
+        CallAnswer::Result(self.refuse(contract, refusal, outcome, None).await)
     }
 
     fn wants_input(&mut self, answer: &Answer) {
@@ -393,6 +399,15 @@ struct Exchange {
     fenced: Fenced,
     guest_era: Era,
     wants_task: bool,
+}
+
+/// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.
+fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
+    if effect_class.mutates() {
+        (EffectKnowledge::Unknown, Outcome::Unknown)
+    } else {
+        (EffectKnowledge::None, Outcome::InputRequired)
+    }
 }
 
 fn no_claim() -> RpcError {
