@@ -138,6 +138,16 @@ pub(crate) fn rejected_by_protocol(call_id: &CallId, error: &RpcError) -> Refusa
     )
 }
 
+/// A state that cannot be gone on from, for the record.
+pub(crate) fn round_refused(call_id: &CallId, error: &RpcError) -> Refusal {
+    let hint = "look how the call that used it ended, and make the call anew only if it is still wanted".to_owned();
+    let class = TaxonomyClass::StaleState;
+    let mut refusal = Refusal::new(call_id.clone(), GateName::Fence, class, error.message.clone(), hint);
+    refusal.repairable = false;
+    refusal.retryable = false;
+    refusal
+}
+
 /// The protocol's error for a client that lacks a capability; `required` is JSON.
 pub(crate) fn undeclared(required: &str) -> RpcError {
     let data = serde_json::value::RawValue::from_string(format!(r#"{{"requiredCapabilities":{required}}}"#)).ok();

@@ -1,9 +1,9 @@
 //! Modern servers, which ask by their answers: to modern guests it is passed on, legacy ones are asked on the way.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
 use crate::{
-    CallAnswer, Gateway as _, Guest, Terms,
-    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, said, text},
+    CallAnswer, Gateway as _, Guest, Subject, Terms,
+    bridge::QUESTIONS_MAX,
+    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
 
 /// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
@@ -101,6 +102,92 @@ async fn modern_to_modern_a_server_without_state_gets_none() {
     // Answers to what nobody asked are the server's to ignore.
     let terms = again(&Value::Null, &named("Ada"));
     assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "thanks");
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_tool_that_changes_something_is_told_only_what_it_asked() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    input(house.engine.call(call(&modern(), "write", again(&Value::Null, &named("Ada")))).await);
+    assert!(!server.heard()[0].contains("inputResponses"), "{}", server.heard()[0]);
+}
+
+#[tokio::test]
+async fn modern_to_modern_what_a_state_stands_for_happens_once_unless_it_is_a_read() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    for (tool, twice) in [("write", false), ("echo", true)] {
+        let asked = input(house.engine.call(call(&modern(), tool, Terms::default())).await);
+        let terms = || again(&asked["requestState"], &named("Ada"));
+        input(house.engine.call(call(&modern(), tool, terms())).await);
+        let (first_use, heard) = (house.last_record().call_id.to_string(), server.heard().len());
+        let repeated = house.engine.call(call(&modern(), tool, terms())).await;
+        assert_eq!(server.heard().len() > heard, twice, "{tool}");
+        if !twice {
+            let error = failed(repeated);
+            assert!(error.code == -32602 && error.message.contains(&first_use), "{error:?}");
+            assert_eq!(house.last_word(), ("refused", Some(EffectKnowledge::None), false));
+        }
+    }
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_state_on_whose_behalf_nothing_was_sent_is_good_again() {
+    let down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_down = down.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let unavailable = || PerformFailure::Unavailable { why: "it is down".to_owned() };
+        let answer = if is_down.load(Ordering::SeqCst) { Err(unavailable()) } else { Ok(asks_twice(&heard)) };
+        async move { answer }
+    });
+    let house = house(&server);
+    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let terms = || again(&asked["requestState"], &named("Ada"));
+    down.store(true, Ordering::SeqCst);
+    result(house.engine.call(call(&modern(), "write", terms())).await);
+    assert_eq!(house.last_record().outcome.name(), "not_executed");
+    down.store(false, Ordering::SeqCst);
+    input(house.engine.call(call(&modern(), "write", terms())).await);
+    failed(house.engine.call(call(&modern(), "write", terms())).await);
+}
+
+#[tokio::test]
+async fn what_is_not_strict_json_beside_the_arguments_reaches_no_server() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
+    for text in [deep.as_str(), r#"{"k":1,"k":2}"#, r#"{"k":"\ud800"}"#, r#"{"k":1e999999}"#] {
+        let raw = || RawValue::from_string(text.to_owned()).unwrap();
+        let answers = || Terms { input_responses: Some(raw()), ..Terms::default() };
+        let meta = || Terms { meta: vec![("a/b".to_owned(), raw())], ..Terms::default() };
+        for (guest, terms) in [(modern(), answers()), (modern(), meta()), (legacy(), meta())] {
+            assert_eq!(failed(house.engine.call(call(&guest, "echo", terms)).await).code, -32602, "{text}");
+            assert_eq!(house.last_word(), ("refused", Some(EffectKnowledge::None), false));
+        }
+        for terms in [answers(), meta()] {
+            let inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), terms);
+            assert_eq!(house.engine.inquire(inquiry).await.unwrap_err().code, -32602, "{text}");
+        }
+        let mut inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), Terms::default());
+        inquiry.params.push(("arguments".to_owned(), raw()));
+        assert!(house.engine.inquire(inquiry).await.unwrap_err().message.starts_with("`params` cannot"), "{text}");
+    }
+    assert!(server.heard().is_empty(), "{:?}", server.heard());
+}
+
+#[tokio::test]
+async fn more_questions_than_anybody_answers_reach_nobody() {
+    for (count, passes) in [(QUESTIONS_MAX, true), (QUESTIONS_MAX + 1, false)] {
+        let question = parse(REQUESTS)["who"].clone();
+        let requests: serde_json::Map<_, _> = (0..count).map(|n| (n.to_string(), question.clone())).collect();
+        let server =
+            server(move |_| said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": requests})));
+        match house(&server).engine.call(call(&modern(), "echo", Terms::default())).await {
+            CallAnswer::InputRequired(_) => assert!(passes),
+            CallAnswer::Result(refused) => assert!(!passes && refused.json.contains("things at once"), "{refused:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]
