@@ -25,6 +25,7 @@ use crate::{
     repairs::Repairs,
     scene::{Scene, World},
     sessions::{self, Sessions},
+    strict,
     tasks::TaskIndex,
     watch::Watch,
     watches::{self, Watches},
@@ -90,6 +91,8 @@ impl Gateway for Engine {
     }
 
     async fn inquire(&self, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+        strict::check_terms(&inquiry.terms, self.core.gate_limits)?;
+        strict::check_members("params", &inquiry.params, self.core.gate_limits)?;
         relay::inquire(&self.core, inquiry).await
     }
 

@@ -119,7 +119,7 @@ pub enum CallAnswer {
     InputRequired(String),
     /// Only for guests who take tasks: the members of the era's task result, as a JSON object without `resultType`.
     Task(String),
-    /// An error of the protocol, which no tool result can say. Nothing was executed.
+    /// An error of the protocol, which no tool result can say. What is known about the outside world is in the record.
     Failed(RpcError),
 }
 

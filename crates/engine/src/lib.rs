@@ -24,6 +24,7 @@ mod scene;
 mod seal;
 mod server;
 mod sessions;
+mod strict;
 mod tasks;
 #[cfg(test)]
 mod testing;

@@ -138,6 +138,16 @@ pub(crate) fn rejected_by_protocol(call_id: &CallId, error: &RpcError) -> Refusa
     )
 }
 
+/// A state that cannot be gone on from, for the record.
+pub(crate) fn round_refused(call_id: &CallId, error: &RpcError) -> Refusal {
+    let hint = "look how the call that used it ended, and make the call anew only if it is still wanted".to_owned();
+    let class = TaxonomyClass::StaleState;
+    let mut refusal = Refusal::new(call_id.clone(), GateName::Fence, class, error.message.clone(), hint);
+    refusal.repairable = false;
+    refusal.retryable = false;
+    refusal
+}
+
 /// The protocol's error for a client that lacks a capability; `required` is JSON.
 pub(crate) fn undeclared(required: &str) -> RpcError {
     let data = serde_json::value::RawValue::from_string(format!(r#"{{"requiredCapabilities":{required}}}"#)).ok();
@@ -146,14 +156,24 @@ pub(crate) fn undeclared(required: &str) -> RpcError {
 }
 
 /// A server asked for input, and its client did not give it.
-pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven) -> Refusal {
+pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectKnowledge) -> Refusal {
+    let hint = match effect {
+        EffectKnowledge::None => {
+            "the upstream had not finished; tell the user what was asked, and call again if it can be given"
+        }
+        _ => {
+            "the upstream had not finished, and may have done part of it before it asked: tell the user what was asked, and \
+             look at the target with a read-only tool before calling again"
+        }
+    };
     let mut refusal = Refusal::new(
         call_id.clone(),
         GateName::Perform,
         TaxonomyClass::SemanticInvalidity,
         format!("the upstream asked for `{}` before it would go on, and did not get it: {}", what.method, what.why),
-        "the upstream had not finished; tell the user what was asked, and call again if it can be given".to_owned(),
-    );
+        hint.to_owned(),
+    )
+    .with_effect(effect);
     refusal.repairable = false;
     refusal.next_action = NextAction::ReplanOrAskUser;
     refusal

@@ -52,6 +52,8 @@ pub(crate) enum Purpose {
     Round {
         /// Which.
         upstream: String,
+        /// Tells this state from every other, so that it can be used up.
+        nonce: String,
         /// Its own state, if it had any.
         state: Option<String>,
     },

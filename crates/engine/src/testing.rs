@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{CallRecord, ToolContract, document};
+use servanda_contract::{CallRecord, ToolContract, document, refusal::EffectKnowledge};
 use servanda_gates::{Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
@@ -183,6 +183,8 @@ impl Server for Scripted {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) finished: Mutex<Vec<CallRecord>>,
+    /// Whether the last had to be there before anybody was answered.
+    pub(crate) last_durable: Mutex<bool>,
 }
 
 impl Journal for Records {
@@ -190,7 +192,13 @@ impl Journal for Records {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn finished(&self, record: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
+    fn finished(
+        &self,
+        record: CallRecord,
+        _: Option<Bytes>,
+        durable: bool,
+    ) -> PortFuture<'_, Result<(), JournalError>> {
+        *self.last_durable.lock().unwrap() = durable;
         self.finished.lock().unwrap().push(record);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -228,6 +236,13 @@ impl House {
 
     pub(crate) fn last_record(&self) -> CallRecord {
         self.records.finished.lock().unwrap().last().unwrap().clone()
+    }
+
+    /// What the last record says: the outcome, what is known of the effect, and whether it was durable.
+    pub(crate) fn last_word(&self) -> (&'static str, Option<EffectKnowledge>, bool) {
+        let record = self.last_record();
+        let effect = record.refusal.map(|refusal| refusal.effect);
+        (record.outcome.name(), effect, *self.records.last_durable.lock().unwrap())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a failure at the upstream means to the caller: the class, what is known about the outside world, and whether the
-//! same call may be made again. A pure table: only what provably never ran is called not executed.
+//! same call may be made again. A pure table: only what provably never left is called not executed. What a server says about
+//! itself is no proof.
 
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass,
@@ -33,7 +34,7 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
 }
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
-/// result can say what it says, and the client knows what to do about it.
+/// result can say what it says, and the client knows what to do about it. That is for the client; it proves nothing.
 pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
     let error = error_of(failure)?;
     let passes = match error.code {
@@ -50,6 +51,29 @@ pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: 
 pub(crate) fn error_of(failure: &PerformFailure) -> Option<RpcError> {
     let PerformFailure::Rejected { code, message, data, .. } = failure else { return None };
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
+}
+
+/// What is known of a call that the protocol's own error answered: a server may do something first and answer that. A tool
+/// that changes nothing leaves nothing to know.
+pub(crate) fn after_protocol_error(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
+    if effect_class.mutates() {
+        (EffectKnowledge::Unknown, Outcome::Unknown)
+    } else {
+        (EffectKnowledge::None, Outcome::NotExecuted)
+    }
+}
+
+/// A failure of what follows on something that was sent and answered: another leg, or a question about a task. Nothing of
+/// that may have left, and yet nothing proves any more that nothing was executed.
+pub(crate) fn after_sending(failure: PerformFailure) -> PerformFailure {
+    match failure {
+        PerformFailure::Unavailable { why } => PerformFailure::Died { why },
+        PerformFailure::Busy { in_flight_max } => {
+            PerformFailure::Died { why: format!("it already has {in_flight_max} requests in flight") }
+        }
+        PerformFailure::Cancelled { .. } => PerformFailure::Cancelled { sent: true },
+        other => other,
+    }
 }
 
 /// The failure of a task that ended with that error. Whatever the code, it had begun: nothing proves that nothing was done.
@@ -165,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_provably_never_ran_may_be_sent_again() {
+    fn only_what_provably_never_left_may_be_sent_again() {
         use EffectKnowledge::{None, Unknown};
         use TaxonomyClass as Class;
         let unavailable = PerformFailure::Unavailable { why: "refused".to_owned() };
@@ -180,6 +204,7 @@ mod tests {
             (died, Class::DependencyUnavailable, None, Unknown, Outcome::Unknown),
             (rejected(-32603, "boom"), Class::UnknownError, None, Unknown, Outcome::Unknown),
             (rejected(-32602, "bad"), Class::StructuralViolation, None, Unknown, Outcome::Unknown),
+            (rejected(-32021, "no"), Class::UnknownError, None, Unknown, Outcome::Unknown),
             (rejected(7, "No such invoice"), Class::StaleState, None, Unknown, Outcome::Unknown),
             (
                 PerformFailure::TooLarge { bytes_max: 1 },

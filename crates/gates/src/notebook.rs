@@ -22,6 +22,8 @@ pub enum NoteKind {
     Secret,
     /// The era a server spoke, by the digest of its configuration.
     Era,
+    /// A request state that was used up, by its nonce: the call that used it.
+    Spent,
 }
 
 /// One fact.
@@ -66,6 +68,7 @@ impl NoteKind {
             Self::Task => "task",
             Self::Secret => "secret",
             Self::Era => "era",
+            Self::Spent => "spent",
         }
     }
 }

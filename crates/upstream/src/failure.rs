@@ -114,13 +114,10 @@ pub enum UpstreamError {
 }
 
 impl PerformFailure {
-    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent, or a modern server
-    /// answered with one of the errors that the protocol reserves for requests it does not begin with.
+    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent. An error that the protocol
+    /// reserves for requests a server does not begin with is only the server's word: it may have begun all the same.
     pub fn provably_not_executed(&self) -> bool {
-        match self {
-            Self::Rejected { code, era: Era::Modern, .. } => is_modern(*code),
-            other => !other.sent(),
-        }
+        !self.sent()
     }
 
     /// Whether a byte of the request may have left.
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_never_left_or_was_refused_unread_is_provably_not_executed() {
+    fn only_what_never_left_is_provably_not_executed() {
         let table = [
             (PerformFailure::unavailable("refused"), true),
             (PerformFailure::Busy { in_flight_max: 1 }, true),
@@ -189,9 +186,9 @@ mod tests {
             (rejected(-32603, Era::Legacy), false),
             (rejected(-32603, Era::Modern), false),
             (rejected(-32602, Era::Modern), false),
-            (rejected(-32020, Era::Modern), true),
-            (rejected(-32021, Era::Modern), true),
-            (rejected(-32022, Era::Modern), true),
+            (rejected(-32020, Era::Modern), false),
+            (rejected(-32021, Era::Modern), false),
+            (rejected(-32022, Era::Modern), false),
             (rejected(-32020, Era::Legacy), false),
             (rejected(-32021, Era::Legacy), false),
             (rejected(-32022, Era::Legacy), false),

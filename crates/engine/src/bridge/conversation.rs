@@ -22,6 +22,7 @@ use super::{
     reception::{Reception, Turn, Visitor, still_waited_for},
     with_state,
 };
+use crate::upstream_failure;
 
 /// How long questions are gathered that arrive one after another and belong together.
 const GATHER_MS: u64 = 20;
@@ -106,13 +107,17 @@ impl Conversation<'_> {
         let dialogue = Some(Dialogue::new(listener));
         let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
         let mut shell = Shell { dialogue, bridge, outlet, hearer, reception, kept, gather_at, lapse_at };
+        let mut answered_before = false;
         loop {
             let leg = Leg { deadline, remarks: sink.clone(), continuation };
             let sent = errand.send(leg);
             let answer = match shell.attend(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
+                // A server that asked may have done something first, whatever became of what it was told.
+                Err(failure) if answered_before => return Ending::Failed(upstream_failure::after_sending(failure)),
                 Err(failure) => return Ending::Failed(failure),
             };
+            answered_before = true;
             let asked_at = Instant::now();
             match shell.follow(heard(&answer), &cancel).await {
                 Next::End(end) => return Ending::of(end, answer),

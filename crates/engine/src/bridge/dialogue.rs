@@ -160,6 +160,9 @@ impl Dialogue {
             }
             (Event::Lapsed, Era::Legacy) => not_given("input", "nobody answered in time"),
             (Event::Concluded, _) => vec![Action::End(End::Answer)],
+            (Event::WantsInput { requests, .. }, _) if requests.len() > QUESTIONS_MAX => {
+                not_given("input", &format!("the upstream asked more than {QUESTIONS_MAX} things at once"))
+            }
             (Event::WantsInput { requests, .. }, Era::Modern) => vec![Action::End(self.declared(&requests))],
             (Event::WantsInput { requests, state }, Era::Legacy) => self.ask(requests, state),
             (Event::Replied { key, reply }, _) => self.collect(&key, reply),
@@ -242,9 +245,6 @@ impl Dialogue {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
             return not_given("input", &format!("the upstream asked again and again, more than {ROUNDS_MAX} times"));
-        }
-        if requests.len() > QUESTIONS_MAX {
-            return not_given("input", &format!("the upstream asked more than {QUESTIONS_MAX} things at once"));
         }
         if let Some((_, asking)) = requests.iter().find(|(_, asking)| !self.may_be_asked(asking)) {
             return not_given(&asking.method, "the client does not take this kind of question");

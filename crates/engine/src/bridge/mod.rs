@@ -14,7 +14,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallId, Timestamp, time::Clock};
-use servanda_gates::Notebook;
+use servanda_gates::{Note, NoteKind, Notebook};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
@@ -27,6 +27,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+#[cfg(test)]
+pub(crate) use self::dialogue::QUESTIONS_MAX;
 use self::reception::Parked;
 pub(crate) use self::{
     conversation::{Conversation, Ending, Errand, Leg},
@@ -55,12 +57,14 @@ pub(crate) struct Bridge {
 /// What a request turns out to be, by the state it brings.
 #[derive(Debug)]
 pub(crate) enum Opening {
-    /// A new one; a modern server may still be told what it did not ask.
+    /// A new one, perhaps with answers to what nobody asked.
     Fresh(Continuation),
     /// Another round.
     Round {
         /// Of that upstream, and of no other.
         upstream: String,
+        /// Of this state, and of no other.
+        nonce: String,
         continuation: Continuation,
         first_call: Option<CallId>,
     },
@@ -99,11 +103,34 @@ impl Bridge {
         let first_call = carried.first_call;
         Ok(match carried.purpose {
             Purpose::Parked { id } => Opening::Parked { id, first_call },
-            Purpose::Round { upstream, state } => {
+            Purpose::Round { upstream, nonce, state } => {
                 let continuation = Continuation { input_responses, request_state: state };
-                Opening::Round { upstream, continuation, first_call }
+                Opening::Round { upstream, nonce, continuation, first_call }
             }
         })
+    }
+
+    /// Uses a state up on behalf of a call. An error, and what is on record about it, if it was used before, or if that
+    /// cannot be known.
+    pub(crate) async fn spend(&self, nonce: &str, call_id: &CallId) -> Result<(), RpcError> {
+        // A little longer than any state is good for.
+        let expires_at = Some(self.expiry(2 * ROUND_MS_MAX));
+        let note = Note { kind: NoteKind::Spent, key: nonce.to_owned(), value: to_json(call_id), expires_at };
+        match self.notebook.write_first(note).await {
+            Ok(kept) if kept.value == to_json(call_id) => Ok(()),
+            Ok(kept) => Err(spent(&kept.value)),
+            Err(error) => {
+                tracing::error!(%error, "that a request state is used up could not be kept");
+                Err(no_notebook())
+            }
+        }
+    }
+
+    /// Takes it back: nothing was sent on behalf of that call.
+    pub(crate) async fn unspend(&self, nonce: &str) {
+        if let Err(error) = self.notebook.erase(NoteKind::Spent, nonce).await {
+            tracing::warn!(%error, "a request state that was not used stays used up");
+        }
     }
 
     /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
@@ -185,8 +212,7 @@ impl Bridge {
     async fn seal(&self) -> Result<&Seal, RpcError> {
         self.seal.get_or_try_init(|| Seal::of(self.notebook.as_ref())).await.map_err(|error| {
             tracing::error!(%error, "the key that seals request states could not be read");
-            RpcError::new(code::INTERNAL_ERROR, "the gateway cannot keep conversations at the moment")
-                .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
+            no_notebook()
         })
     }
 
@@ -210,6 +236,18 @@ fn with_state(members: &RawObject<'_>, state: &str) -> String {
     members.write_members(&mut json);
     json.extend([&to_json(member::REQUEST_STATE), ":", &to_json(state), "}"]);
     json
+}
+
+/// The answer to a guest whose state was used already, by the call in that JSON text.
+fn spent(by: &str) -> RpcError {
+    let call: String = serde_json::from_str(by).unwrap_or_default();
+    RpcError::new(code::INVALID_PARAMS, format!("the `requestState` was used already, by call {call}"))
+        .with_hint(&format!("it may have changed something: look how it ended with `servanda explain {call}`"))
+}
+
+fn no_notebook() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the gateway cannot keep conversations at the moment")
+        .with_hint("try again later; operators: `servanda doctor` looks at the ledger")
 }
 
 /// The answer to a guest whose request does not wait any more.

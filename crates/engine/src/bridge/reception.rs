@@ -96,7 +96,8 @@ impl Claim {
 
     /// The state of a round of a modern upstream.
     pub(crate) fn round(&self, expires_at: Timestamp, upstream: &str, state: Option<String>) -> Carried {
-        let purpose = Purpose::Round { upstream: upstream.to_owned(), state };
+        let nonce = uuid::Uuid::new_v4().to_string();
+        let purpose = Purpose::Round { upstream: upstream.to_owned(), nonce, state };
         Carried::new(self.bearer(), expires_at, self.first_call.clone(), purpose)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     bridge::{Errand, Leg},
     outline::Outline,
     scene::Member,
-    tasks,
+    tasks, upstream_failure,
 };
 
 /// A call at its upstream.
@@ -38,10 +38,10 @@ impl Errand for CallErrand {
         let outcome = self.perform(leg.clone(), None).await;
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
             // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
-            // together are proof that nothing was executed; one alone would not be.
+            // together are reason enough to do what it asks; that it had done nothing yet is only its word.
             self.member.forget_tools();
             if self.takes_only_tasks(&leg).await {
-                return self.as_task(leg).await;
+                return self.as_task(leg).await.map_err(upstream_failure::after_sending);
             }
         }
         outcome

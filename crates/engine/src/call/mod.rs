@@ -12,14 +12,14 @@ use servanda_contract::{
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 
-use self::passage::{Passage, Way};
+use self::passage::{Passage, Round, Way};
 use crate::{
     bridge::{Brought, Claim, Final, Opening, Reception, Turn},
     core::Core,
     gateway::{CallAnswer, CallRequest},
     records,
     scene::Scene,
-    trace,
+    strict, trace,
 };
 
 /// Takes a call through to its answer, or to the next question.
@@ -28,6 +28,11 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
     let scene = core.scene();
     let (proposal, mut way) = propose(core, request, started);
     let record = CallRecord::new(&proposal);
+    let task = way.task.as_deref().map_or(Ok(()), |task| strict::check("task", task, core.gate_limits));
+    if let Err(error) = task.and_then(|()| strict::check_terms(&way.terms, core.gate_limits)) {
+        return refuse_early(core, record, error, "make the call anew, with strict JSON beside its arguments too")
+            .await;
+    }
     if way.guest.era == Era::Legacy {
         return pass(core, &scene, proposal, record, way).await;
     }
@@ -41,15 +46,16 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
     let answers = brought.input_responses.clone();
     match core.bridge.open(brought, &claim).await {
         Ok(Opening::Fresh(continuation)) => way.continuation = continuation,
-        Ok(Opening::Round { upstream, continuation, first_call }) => {
-            (way.continuation, way.continues, way.only_upstream) = (continuation, first_call, Some(upstream));
+        Ok(Opening::Round { upstream, nonce, continuation, first_call }) => {
+            (way.continuation, way.continues) = (continuation, first_call);
+            way.round = Some(Round { upstream, nonce });
         }
         Ok(Opening::Parked { id, first_call }) => {
             let hearer = way.hearer(core);
             let turn = core.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, &way.terms.cancel).await;
             return answer(turn);
         }
-        Err(error) => return refuse_state(core, record, error).await,
+        Err(error) => return refuse_early(core, record, error, "make the call anew, without `requestState`").await,
     }
     let claim = Claim { first_call: way.continues.clone().or(claim.first_call), ..claim };
     way.claim = Some(claim.clone());
@@ -106,12 +112,11 @@ fn answer(turn: Turn) -> CallAnswer {
     }
 }
 
-/// A call whose state is not taken did nothing, and is on record like any other.
-async fn refuse_state(core: &Core, mut record: CallRecord, error: RpcError) -> CallAnswer {
+/// A call whose state or terms are not taken did nothing, and is on record like any other.
+async fn refuse_early(core: &Core, mut record: CallRecord, error: RpcError, hint: &str) -> CallAnswer {
     let call_id = record.call_id.clone();
-    let hint = "make the call anew, without `requestState`".to_owned();
     let class = TaxonomyClass::StructuralViolation;
-    let mut refusal = Refusal::new(call_id, GateName::Resolve, class, error.message.clone(), hint);
+    let mut refusal = Refusal::new(call_id, GateName::Resolve, class, error.message.clone(), hint.to_owned());
     refusal.repairable = false;
     record.outcome = Outcome::Refused;
     record.class = Some(class);

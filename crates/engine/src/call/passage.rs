@@ -11,6 +11,7 @@ use servanda_contract::{
     record::{Decision, Outcome, Verdict},
     refusal::EffectKnowledge,
     taxonomy::EnvelopeCode,
+    tool::EffectClass,
 };
 use servanda_gates::{Fenced, Permit, Resolved, Stopwatch as _, Trail, fence, pass_all};
 use servanda_mcp::{Era, RpcError, envelope::code};
@@ -40,13 +41,22 @@ pub(super) struct Way {
     pub(super) task: Option<Box<RawValue>>,
     pub(super) started: Instant,
     pub(super) continuation: Continuation,
-    /// The first call of the conversation, and the only upstream it may go on at.
+    /// The first call of the conversation.
     pub(super) continues: Option<CallId>,
-    pub(super) only_upstream: Option<String>,
+    /// The state it goes on from.
+    pub(super) round: Option<Round>,
     /// What a state for a modern guest says.
     pub(super) claim: Option<Claim>,
     /// Where a modern guest that can be asked something waits.
     pub(super) reception: Option<Arc<Reception>>,
+}
+
+/// What a state of ours says about the round that it begins.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// The only upstream that it may go on at.
+    pub(super) upstream: String,
+    pub(super) nonce: String,
 }
 
 /// One call on its way.
@@ -69,7 +79,7 @@ impl Way {
             started,
             continuation: Continuation::default(),
             continues: None,
-            only_upstream: None,
+            round: None,
             claim: None,
             reception: None,
         }
@@ -98,9 +108,10 @@ impl Passage<'_> {
         Passage { core, scene, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, way).await
     }
 
-    async fn run(mut self, proposal: Proposal, way: Way) -> CallAnswer {
+    async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {
         self.scene.discovery.acquaint(&proposal, &way.guest).await;
-        let resolved = match self.resolve(proposal, &way.guest, way.only_upstream.as_deref()) {
+        let resolved = match self.resolve(proposal, &way.guest, way.round.as_ref().map(|round| round.upstream.as_str()))
+        {
             Ok(resolved) => resolved,
             Err(refusal) => return self.refuse_unresolved(refusal).await,
         };
@@ -115,16 +126,23 @@ impl Passage<'_> {
         };
         self.core.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
+        let nonce = match self.enter_round(&permit, &mut way).await {
+            Ok(nonce) => nonce,
+            Err(error) => return self.refuse_round(error).await,
+        };
         let claim = way.claim.clone();
         let (guest_era, wants_task) = (way.guest.era, way.task.is_some());
         let (member, fenced, ending) = match self.perform(permit, way).await {
             Ok(performed) => performed,
             Err(refusal) => {
-                return CallAnswer::Result(
-                    self.refuse(contract.contract(), *refusal, Outcome::NotExecuted, None).await,
-                );
+                let unsent = refusal.effect == EffectKnowledge::None;
+                self.leave_round(nonce.filter(|_| unsent)).await;
+                let outcome = if unsent { Outcome::NotExecuted } else { Outcome::Unknown };
+                return CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None).await);
             }
         };
+        let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
+        self.leave_round(nonce.filter(|_| unsent)).await;
         let exchange = Exchange { member, fenced, guest_era, wants_task };
         match ending {
             Ending::Answered(answer) => self.answered(exchange, answer).await,
@@ -133,6 +151,37 @@ impl Passage<'_> {
             Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required).await,
             Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what).await,
         }
+    }
+
+    /// Uses the state up that a call which may change something goes on from: what it stands for happens once. Such a call
+    /// without a state was asked nothing, so that it has nothing to answer. Reads may be repeated, and told anything.
+    async fn enter_round(&self, permit: &Permit, way: &mut Way) -> Result<Option<String>, RpcError> {
+        if !permit.effect_class().mutates() {
+            return Ok(None);
+        }
+        let Some(Round { nonce, .. }) = way.round.take() else {
+            way.continuation.input_responses = None;
+            return Ok(None);
+        };
+        let deadline =
+            self.started + Duration::from_millis(timeout_ms(permit.contract().contract(), permit.proposal()));
+        let spent = tokio::time::timeout_at(deadline, self.core.bridge.spend(&nonce, permit.call_id()));
+        spent.await.unwrap_or_else(|_| Err(no_time()))?;
+        Ok(Some(nonce))
+    }
+
+    /// Gives a state back on whose behalf nothing was sent.
+    async fn leave_round(&self, unused: Option<String>) {
+        if let Some(nonce) = unused {
+            self.core.bridge.unspend(&nonce).await;
+        }
+    }
+
+    async fn refuse_round(mut self, error: RpcError) -> CallAnswer {
+        let refusal = refusals::round_refused(&self.record.call_id, &error);
+        self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
+        self.put_on_record(false, None).await;
+        CallAnswer::Failed(error)
     }
 
     fn resolve(
@@ -276,9 +325,11 @@ impl Passage<'_> {
     async fn failed(mut self, exchange: &Exchange, failure: PerformFailure) -> CallAnswer {
         let contract = exchange.fenced.permit().contract().contract();
         if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
-            let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error);
-            self.finish(Outcome::NotExecuted, refusal.error_code, Some(&refusal));
-            self.put_on_record(false, None).await;
+            let effect_class = exchange.fenced.effect_class();
+            let (effect, outcome) = upstream_failure::after_protocol_error(effect_class);
+            let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
+            self.finish(outcome, refusal.error_code, Some(&refusal));
+            self.put_on_record(effect_class.mutates(), None).await;
             return CallAnswer::Failed(error);
         }
         let (refusal, outcome) = upstream_failure::interpret(exchange.fenced.call_id(), contract, &failure);
@@ -298,8 +349,10 @@ impl Passage<'_> {
     /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
     async fn undeclared(mut self, exchange: &Exchange, answer: &Answer, required: &str) -> CallAnswer {
         let error = refusals::undeclared(required);
-        let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error);
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
         self.wants_input(answer);
+        self.record.outcome = outcome;
         (self.record.class, self.record.refusal) = (Some(refusal.error_code), Some(refusal));
         self.put_on_record(exchange.fenced.effect_class().mutates(), None).await;
         CallAnswer::Failed(error)
@@ -308,8 +361,9 @@ impl Passage<'_> {
     async fn not_given(mut self, exchange: &Exchange, answer: &Answer, what: NotGiven) -> CallAnswer {
         self.wants_input(answer);
         let contract = exchange.fenced.permit().contract().contract();
-        let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what);
-        CallAnswer::Result(self.refuse(contract, refusal, Outcome::InputRequired, None).await)
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what, effect);
+        CallAnswer::Result(self.refuse(contract, refusal, outcome, None).await)
     }
 
     fn wants_input(&mut self, answer: &Answer) {
@@ -393,6 +447,20 @@ struct Exchange {
     fenced: Fenced,
     guest_era: Era,
     wants_task: bool,
+}
+
+/// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.
+fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
+    if effect_class.mutates() {
+        (EffectKnowledge::Unknown, Outcome::Unknown)
+    } else {
+        (EffectKnowledge::None, Outcome::InputRequired)
+    }
+}
+
+fn no_time() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "that the `requestState` is used could not be put on record in time")
+        .with_hint("nothing was sent; operators: `servanda doctor` looks at the ledger")
 }
 
 fn no_claim() -> RpcError {

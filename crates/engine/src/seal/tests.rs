@@ -14,7 +14,7 @@ fn request(name: &str) -> Digest {
 }
 
 fn round(state: Option<&str>) -> Purpose {
-    Purpose::Round { upstream: "up".to_owned(), state: state.map(str::to_owned) }
+    Purpose::Round { upstream: "up".to_owned(), nonce: "n".to_owned(), state: state.map(str::to_owned) }
 }
 
 fn carried(caller: &Caller, purpose: Purpose) -> Carried {

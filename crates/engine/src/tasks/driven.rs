@@ -18,6 +18,7 @@ use crate::{
     bridge::Leg,
     core::within_ms,
     scene::{Member, has},
+    upstream_failure,
 };
 
 /// How often a task is asked about: what the server suggests, within these.
@@ -87,7 +88,8 @@ pub(crate) async fn drive(
                 Delivery { counterpart: delivery(terms()).counterpart, ..Delivery::until(within_ms(CANCEL_MS_MAX)) };
             cancel(Arc::clone(member), created.theirs.clone(), delivery);
         }
-        after_creation(failure)
+        // Once there is a task, nothing proves any more that nothing was executed.
+        upstream_failure::after_sending(failure)
     })
 }
 
@@ -114,18 +116,6 @@ async fn await_end(member: &Member, created: &Created, delivery: impl Fn() -> De
             return Ok(());
         }
         poll_ms = task.get("pollInterval").and_then(|raw| serde_json::from_str(raw.get()).ok()).or(poll_ms);
-    }
-}
-
-/// Once there is a task, nothing proves any more that nothing was executed.
-fn after_creation(failure: PerformFailure) -> PerformFailure {
-    match failure {
-        PerformFailure::Unavailable { why } => PerformFailure::Died { why },
-        PerformFailure::Busy { in_flight_max } => {
-            PerformFailure::Died { why: format!("it already has {in_flight_max} requests in flight") }
-        }
-        PerformFailure::Cancelled { .. } => PerformFailure::Cancelled { sent: true },
-        other => other,
     }
 }
 

@@ -1,18 +1,20 @@
 //! Modern servers, which ask by their answers: to modern guests it is passed on, legacy ones are asked on the way.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
+use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, Remark};
+use servanda_upstream::{Answer, PerformFailure, Remark};
 use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
 use crate::{
-    CallAnswer, Gateway as _, Guest, Terms,
-    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, rejected, said, text},
+    CallAnswer, Gateway as _, Guest, Subject, Terms,
+    bridge::QUESTIONS_MAX,
+    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
 
 /// Spaced as nobody else would, so that it is seen when it is not passed on as it is.
@@ -103,6 +105,92 @@ async fn modern_to_modern_a_server_without_state_gets_none() {
 }
 
 #[tokio::test]
+async fn modern_to_modern_a_tool_that_changes_something_is_told_only_what_it_asked() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    input(house.engine.call(call(&modern(), "write", again(&Value::Null, &named("Ada")))).await);
+    assert!(!server.heard()[0].contains("inputResponses"), "{}", server.heard()[0]);
+}
+
+#[tokio::test]
+async fn modern_to_modern_what_a_state_stands_for_happens_once_unless_it_is_a_read() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    for (tool, twice) in [("write", false), ("echo", true)] {
+        let asked = input(house.engine.call(call(&modern(), tool, Terms::default())).await);
+        let terms = || again(&asked["requestState"], &named("Ada"));
+        input(house.engine.call(call(&modern(), tool, terms())).await);
+        let (first_use, heard) = (house.last_record().call_id.to_string(), server.heard().len());
+        let repeated = house.engine.call(call(&modern(), tool, terms())).await;
+        assert_eq!(server.heard().len() > heard, twice, "{tool}");
+        if !twice {
+            let error = failed(repeated);
+            assert!(error.code == -32602 && error.message.contains(&first_use), "{error:?}");
+            assert_eq!(house.last_word(), ("refused", Some(EffectKnowledge::None), false));
+        }
+    }
+}
+
+#[tokio::test]
+async fn modern_to_modern_a_state_on_whose_behalf_nothing_was_sent_is_good_again() {
+    let down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_down = down.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let unavailable = || PerformFailure::Unavailable { why: "it is down".to_owned() };
+        let answer = if is_down.load(Ordering::SeqCst) { Err(unavailable()) } else { Ok(asks_twice(&heard)) };
+        async move { answer }
+    });
+    let house = house(&server);
+    let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
+    let terms = || again(&asked["requestState"], &named("Ada"));
+    down.store(true, Ordering::SeqCst);
+    result(house.engine.call(call(&modern(), "write", terms())).await);
+    assert_eq!(house.last_record().outcome.name(), "not_executed");
+    down.store(false, Ordering::SeqCst);
+    input(house.engine.call(call(&modern(), "write", terms())).await);
+    failed(house.engine.call(call(&modern(), "write", terms())).await);
+}
+
+#[tokio::test]
+async fn what_is_not_strict_json_beside_the_arguments_reaches_no_server() {
+    let server = server(asks_twice);
+    let house = house(&server);
+    let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
+    for text in [deep.as_str(), r#"{"k":1,"k":2}"#, r#"{"k":"\ud800"}"#, r#"{"k":1e999999}"#] {
+        let raw = || RawValue::from_string(text.to_owned()).unwrap();
+        let answers = || Terms { input_responses: Some(raw()), ..Terms::default() };
+        let meta = || Terms { meta: vec![("a/b".to_owned(), raw())], ..Terms::default() };
+        for (guest, terms) in [(modern(), answers()), (modern(), meta()), (legacy(), meta())] {
+            assert_eq!(failed(house.engine.call(call(&guest, "echo", terms)).await).code, -32602, "{text}");
+            assert_eq!(house.last_word(), ("refused", Some(EffectKnowledge::None), false));
+        }
+        for terms in [answers(), meta()] {
+            let inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), terms);
+            assert_eq!(house.engine.inquire(inquiry).await.unwrap_err().code, -32602, "{text}");
+        }
+        let mut inquiry = inquiry(&modern(), Subject::Prompt, &json!({"name": "greet"}), Terms::default());
+        inquiry.params.push(("arguments".to_owned(), raw()));
+        assert!(house.engine.inquire(inquiry).await.unwrap_err().message.starts_with("`params` cannot"), "{text}");
+    }
+    assert!(server.heard().is_empty(), "{:?}", server.heard());
+}
+
+#[tokio::test]
+async fn more_questions_than_anybody_answers_reach_nobody() {
+    for (count, passes) in [(QUESTIONS_MAX, true), (QUESTIONS_MAX + 1, false)] {
+        let question = parse(REQUESTS)["who"].clone();
+        let requests: serde_json::Map<_, _> = (0..count).map(|n| (n.to_string(), question.clone())).collect();
+        let server =
+            server(move |_| said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": requests})));
+        match house(&server).engine.call(call(&modern(), "echo", Terms::default())).await {
+            CallAnswer::InputRequired(_) => assert!(passes),
+            CallAnswer::Result(refused) => assert!(!passes && refused.json.contains("things at once"), "{refused:?}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn modern_to_modern_a_state_that_was_changed_is_refused_before_the_server_hears_of_it() {
     let server = server(asks_twice);
     let house = house(&server);
@@ -142,6 +230,8 @@ async fn modern_to_modern_what_the_guest_never_declared_is_an_error_of_the_proto
     }
     assert_eq!(house.outcomes(), ["input_required"; 2]);
     assert!(house.last_record().refusal.is_some());
+    failed(house.engine.call(call(&guest(Era::Modern, &json!({})), "write", Terms::default())).await);
+    assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true));
 }
 
 #[tokio::test]
@@ -195,10 +285,46 @@ async fn legacy_to_modern_a_guest_that_refuses_ends_the_call_in_words() {
     let refusal = parse(answered["content"][0]["text"].as_str().unwrap());
     assert!(refusal["message"].as_str().unwrap().contains("elicitation/create"), "{refusal}");
     assert!(refusal["message"].as_str().unwrap().contains("User rejected"), "{refusal}");
-    assert_eq!((house.outcomes(), server.heard().len()), (vec!["input_required"], 1));
+    // Whoever asks may have begun: of a tool that changes something that is not known, and not forgotten.
+    assert_eq!((house.last_word(), server.heard().len()), (("unknown", Some(EffectKnowledge::Unknown), true), 1));
+    assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("unknown"), &json!(false)), "{refusal}");
+    let (terms, remarks) = listening();
+    answering(remarks, |_, _| Err(RpcError::new(-1, "User rejected")));
+    result(house.engine.call(call(&legacy(), "echo", terms)).await);
+    assert_eq!(house.last_word(), ("input_required", Some(EffectKnowledge::None), false));
     // A guest that cannot be asked at all is not waited for.
     let answered = result(house.engine.call(call(&legacy(), "write", Terms::default())).await);
     assert_eq!(answered["isError"], true);
+}
+
+#[tokio::test]
+async fn legacy_to_modern_a_server_that_is_gone_after_it_asked_may_have_done_something() {
+    let failures: [fn() -> PerformFailure; 3] = [
+        || PerformFailure::Unavailable { why: "it does not start again".to_owned() },
+        || PerformFailure::Busy { in_flight_max: 1 },
+        || PerformFailure::Cancelled { sent: false },
+    ];
+    for failure in failures {
+        for (tool, expected) in [
+            ("write", ("unknown", Some(EffectKnowledge::Unknown), true)),
+            ("echo", ("tool_error", Some(EffectKnowledge::None), false)),
+        ] {
+            let server = Scripted::new(Era::Modern, &json!({}), move |heard| async move {
+                let first = heard.delivery.continuation.input_responses.is_none();
+                if first { Ok(asks_twice(&heard)) } else { Err(failure()) }
+            });
+            let house = house(&server);
+            let (terms, remarks) = listening();
+            answering(remarks, |_, _| Ok(json!({})));
+            let answered = result(house.engine.call(call(&legacy(), tool, terms)).await);
+            assert_eq!(house.last_word(), expected, "{tool} {}", failure());
+            let refusal = parse(answered["content"][0]["text"].as_str().unwrap());
+            if tool == "write" {
+                assert_eq!(refusal["retryable"], false, "{refusal}");
+                assert!(!refusal.to_string().contains("nothing was sent"), "{refusal}");
+            }
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,25 +389,41 @@ async fn legacy_to_legacy_questions_and_progress_pass() {
 
 #[tokio::test]
 async fn errors_of_the_protocol_pass_as_they_are_and_others_stay_readable() {
-    let codes = [(-32021, true), (-32020, true), (-32022, true), (-32603, false)];
-    for (code, passes) in codes {
+    let (old, new) = (legacy(), modern());
+    let codes = [
+        (&new, -32021, true),
+        (&new, -32020, true),
+        (&new, -32022, true),
+        (&new, -32042, false),
+        (&new, -32603, false),
+        (&old, -32021, true),
+        (&old, -32042, true),
+        (&old, -32603, false),
+    ];
+    for (guest, code, passes) in codes {
         let server = Scripted::new(Era::Modern, &json!({}), move |_| async move {
-            Err(rejected(code, "theirs", Some(&json!({"requiredCapabilities": {}}))))
+            let data = serde_json::value::to_raw_value(&json!({"requiredCapabilities": {}})).unwrap();
+            Err(PerformFailure::Rejected { code, message: "theirs".to_owned(), data: Some(data), era: Era::Modern })
         });
         let house = house(&server);
-        match house.engine.call(call(&modern(), "write", Terms::default())).await {
+        if passes {
+            failed(house.engine.call(call(guest, "echo", Terms::default())).await);
+            assert_eq!(house.last_word(), ("not_executed", Some(EffectKnowledge::None), false), "{code}");
+        }
+        let answered = house.engine.call(call(guest, "write", Terms::default())).await;
+        // It passes as it is, and proves nothing: the server may have done it first.
+        assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true), "{code}");
+        match answered {
             CallAnswer::Failed(error) => {
                 assert!(passes, "{code}");
                 assert_eq!((error.code, error.message.as_str()), (code, "theirs"));
                 assert_eq!(error.data.unwrap().get(), r#"{"requiredCapabilities":{}}"#);
-                assert_eq!(house.outcomes(), ["not_executed"]);
             }
             CallAnswer::Result(refused) => {
                 assert!(!passes, "{code}");
                 let refused = parse(&refused.json);
                 let theirs = &refused["_meta"]["servanda/upstream-error"];
                 assert_eq!(*theirs, json!({"code": code, "message": "theirs", "data": {"requiredCapabilities": {}}}));
-                assert_eq!(house.outcomes(), ["unknown"]);
             }
             other => panic!("{other:?}"),
         }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
-use servanda_contract::record::Outcome;
+use servanda_contract::{record::Outcome, refusal::EffectKnowledge};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Announcement, Answer, PerformFailure};
 
@@ -332,6 +332,12 @@ async fn a_task_of_ours_that_goes_wrong_is_never_called_unexecuted() {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         let told = server.heard().iter().any(|line| line.starts_with("tasks/cancel"));
         assert_eq!(told, cancelled, "{:?}", server.heard());
+    }
+    // What would mean of a request that it was not begun means nothing of a task that ran.
+    for code in [-32021, -32042] {
+        let house = house(&failing_server(Ok("failed"), rejected(code, "theirs", None)));
+        assert_eq!(failed(house.engine.call(call(&legacy(), "write", Terms::default())).await).code, code);
+        assert_eq!(house.last_word(), ("unknown", Some(EffectKnowledge::Unknown), true));
     }
 }
 

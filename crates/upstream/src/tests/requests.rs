@@ -108,23 +108,23 @@ async fn modern_headers_repeat_what_the_body_is_about() {
 }
 
 #[tokio::test]
-async fn three_modern_errors_prove_that_nothing_was_begun() {
+async fn no_error_of_a_server_proves_that_nothing_was_begun() {
     let table = [
-        ("modern", -32020, 400, true),
-        ("modern", -32021, 400, true),
-        ("modern", -32021, 404, true),
-        ("modern", -32022, 400, true),
-        ("modern", -32602, 400, false),
-        ("legacy", -32021, 404, false),
+        ("modern", -32020, 400),
+        ("modern", -32021, 400),
+        ("modern", -32021, 404),
+        ("modern", -32022, 400),
+        ("modern", -32602, 400),
+        ("legacy", -32021, 404),
     ];
-    for (traits, code, status, proven) in table {
+    for (traits, code, status) in table {
         let server = serve(traits).await;
         let upstream = client(&server.url);
         let arguments = Bytes::from(json!({"code": code, "status": status}).to_string());
         let called = upstream.call_tool("modern-error", &arguments, EffectClass::N, delivery(PATIENCE)).await;
         assert!(called.sent);
         let failure = called.outcome.unwrap_err();
-        assert_eq!(failure.provably_not_executed(), proven, "{traits} {code} {status}");
+        assert!(!failure.provably_not_executed(), "{traits} {code} {status}");
         let PerformFailure::Rejected { code: told, data: Some(data), .. } = failure else { panic!("{failure}") };
         assert_eq!((told, data.get()), (code, r#"{"requiredCapabilities": {"sampling": {}}}"#));
         let methods = seen(&upstream).await;
