@@ -4,7 +4,10 @@
 //! What a server offers may depend on what its client can do, so it is kept by profile. There are few, and all are kept: a
 //! list that was forgotten would let another one decide.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use servanda_mcp::ClientCapabilities;
 
@@ -214,11 +217,14 @@ impl Knowledge {
         for capabilities in profiles {
             let tools = self.tools(entries, &capabilities);
             let Some(listing) = self.profiles.get_mut(&capabilities) else { continue };
-            let text = |tool: &ListedTool| tool.definition.get().to_owned();
-            if !listing.tools.iter().map(text).eq(tools.iter().map(text)) {
-                *listing = Arc::new(Listing { generation, tools });
-                self.generation = generation;
-            }
+            let texts = |tools: &[ListedTool]| {
+                tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
+            };
+            // Another order of the same tools is no change that anybody has to hear of.
+            let same = texts(&listing.tools) == texts(&tools);
+            let generation = if same { listing.generation } else { generation };
+            self.generation = self.generation.max(generation);
+            *listing = Arc::new(Listing { generation, tools });
         }
     }
 
