@@ -16,7 +16,7 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     let claim = Claim { caller: Caller::local(), request: Digest::of(Domain::Request, &[]), first_call: None };
     let (reception, turns) = Reception::open(claim, Hearer::default());
     assert!(bridge.parked.enter(&reception) && reception.tell(Turn::Input("{}".to_owned())).is_ok());
-    reception.lapse_at(answer_is_kept.then(|| Instant::now() + Duration::from_secs(60)));
+    reception.lapse_at(answer_is_kept.then(|| Instant::now() + Duration::from_mins(1)));
     let may_end = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&may_end);
     let underway = Box::pin(async move {
@@ -38,7 +38,7 @@ async fn too_late(answer_is_kept: bool) -> Vec<String> {
     may_end.add_permits(1);
     let mut told = Vec::new();
     for visitor in visiting {
-        let turn = tokio::time::timeout(Duration::from_secs(3_600), visitor).await.expect("somebody is left waiting");
+        let turn = tokio::time::timeout(Duration::from_hours(1), visitor).await.expect("somebody is left waiting");
         told.push(match turn.unwrap() {
             Turn::Done(_) => "done".to_owned(),
             Turn::Refused(error) => error.message,

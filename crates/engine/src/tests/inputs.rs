@@ -214,7 +214,7 @@ async fn legacy_to_modern_the_servers_time_stands_still_while_the_guest_thinks()
     let (terms, mut remarks) = listening();
     let thinking = tokio::spawn(async move {
         while let Some(Remark::Ask(ask)) = remarks.recv().await {
-            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            tokio::time::sleep(std::time::Duration::from_mins(1)).await;
             ask.reply.send(Ok(serde_json::value::to_raw_value(&json!({})).unwrap())).unwrap();
         }
     });
