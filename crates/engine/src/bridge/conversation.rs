@@ -64,6 +64,8 @@ pub(crate) struct Conversation<'a> {
 pub(crate) enum Ending {
     /// The server's last word.
     Answered(Answer),
+    /// A modern server's, that the last word comes later.
+    Task(Answer),
     /// There is none.
     Failed(PerformFailure),
     /// The server wants input, and the modern guest can give it.
@@ -119,7 +121,12 @@ impl Conversation<'_> {
             };
             answered_before = true;
             let asked_at = Instant::now();
-            match shell.follow(heard(&answer), &cancel).await {
+            let event = match kind(&answer) {
+                Kind::Last => Event::Concluded,
+                Kind::Task => return Ending::Task(answer),
+                Kind::WantsInput(event) => event,
+            };
+            match shell.follow(event, &cancel).await {
                 Next::End(end) => return Ending::of(end, answer),
                 Next::Again(again) => continuation = again,
             }
@@ -314,20 +321,28 @@ impl Shell<'_> {
     }
 }
 
-/// What an answer means to the dialogue. A request for input that cannot be read is left to whoever checks answers.
-fn heard(answer: &Answer) -> Event {
-    wants_input(answer).unwrap_or(Event::Concluded)
+/// What kind of answer it is. Looked at once: an answer may be long.
+enum Kind {
+    Last,
+    Task,
+    WantsInput(Event),
 }
 
-fn wants_input(answer: &Answer) -> Option<Event> {
+/// The kind of an answer. A request for input that cannot be read is left to whoever checks answers.
+fn kind(answer: &Answer) -> Kind {
     if answer.era == Era::Legacy {
-        return None;
+        return Kind::Last;
     }
-    let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
-    let kind: String = serde_json::from_str(members.get(member::RESULT_TYPE)?.get()).ok()?;
-    if kind != result_type::INPUT_REQUIRED {
-        return None;
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+    let written = members.get(member::RESULT_TYPE).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    match written.as_deref() {
+        Some(result_type::TASK) => Kind::Task,
+        Some(result_type::INPUT_REQUIRED) => wants_input(&members).map_or(Kind::Last, Kind::WantsInput),
+        _ => Kind::Last,
     }
+}
+
+fn wants_input(members: &RawObject<'_>) -> Option<Event> {
     let requests = members.get(member::INPUT_REQUESTS);
     let state = members.get(member::REQUEST_STATE);
     if requests.is_none() && state.is_none() {

@@ -68,7 +68,7 @@ impl CallErrand {
     /// Makes a task of the call and waits for its end, as if it were none.
     async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
-        let Some(created) = tasks::created(&answer, true) else { return Ok(answer) };
+        let Some(created) = tasks::created(&answer) else { return Ok(answer) };
         tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
     }
 }

@@ -146,6 +146,7 @@ impl Passage<'_> {
         let exchange = Exchange { member, fenced, guest_era, wants_task };
         match ending {
             Ending::Answered(answer) => self.answered(exchange, answer).await,
+            Ending::Task(answer) => self.answered_with_task(exchange, answer).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
             Ending::Input(answer) => self.input_required(&exchange, &answer, claim).await,
             Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required).await,
@@ -288,7 +289,15 @@ impl Passage<'_> {
     }
 
     async fn answered(self, exchange: Exchange, answer: Answer) -> CallAnswer {
-        match tasks::created(&answer, exchange.wants_task) {
+        // A legacy answer is about a task only where one was asked for; a modern one says so itself.
+        if exchange.wants_task && answer.era == Era::Legacy {
+            return self.answered_with_task(exchange, answer).await;
+        }
+        CallAnswer::Result(self.observe(&exchange, answer.result).await)
+    }
+
+    async fn answered_with_task(self, exchange: Exchange, answer: Answer) -> CallAnswer {
+        match tasks::created(&answer) {
             Some(created) => self.task_created(exchange, &answer, created).await,
             None => CallAnswer::Result(self.observe(&exchange, answer.result).await),
         }

@@ -98,6 +98,7 @@ impl Party {
         match self.converse(core, member, question, Continuation::default()).await {
             Ending::Answered(answer) => Ok(answer),
             Ending::Failed(failure) => Err(failure),
+            Ending::Task(_) => Err(PerformFailure::Malformed { why: "it makes a task where it must not".to_owned() }),
             Ending::Input(_) | Ending::Undeclared { .. } | Ending::NotGiven { .. } => {
                 Err(PerformFailure::Malformed { why: "it asks for input where it must not".to_owned() })
             }

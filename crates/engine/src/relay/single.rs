@@ -137,6 +137,7 @@ impl Reading {
                 let claim = self.claim.ok_or_else(|| not_an_object(&member))?;
                 core.bridge.pass_input(&answer, &claim, &member.id).await.map(InquiryAnswer::InputRequired)
             }
+            Ending::Task(_) => Err(not_an_object(&member)),
             Ending::Undeclared { required, .. } => Err(refusals::undeclared(&required)),
             Ending::NotGiven { what, .. } => Err(RpcError::new(
                 code::INTERNAL_ERROR,

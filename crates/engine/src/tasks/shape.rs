@@ -57,15 +57,15 @@ impl Status {
     }
 }
 
-/// The task that an answer to a call is about, if it is about one. A legacy answer is only where a task was asked for.
-pub(crate) fn created(answer: &Answer, wanted: bool) -> Option<Created> {
+/// The task that an answer to a call is about, if it is about one. Whoever asks a legacy server must have wanted a task.
+pub(crate) fn created(answer: &Answer) -> Option<Created> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
     match answer.era {
         Era::Modern => {
             let kind: String = serde_json::from_str(members.get(member::RESULT_TYPE)?.get()).ok()?;
             (kind == result_type::TASK).then(|| read(&members, Era::Modern)).flatten()
         }
-        Era::Legacy if wanted && members.get("content").is_none() => {
+        Era::Legacy if members.get("content").is_none() => {
             let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
             read(&task, Era::Legacy)
         }
@@ -173,16 +173,15 @@ mod tests {
     fn tasks_are_told_from_other_answers() {
         let made = |era| Some(Created { theirs: "t".to_owned(), era, ttl_ms: Some(60_000), poll_ms: Some(100) });
         let table = [
-            (answer(Era::Modern, MODERN), false, made(Era::Modern)),
-            (answer(Era::Modern, r#"{"resultType":"complete","taskId":"t"}"#), false, None),
-            (answer(Era::Modern, r#"{"resultType":"task"}"#), false, None),
-            (answer(Era::Legacy, LEGACY), true, made(Era::Legacy)),
-            (answer(Era::Legacy, LEGACY), false, None),
-            (answer(Era::Legacy, r#"{"content":[],"task":{"taskId":"t"}}"#), true, None),
-            (answer(Era::Legacy, MODERN), true, None),
+            (answer(Era::Modern, MODERN), made(Era::Modern)),
+            (answer(Era::Modern, r#"{"resultType":"complete","taskId":"t"}"#), None),
+            (answer(Era::Modern, r#"{"resultType":"task"}"#), None),
+            (answer(Era::Legacy, LEGACY), made(Era::Legacy)),
+            (answer(Era::Legacy, r#"{"content":[],"task":{"taskId":"t"}}"#), None),
+            (answer(Era::Legacy, MODERN), None),
         ];
-        for (answer, wanted, expected) in table {
-            assert_eq!(created(&answer, wanted), expected, "{answer:?}");
+        for (answer, expected) in table {
+            assert_eq!(created(&answer), expected, "{answer:?}");
         }
     }
 
