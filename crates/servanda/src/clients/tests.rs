@@ -22,7 +22,7 @@ use super::{
 fn around() -> Surroundings {
     Surroundings {
         home: "/home/me".into(),
-        here: "/work/shop".into(),
+        here: "/projects/shop".into(),
         config_home: None,
         codex_home: None,
         claude_home: None,
@@ -32,7 +32,7 @@ fn around() -> Surroundings {
 fn gateway() -> Gateway {
     Gateway {
         program: "/opt/servanda".into(),
-        config: "/work/shop/servanda.yaml".into(),
+        config: "/projects/shop/servanda.yaml".into(),
         listen: "127.0.0.1:7332".to_owned(),
     }
 }
@@ -49,19 +49,19 @@ fn every_client_has_a_row_and_its_files() {
         }
     }
     let expected: BTreeSet<PathBuf> = [
-        "/work/shop/.mcp.json",
+        "/projects/shop/.mcp.json",
         "/home/me/.claude.json",
         "/home/me/.config/Claude/claude_desktop_config.json",
-        "/work/shop/.vscode/mcp.json",
+        "/projects/shop/.vscode/mcp.json",
         "/home/me/.config/Code/User/mcp.json",
-        "/work/shop/.cursor/mcp.json",
+        "/projects/shop/.cursor/mcp.json",
         "/home/me/.cursor/mcp.json",
         "/home/me/.codeium/windsurf/mcp_config.json",
         "/home/me/.config/zed/settings.json",
-        "/work/shop/.gemini/settings.json",
+        "/projects/shop/.gemini/settings.json",
         "/home/me/.gemini/settings.json",
         "/home/me/.codex/config.toml",
-        "/work/shop/.codex/config.toml",
+        "/projects/shop/.codex/config.toml",
     ]
     .map(PathBuf::from)
     .into();
@@ -104,7 +104,7 @@ fn every_client_is_told_in_its_own_words() {
             matches!(name, ClientName::ClaudeCode | ClientName::VsCode),
             "{name:?}"
         );
-        assert_eq!(stdio["args"], json!(["--config", "/work/shop/servanda.yaml", "stdio"]));
+        assert_eq!(stdio["args"], json!(["--config", "/projects/shop/servanda.yaml", "stdio"]));
         assert_eq!((&stdio["command"], &stdio["env"]), (&json!("/opt/servanda"), &json!({ "A": "b" })));
         assert_eq!(gateway.door_of(&stdio), Some(Door::Stdio));
     }
@@ -115,7 +115,7 @@ fn only_this_gateway_is_recognised() {
     let program = std::env::current_exe().unwrap();
     let cases = [
         (
-            json!({ "command": "/moved/servanda", "args": ["--config", "/work/shop/servanda.yaml", "stdio"] }),
+            json!({ "command": "/moved/servanda", "args": ["--config", "/projects/shop/servanda.yaml", "stdio"] }),
             Some(Door::Stdio),
         ),
         (json!({ "command": "/opt/servanda", "args": ["-c", "/other/servanda.yaml", "stdio"] }), None),
