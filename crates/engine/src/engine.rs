@@ -9,7 +9,7 @@ use std::{
 use servanda_catalog::{Catalog, Listing};
 use servanda_contract::time::Clock;
 use servanda_gates::{GateLimits, Journal, Notebook, repair::RepairLimits};
-use servanda_mcp::{RpcError, fields::method};
+use servanda_mcp::{LogLevel, RpcError, fields::method};
 use servanda_upstream::{Remark, Upstream};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -20,7 +20,6 @@ use crate::{
     core::{Core, within_ms},
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
-    log_level::LogLevel,
     news, relay,
     repairs::Repairs,
     scene::{Scene, World},
@@ -105,7 +104,7 @@ impl Gateway for Engine {
     }
 
     async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
-        let known = LogLevel::of_word(level);
+        let known = LogLevel::from_wire(level);
         let level = known.ok_or_else(|| relay::invalid_params("`level` must be one of the protocol's log levels"))?;
         self.core.sessions.want_level(&guest.affinity, level);
         let counterpart = sessions::counterpart(guest);

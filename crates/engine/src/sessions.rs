@@ -7,13 +7,12 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
+use servanda_mcp::{Era, LogLevel, capabilities::TASKS_EXTENSION, fields::method};
 use servanda_upstream::{Counterpart, Delivery, Question, Remark, RemarkSink};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     gateway::Guest,
-    log_level::LogLevel,
     scene::{Member, Scene},
 };
 
@@ -78,7 +77,7 @@ impl Sessions {
     /// How much of the log a request is to bring: its own wish, or the session's.
     pub(crate) fn level(&self, guest: &Guest, of_request: Option<&str>) -> Option<LogLevel> {
         match guest.era {
-            Era::Modern => of_request.and_then(LogLevel::of_word),
+            Era::Modern => of_request.and_then(LogLevel::from_wire),
             Era::Legacy => locked(&self.sessions).get(&guest.affinity)?.level,
         }
     }
@@ -106,7 +105,7 @@ impl Sessions {
             Err(_) => return,
         };
         if legacy {
-            let Ok(word) = RawValue::from_string(format!("\"{}\"", level.word())) else { return };
+            let Ok(word) = RawValue::from_string(format!("\"{}\"", level.as_str())) else { return };
             let params = vec![("level".to_owned(), word)];
             let question = Question { method: method::LOGGING_SET_LEVEL, name: None, params };
             let delivery = Delivery { counterpart: counterpart.clone(), ..Delivery::until(deadline) };

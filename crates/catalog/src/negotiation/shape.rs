@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use servanda_contract::schema::type_name;
 
 /// How deep references and combinations are followed in place.
 const DEPTH_MAX: usize = 16;
@@ -182,16 +183,7 @@ impl<'a> Types<'a> {
 
     /// Where no type is named, the only values there are have theirs.
     fn or_of(self, values: Option<&[&Value]>) -> Self {
-        let type_of = |value: &&Value| match value {
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Number(number) if number.is_f64() => "number",
-            Value::Number(_) => "integer",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        Self(self.0.or_else(|| values.map(|values| values.iter().map(type_of).collect())))
+        Self(self.0.or_else(|| values.map(|values| values.iter().map(|value| type_name(value)).collect())))
     }
 
     /// Whether a value can have a type of both. What cannot have any type is never sent, so it fits.

@@ -21,6 +21,7 @@ use jsonschema::{Draft, PatternOptions, Registry, RegistryBuilder, Validator, er
 use serde_json::{Map, Value};
 
 pub use findings::Findings;
+pub use telling::type_name;
 
 /// A regular expression may compile to this much and no more.
 const PATTERN_BYTES_MAX: usize = 1 << 20;

@@ -220,7 +220,8 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+/// The word of JSON Schema for a value's type.
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use servanda_catalog::names::Naming;
 use servanda_mcp::{
-    Era, RawObject,
+    Era, LogLevel, RawObject,
     envelope::to_json,
     fields::{member, meta, method},
 };
 use servanda_upstream::{Remark, RemarkSink};
 
-use crate::{log_level::LogLevel, relay::Exposure, tasks::TaskIndex};
+use crate::{log_level, relay::Exposure, tasks::TaskIndex};
 
 /// Who hears it.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,7 @@ impl Outlet {
     /// wants nothing; a legacy one leaves it to the server.
     fn wants(&self, level: Option<LogLevel>, line: &RawValue) -> bool {
         match level {
-            Some(level) => LogLevel::of_line(line).is_none_or(|of_line| of_line >= level),
+            Some(level) => log_level::of_line(line).is_none_or(|of_line| of_line >= level),
             None => self.guest_era == Era::Legacy,
         }
     }
@@ -106,12 +106,12 @@ mod tests {
 
     use serde_json::value::RawValue;
     use servanda_catalog::names::Naming;
-    use servanda_mcp::Era;
+    use servanda_mcp::{Era, LogLevel};
     use servanda_upstream::Remark;
     use tokio::sync::mpsc;
 
     use super::{Hearer, Outlet};
-    use crate::{log_level::LogLevel, tasks::TaskIndex};
+    use crate::tasks::TaskIndex;
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servanda_mcp::{Era, RpcError, envelope::code};
+use servanda_mcp::{Era, LogLevel, RpcError, envelope::code};
 use servanda_upstream::{Answer, Continuation, PerformFailure, Question};
 use tokio::time::Instant;
 
@@ -10,7 +10,6 @@ use crate::{
     bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, Reception},
     core::{Core, within_ms},
     gateway::{Guest, Terms},
-    log_level::LogLevel,
     outline::Outline,
     relay::of_failure,
     scene::Member,
@@ -43,7 +42,7 @@ impl Party {
             cancel: terms.cancel,
             counterpart: sessions::counterpart(&guest),
             wants_progress: terms.wants_progress,
-            log_level: level.map(|level| level.word().to_owned()),
+            log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(core, &guest, terms.meta).await,
         };
