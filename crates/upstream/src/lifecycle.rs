@@ -22,6 +22,9 @@ use crate::{
 
 /// A connection that held this long was not a quick death.
 const STABLE_MS_MIN: u64 = 10_000;
+/// The longest pause before the next attempt that a caller sits out. Beyond it, to be told at once that a server is down is
+/// worth more than the chance that it is back.
+const SAT_OUT_MS_MAX: u64 = 1_000;
 
 /// How an upstream is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +121,7 @@ pub(crate) fn next_step(stage: &Stage, attempts_failed_before: u64, now: Instant
         Phase::Ready(link) if !link.departure().is_told() => Step::Use(Arc::clone(link)),
         Phase::Closed => Step::GiveUp("it is shut down".to_owned()),
         Phase::Down(setback) if stage.attempts_failed > attempts_failed_before => Step::GiveUp(setback.why.clone()),
-        Phase::Down(setback) if setback.next_attempt > deadline => {
+        Phase::Down(setback) if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) => {
             let wait_ms = setback.next_attempt.saturating_duration_since(now).as_millis();
             Step::GiveUp(format!("{}; the next attempt is in {wait_ms} ms", setback.why))
         }
@@ -336,16 +339,17 @@ mod tests {
     fn a_caller_waits_for_one_attempt_within_its_deadline() {
         let now = Instant::now();
         let deadline = now + Duration::from_secs(10);
-        let down = |pause_s| {
-            let next_attempt = now + Duration::from_secs(pause_s);
+        let down = |pause_ms| {
+            let next_attempt = now + Duration::from_millis(pause_ms);
             Phase::Down(Arc::new(Setback { why: "refused".to_owned(), failures: 3, next_attempt }))
         };
         let table = [
             (Phase::Idle, 0, Ok(true)),
             (Phase::Connecting, 0, Ok(false)),
-            (down(5), 0, Ok(true)),
-            (down(5), 1, Err("refused")),
-            (down(20), 0, Err("refused; the next attempt is in 20000 ms")),
+            (down(800), 0, Ok(true)),
+            (down(800), 1, Err("refused")),
+            (down(1_600), 0, Err("refused; the next attempt is in 1600 ms")),
+            (down(20_000), 0, Err("refused; the next attempt is in 20000 ms")),
             (Phase::Closed, 0, Err("it is shut down")),
         ];
         for (phase, attempts_failed, expected) in table {

@@ -109,7 +109,11 @@ impl Passage<'_> {
     }
 
     async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {
-        self.scene.discovery.acquaint(&proposal, &way.guest).await;
+        // Whoever gives up waits for no list; the upstream hears of it first.
+        tokio::select! {
+            () = self.scene.discovery.acquaint(&proposal, &way.guest) => {}
+            () = way.terms.cancel.cancelled() => {}
+        }
         let resolved = match self.resolve(proposal, &way.guest, way.round.as_ref().map(|round| round.upstream.as_str()))
         {
             Ok(resolved) => resolved,
@@ -242,7 +246,7 @@ impl Passage<'_> {
             cancel: cancel.clone(),
             counterpart,
             wants_progress: terms.wants_progress,
-            log_level: level.map(|level| level.word().to_owned()),
+            log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(self.core, &guest, terms.meta).await,
         };
