@@ -51,7 +51,13 @@ impl Errand for CallErrand {
 impl CallErrand {
     async fn takes_only_tasks(&self, leg: &Leg) -> bool {
         let Some(fenced) = &self.fenced else { return false };
-        tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline).await
+        let required =
+            tasks::is_required(&self.member, &self.outline.counterpart, fenced.upstream_tool(), leg.deadline);
+        // Of a call that was taken back nobody needs to know; the upstream is told in a moment.
+        tokio::select! {
+            required = required => required,
+            () = self.outline.cancel.cancelled() => false,
+        }
     }
 
     async fn perform(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
