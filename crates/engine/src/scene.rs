@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::Bound,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -98,11 +97,6 @@ impl Scene {
     /// All servers, in the order of the configuration, which is that of their ids.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.members.values()
-    }
-
-    /// The servers from one on.
-    pub(crate) fn members_from(&self, id: &str) -> impl Iterator<Item = &Arc<Member>> {
-        self.members.range::<str, _>((Bound::Included(id), Bound::Unbounded)).map(|(_, member)| member)
     }
 
     /// The server of an exposed URI, and the URI there.

@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::value::RawValue;
 use servanda_gates::{Fenced, PortFuture};
 use servanda_upstream::{
-    Announcement, Answer, Counterpart, Delivery, Offer, PerformFailure, Performed, Question, RemarkSink, ToolList,
-    Upstream, UpstreamError,
+    Announcement, Answer, Counterpart, Delivery, Offer, OwnWatch, PerformFailure, Performed, Question, RemarkSink,
+    ToolList, Upstream, UpstreamError,
 };
 use tokio::{sync::broadcast, time::Instant};
 
@@ -19,6 +19,12 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn tools<'a>(&'a self, counterpart: &'a Counterpart) -> PortFuture<'a, Result<ToolList, UpstreamError>>;
     fn announcements(&self) -> broadcast::Receiver<Announcement>;
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
+    fn watch_alone<'a>(
+        &'a self,
+        counterpart: &'a Counterpart,
+        uri: &'a str,
+        deadline: Instant,
+    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>>;
     fn unwatch(&self, uri: &str);
     fn attach(&self, affinity: &str, remarks: RemarkSink);
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
@@ -49,6 +55,15 @@ impl Server for Upstream {
 
     fn watch<'a>(&'a self, uri: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
         Box::pin(self.watch(uri, deadline))
+    }
+
+    fn watch_alone<'a>(
+        &'a self,
+        counterpart: &'a Counterpart,
+        uri: &'a str,
+        deadline: Instant,
+    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>> {
+        Box::pin(self.watch_alone(counterpart, uri, deadline))
     }
 
     fn unwatch(&self, uri: &str) {

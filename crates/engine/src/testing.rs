@@ -16,8 +16,8 @@ use servanda_contract::{CallRecord, ToolContract, document, refusal::EffectKnowl
 use servanda_gates::{Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
-    Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, PerformFailure, Performed, Question, Remark,
-    RemarkSink, Reply, ToolList, UpstreamError,
+    Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure, Performed, Question,
+    Remark, RemarkSink, Reply, ToolList, UpstreamError,
 };
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
@@ -154,6 +154,15 @@ impl Server for Scripted {
         self.note(format!("watch {uri}"));
         let failure = self.watches_fail.lock().unwrap().clone();
         Box::pin(std::future::ready(failure.map_or(Ok(()), Err)))
+    }
+
+    fn watch_alone<'a>(
+        &'a self,
+        _: &'a Counterpart,
+        _: &'a str,
+        _: Instant,
+    ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     fn unwatch(&self, uri: &str) {

@@ -53,6 +53,11 @@ impl Connection {
         while stages.changed().await.is_ok() {}
     }
 
+    /// Whether it was ended and is not made again.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     pub(crate) fn status(&self) -> UpstreamStatus {
         self.stage.borrow().status(Instant::now())
     }

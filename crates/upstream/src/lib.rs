@@ -26,6 +26,7 @@ mod link;
 mod listening;
 mod message;
 mod oversized;
+mod own_watch;
 mod parcel;
 mod patience;
 mod pending;
@@ -51,6 +52,7 @@ pub use delivery::{
 };
 pub use failure::{PerformFailure, UpstreamError};
 pub use lifecycle::UpstreamStatus;
+pub use own_watch::OwnWatch;
 pub use spec::{Limits, Transport, UpstreamId, UpstreamSpec};
 pub use tool_list::{ListedTool, RejectedTool, ToolList};
 pub use upstream::Upstream;

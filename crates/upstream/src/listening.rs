@@ -63,13 +63,12 @@ pub(crate) async fn subscribe(
     link: &Link,
     method: &'static str,
     uri: &str,
-    deadline: Instant,
+    terms: Terms,
 ) -> Result<(), PerformFailure> {
     let id = setting.next_id();
     let mut body = RequestBody::new(id, method, uri.len());
     body.add("uri", json!(uri).to_string().as_bytes());
     let request = Outgoing::new(id, method, Some(link.peer.version), body.finish(None));
-    let terms = Terms { tell_server: true, ..Terms::until(deadline) };
     outcome(link.exchange(request, terms).await).map(|_| ())
 }
 
@@ -106,7 +105,8 @@ async fn watch_again(setting: &Setting, link: &Link) {
     let wanted = setting.watches.wanted().borrow().resources.clone();
     for uri in wanted {
         let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
-        match Box::pin(subscribe(setting, link, method::RESOURCES_SUBSCRIBE, &uri, deadline)).await {
+        let terms = Terms { tell_server: true, ..Terms::until(deadline) };
+        match Box::pin(subscribe(setting, link, method::RESOURCES_SUBSCRIBE, &uri, terms)).await {
             Ok(()) => setting.news.announce_resources(&[uri]),
             Err(failure) => {
                 tracing::warn!(upstream = %setting.spec.id, %failure, "a resource could not be watched again");

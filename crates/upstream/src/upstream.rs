@@ -19,9 +19,10 @@ use crate::{
     UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
-    link::Link,
+    link::{Link, Terms},
     listening, message,
-    pool::Pool,
+    own_watch::OwnWatch,
+    pool::{Pool, Purpose},
     setting::Setting,
     tool_list::Gathering,
     watches::Subject,
@@ -128,6 +129,23 @@ impl Upstream {
         if self.setting().watches.unwish(&subject) {
             self.unsubscribe(subject);
         }
+    }
+
+    /// Wants to hear when a resource changes, on the counterpart's own connection; none if it has no such connection, and
+    /// [`Upstream::watch`] is what it needs.
+    ///
+    /// Cancel safe: a wish that is not waited for ends with the connection.
+    pub async fn watch_alone(
+        &self,
+        counterpart: &Counterpart,
+        uri: &str,
+        deadline: Instant,
+    ) -> Result<Option<OwnWatch>, PerformFailure> {
+        if !counterpart.capabilities.answers_anything() || self.base_link(deadline).await?.peer.era() == Era::Modern {
+            return Ok(None);
+        }
+        let lease = self.0.connections.pool.lease(counterpart, Purpose::Gateway)?;
+        OwnWatch::begin(self.setting(), counterpart, lease, uri, deadline).await.map(Some)
     }
 
     /// Wants to hear when a task of a modern server changes. The wish holds until [`Upstream::unwatch_task`].
@@ -281,8 +299,8 @@ impl Upstream {
                 return;
             }
             let deadline = Instant::now() + Duration::from_millis(setting.spec.limits.connect_ms_max);
-            let uri = subject.key();
-            let _ = Box::pin(listening::subscribe(&setting, &link, method::RESOURCES_UNSUBSCRIBE, uri, deadline)).await;
+            let (uri, terms) = (subject.key(), Terms { tell_server: true, ..Terms::until(deadline) });
+            let _ = Box::pin(listening::subscribe(&setting, &link, method::RESOURCES_UNSUBSCRIBE, uri, terms)).await;
         });
     }
 

@@ -1,12 +1,16 @@
-//! Where a list over several upstreams goes on: an upstream, and its own cursor there. Opaque to guests, and no secret:
-//! whoever makes one up gets a page of a list they may read anyway.
+//! Where a list over several upstreams goes on: those that have more, and their own cursors. Opaque to guests, and no
+//! secret: whoever makes one up gets a page of a list they may read anyway.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
 /// A place in an aggregated list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cursor {
+pub(super) struct Cursor(pub(super) Vec<Place>);
+
+/// A place in one upstream's list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
     #[serde(rename = "u")]
     pub(super) upstream: String,
     /// The upstream's own; none for its first page. The empty string is a cursor.
@@ -29,23 +33,27 @@ impl Cursor {
 mod tests {
     use proptest::prelude::*;
 
-    use super::Cursor;
+    use super::{Cursor, Place};
+
+    fn cursor(upstream: &str, theirs: Option<&str>) -> Cursor {
+        Cursor(vec![Place { upstream: upstream.to_owned(), theirs: theirs.map(str::to_owned) }])
+    }
 
     #[test]
     fn the_empty_string_is_a_cursor() {
-        let first = Cursor { upstream: "up".to_owned(), theirs: None };
-        let empty = Cursor { upstream: "up".to_owned(), theirs: Some(String::new()) };
+        let (first, empty) = (cursor("up", None), cursor("up", Some("")));
         assert_ne!(first.write(), empty.write());
         assert_eq!(Cursor::read(&empty.write()), Some(empty));
-        for foreign in ["", "eyJ", "bm90IGpzb24", "W10", "5"] {
+        for foreign in ["", "eyJ", "bm90IGpzb24", "e30", "5"] {
             assert_eq!(Cursor::read(foreign), None, "{foreign}");
         }
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(upstream: String, theirs: Option<String>) {
-            let cursor = Cursor { upstream, theirs };
+        fn what_is_written_is_read_back(places: Vec<(String, Option<String>)>) {
+            let places = places.into_iter().map(|(upstream, theirs)| Place { upstream, theirs });
+            let cursor = Cursor(places.collect());
             prop_assert_eq!(Cursor::read(&cursor.write()), Some(cursor));
         }
     }

@@ -1,8 +1,10 @@
-//! Lists over all upstreams, page by page: a page of ours is a page of one upstream. An upstream that cannot be asked is
-//! left out and named in the page: one bad upstream never hides the rest.
+//! Lists over all upstreams: a page of ours is the next page of every upstream that has one, so that a client that never
+//! asks for a second page still sees something of each. An upstream that cannot be asked is left out and named in the page:
+//! one bad upstream never hides the rest.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use servanda_catalog::names::Naming;
 use servanda_mcp::{
@@ -10,9 +12,13 @@ use servanda_mcp::{
     envelope::{code, to_json},
     fields::{member as field, meta},
 };
-use servanda_upstream::{PerformFailure, Question};
+use servanda_upstream::{Answer, PerformFailure, Question};
 
-use super::{INQUIRY_MS_MAX, Party, cursor::Cursor, invalid_params};
+use super::{
+    INQUIRY_MS_MAX, Party,
+    cursor::{Cursor, Place},
+    invalid_params,
+};
 use crate::{
     core::{Core, within_ms},
     gateway::{Inquiry, Subject},
@@ -37,78 +43,72 @@ struct List {
 
 /// A page of an upstream, looked at.
 struct Page<'a> {
+    member: &'a Member,
     members: RawObject<'a>,
     items: &'a RawValue,
     next: Option<String>,
 }
 
+/// That an upstream could not be asked, or answered with something else. It is in the log.
+struct LeftOut;
+
 /// One page.
 pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
     let list = List::of(inquiry.subject);
     let scene = core.scene();
-    let mut place = start(&scene, &inquiry.params)?;
+    let mut places = start(&scene, &inquiry.params)?;
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
-    let asked_for = place.clone();
+    let goes_on = inquiry.params.len() > others.len();
     let party = Party::of(core, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let Some(here) = place.take() else { break };
-        let Some(member) = scene.member(&here.upstream) else { break };
-        let after = || next_upstream(&scene, &here.upstream);
-        let answer = match list.ask(core, &party, member, &others, here.theirs.as_deref()).await {
-            Ok(Some(answer)) => answer,
-            Ok(None) => {
-                place = after();
-                continue;
-            }
-            Err(error) => {
-                // A cursor that the upstream does not know any more is the guest's to know about.
-                if here.theirs.is_some()
-                    && asked_for.as_ref() == Some(&here)
-                    && let Some(error) = upstream_failure::error_of(&error)
-                {
-                    return Err(error);
-                }
-                tracing::warn!(upstream = %member.id, %error, list = list.items, "an upstream is left out of a list");
-                unavailable.push(member.id.to_string());
-                place = after();
-                continue;
-            }
-        };
-        let Some(page) = Page::read(list, &answer.result) else {
-            tracing::warn!(upstream = %member.id, list = list.items, "an upstream's list is not one");
-            unavailable.push(member.id.to_string());
-            place = after();
-            continue;
-        };
-        let again = page.next.clone().filter(|next| Some(next) != here.theirs.as_ref());
-        let next = again.map(|theirs| Cursor { upstream: here.upstream.clone(), theirs: Some(theirs) }).or_else(after);
-        if !page.is_empty() {
-            return Ok(list.render(member, &page, next.as_ref(), &unavailable));
+        let asked = places.iter().filter_map(|place| Some((place, scene.member(&place.upstream)?)));
+        let asked = asked.map(async |(place, member)| {
+            (place, member, list.ask(core, &party, member, &others, place.theirs.as_deref()).await)
+        });
+        let answers = join_all(asked).await;
+        if let [(_, _, Err(failure))] = answers.as_slice()
+            && goes_on
+            && let Some(error) = upstream_failure::error_of(failure)
+        {
+            // A cursor that the upstream does not know any more is the guest's to know about.
+            return Err(error);
         }
-        place = next;
+        let (mut pages, mut next) = (Vec::new(), Vec::new());
+        for (place, member, answer) in &answers {
+            let Ok(page) = list.read(member, answer) else {
+                unavailable.push(member.id.to_string());
+                continue;
+            };
+            let Some(page) = page else { continue };
+            let again = page.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
+            next.extend(again.map(|theirs| Place { upstream: place.upstream.clone(), theirs: Some(theirs) }));
+            if !page.is_empty() {
+                pages.push(page);
+            }
+        }
+        if !pages.is_empty() || next.is_empty() {
+            let next = Some(Cursor(next)).filter(|next| !next.0.is_empty());
+            return Ok(list.render(&pages, next.as_ref(), &unavailable));
+        }
+        drop(pages);
+        places = next;
     }
-    Ok(list.render_empty(&unavailable))
+    Ok(list.render(&[], None, &unavailable))
 }
 
 /// Where a guest's request begins.
-fn start(scene: &Scene, params: &[(String, Box<RawValue>)]) -> Result<Option<Cursor>, RpcError> {
+fn start(scene: &Scene, params: &[(String, Box<RawValue>)]) -> Result<Vec<Place>, RpcError> {
     let Some((_, raw)) = params.iter().find(|(name, _)| name == "cursor") else {
-        return Ok(scene.members().next().map(|member| first_page(member)));
+        let first = |member: &Arc<Member>| Place { upstream: member.id.to_string(), theirs: None };
+        return Ok(scene.members().map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
-    let cursor = text.and_then(|text| Cursor::read(&text)).filter(|cursor| scene.member(&cursor.upstream).is_some());
-    cursor.map(Some).ok_or_else(|| {
+    let cursor = text.and_then(|text| Cursor::read(&text));
+    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member(&place.upstream).is_some());
+    cursor.filter(known).map(|Cursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })
-}
-
-fn next_upstream(scene: &Scene, after: &str) -> Option<Cursor> {
-    scene.members_from(after).find(|member| member.id.as_ref() != after).map(|member| first_page(member))
-}
-
-fn first_page(member: &Member) -> Cursor {
-    Cursor { upstream: member.id.to_string(), theirs: None }
 }
 
 impl List {
@@ -129,7 +129,7 @@ impl List {
         member: &Arc<Member>,
         others: &[(String, Box<RawValue>)],
         cursor: Option<&str>,
-    ) -> Result<Option<servanda_upstream::Answer>, PerformFailure> {
+    ) -> Result<Option<Answer>, PerformFailure> {
         let connected_by = party.deadline.min(within_ms(CONNECT_MS_MAX));
         if member.offers(self.capability, connected_by).await?.is_none() {
             return Ok(None);
@@ -146,20 +146,72 @@ impl List {
         }
     }
 
-    fn render(self, member: &Member, page: &Page<'_>, next: Option<&Cursor>, unavailable: &[String]) -> String {
-        let items = self.expose(member, page.items).unwrap_or_else(|| page.items.get().to_owned());
-        let meta_of_page = page.members.get(field::META).and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let others = page.members.clone().without(&[self.items, field::NEXT_CURSOR, field::META, field::RESULT_TYPE]);
-        let mut json = format!("{{\"{}\":{items},", self.items);
-        others.write_members(&mut json);
+    /// A page of an upstream's answer: none if it has no such list.
+    fn read<'a>(
+        self,
+        member: &'a Member,
+        answer: &'a Result<Option<Answer>, PerformFailure>,
+    ) -> Result<Option<Page<'a>>, LeftOut> {
+        let answer = match answer {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(upstream = %member.id, %error, list = self.items, "an upstream is left out of a list");
+                return Err(LeftOut);
+            }
+        };
+        let page = Page::read(self, member, &answer.result);
+        if page.is_none() {
+            tracing::warn!(upstream = %member.id, list = self.items, "an upstream's list is not one");
+        }
+        page.map(Some).ok_or(LeftOut)
+    }
+
+    fn render(self, pages: &[Page<'_>], next: Option<&Cursor>, unavailable: &[String]) -> String {
+        let mut json = format!("{{\"{}\":[", self.items);
+        for page in pages {
+            let items = self.expose(page.member, page.items).unwrap_or_else(|| page.items.get().to_owned());
+            let inside = items.trim().strip_prefix('[').and_then(|items| items.strip_suffix(']')).unwrap_or_default();
+            json.extend([inside, ","]);
+        }
+        if !pages.is_empty() {
+            json.pop();
+        }
+        json.push_str("],");
+        for (name, value) in self.others(pages) {
+            json.extend([&to_json(name), ":", &value, ","]);
+        }
         if let Some(next) = next {
             json.extend([&to_json(field::NEXT_CURSOR), ":", &to_json(&next.write()), ","]);
         }
-        finish(json, meta_of_page.unwrap_or_default(), unavailable)
+        finish(json, pages, unavailable)
     }
 
-    fn render_empty(self, unavailable: &[String]) -> String {
-        finish(format!("{{\"{}\":[],", self.items), RawObject::default(), unavailable)
+    /// The other members of the pages. What says for how long and for whom a page may be kept holds for all of it, so the
+    /// most careful word counts, and none where one of them says none; of everything else the first.
+    fn others<'a>(self, pages: &'a [Page<'_>]) -> BTreeMap<&'a str, String> {
+        let mut others = BTreeMap::new();
+        let ours = [self.items, field::NEXT_CURSOR, field::META, field::RESULT_TYPE];
+        for (name, value) in pages.iter().flat_map(|page| page.members.iter()).filter(|(name, _)| !ours.contains(name))
+        {
+            others.entry(name).or_insert_with(|| value.get().to_owned());
+        }
+        let said = |name: &str| pages.iter().map(|page| page.members.get(name)).collect::<Option<Vec<_>>>();
+        let least = |values: Vec<&RawValue>| {
+            values.into_iter().filter_map(|raw| serde_json::from_str::<u64>(raw.get()).ok()).min()
+        };
+        if pages.len() > 1 {
+            match said("ttlMs").and_then(least) {
+                Some(least) => others.insert("ttlMs", least.to_string()),
+                None => others.remove("ttlMs"),
+            };
+            match said("cacheScope") {
+                Some(scopes) if scopes.iter().all(|scope| scope.get() == "\"public\"") => {}
+                Some(_) => drop(others.insert("cacheScope", "\"private\"".to_owned())),
+                None => drop(others.remove("cacheScope")),
+            }
+        }
+        others
     }
 
     /// The items as guests know them; none where nothing changes.
@@ -186,14 +238,14 @@ impl List {
 }
 
 impl<'a> Page<'a> {
-    fn read(list: List, result: &'a [u8]) -> Option<Self> {
+    fn read(list: List, member: &'a Member, result: &'a [u8]) -> Option<Self> {
         let members: RawObject<'a> = serde_json::from_slice(result).ok()?;
         let items = members.get(list.items)?;
         let next = match members.get(field::NEXT_CURSOR) {
             None => None,
             Some(raw) => serde_json::from_str::<Option<String>>(raw.get()).ok()?,
         };
-        items.get().starts_with('[').then_some(Self { members, items, next })
+        items.get().starts_with('[').then_some(Self { member, members, items, next })
     }
 
     fn is_empty(&self) -> bool {
@@ -202,17 +254,23 @@ impl<'a> Page<'a> {
 }
 
 /// Closes an object whose last member has a comma after it.
-fn finish(mut json: String, meta_members: RawObject<'_>, unavailable: &[String]) -> String {
-    let mut notes = String::new();
-    meta_members.without(&[meta::UNAVAILABLE]).write_members(&mut notes);
+fn finish(mut json: String, pages: &[Page<'_>], unavailable: &[String]) -> String {
+    let mut notes: BTreeMap<String, String> = BTreeMap::new();
+    for page in pages {
+        let said: RawObject<'_> =
+            page.members.get(field::META).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        for (name, value) in said.without(&[meta::UNAVAILABLE]).iter() {
+            notes.entry(name.to_owned()).or_insert_with(|| value.get().to_owned());
+        }
+    }
     if !unavailable.is_empty() {
-        notes.extend([&to_json(meta::UNAVAILABLE), ":", &to_json(unavailable), ","]);
+        notes.insert(meta::UNAVAILABLE.to_owned(), to_json(unavailable));
     }
     if notes.is_empty() {
         json.pop();
     } else {
-        notes.pop();
-        json.extend([&to_json(field::META), ":{", &notes, "}"]);
+        let notes: Vec<String> = notes.iter().map(|(name, value)| format!("{}:{value}", to_json(name))).collect();
+        json.extend([&to_json(field::META), ":{", &notes.join(","), "}"]);
     }
     json.push('}');
     json
