@@ -63,7 +63,10 @@ pub(super) struct Round {
 pub(super) struct Passage<'a> {
     core: &'a Arc<Core>,
     scene: &'a Scene,
+    /// When the door had it.
     started: Instant,
+    /// When its server was there to be called.
+    begun: Instant,
     stopwatch: &'a CallStopwatch,
     trail: Trail<'a>,
     record: CallRecord,
@@ -105,7 +108,9 @@ impl Passage<'_> {
         let trail = Trail::new(&stopwatch);
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
-        Passage { core, scene, started, stopwatch: &stopwatch, trail, record, chain }.run(proposal, way).await
+        Passage { core, scene, started, begun: started, stopwatch: &stopwatch, trail, record, chain }
+            .run(proposal, way)
+            .await
     }
 
     async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {
@@ -114,6 +119,7 @@ impl Passage<'_> {
             () = self.scene.discovery.acquaint(&proposal, &way.guest) => {}
             () = way.terms.cancel.cancelled() => {}
         }
+        self.begun = Instant::now();
         let resolved = match self.resolve(proposal, &way.guest, way.round.as_ref().map(|round| round.upstream.as_str()))
         {
             Ok(resolved) => resolved,
@@ -168,8 +174,7 @@ impl Passage<'_> {
             way.continuation.input_responses = None;
             return Ok(None);
         };
-        let deadline =
-            self.started + Duration::from_millis(timeout_ms(permit.contract().contract(), permit.proposal()));
+        let deadline = self.deadline(permit);
         let spent = tokio::time::timeout_at(deadline, self.core.bridge.spend(&nonce, permit.call_id()));
         spent.await.unwrap_or_else(|_| Err(no_time()))?;
         Ok(Some(nonce))
@@ -209,11 +214,10 @@ impl Passage<'_> {
     /// Fences a permitted call and has it performed, with everything that is asked on the way. An error means that nothing
     /// was sent.
     async fn perform(&mut self, permit: Permit, way: Way) -> Result<(Arc<Member>, Fenced, Ending), Box<Refusal>> {
-        let timeout_ms = timeout_ms(permit.contract().contract(), permit.proposal());
         let member = self.member(&permit)?;
-        self.record.deadline_ms = Some(timeout_ms);
-        // The caller's time runs from the door: what the gates and the fence took is not added to it.
-        let deadline = self.started + Duration::from_millis(timeout_ms);
+        let deadline = self.deadline(&permit);
+        let (of_contract_ms, wait_ms) = limits_ms(&permit);
+        self.record.deadline_ms = Some(of_contract_ms.min(wait_ms.unwrap_or(u64::MAX)));
         let call_id = permit.call_id().clone();
         let fenced = self.fence(permit, deadline).await?;
         self.record.dispatched_at = Some(self.core.clock.now());
@@ -265,6 +269,14 @@ impl Passage<'_> {
         let bridge = &self.core.bridge;
         let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
         (errand, conversation)
+    }
+
+    /// When an answer has to be there: within the contract's time, which begins when the server is there to be called, for
+    /// starting one takes as long as it takes; and within what the caller will still wait, which runs from the door.
+    fn deadline(&self, permit: &Permit) -> Instant {
+        let (of_contract_ms, wait_ms) = limits_ms(permit);
+        let of_contract = self.begun + Duration::from_millis(of_contract_ms);
+        wait_ms.map_or(of_contract, |wait_ms| of_contract.min(self.started + Duration::from_millis(wait_ms)))
     }
 
     fn member(&self, permit: &Permit) -> Result<Arc<Member>, Box<Refusal>> {
@@ -480,9 +492,10 @@ fn no_claim() -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the upstream asked for input on behalf of nobody")
 }
 
-/// The least of what the contract allows and what the caller will still wait.
-fn timeout_ms(contract: &ToolContract, proposal: &Proposal) -> u64 {
-    contract.timeout_ms().min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(TIMEOUT_MS_MAX)
+/// How long the contract lets a call take, and how long its caller waits, where it says so.
+fn limits_ms(permit: &Permit) -> (u64, Option<u64>) {
+    let wait_ms = permit.proposal().caller_wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX));
+    (permit.contract().contract().timeout_ms().min(TIMEOUT_MS_MAX), wait_ms)
 }
 
 /// A day: what no call outlasts, whatever its contract says.

@@ -10,7 +10,7 @@ use std::{
 use servanda_catalog::{Catalog, Inventory, Rejected};
 use servanda_contract::{Digest, digest::Domain};
 use servanda_mcp::Era;
-use servanda_upstream::{Counterpart, ToolList, Upstream};
+use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, telling};
@@ -67,6 +67,11 @@ impl Acquaintance {
     /// connection of its own. A modern one is told with every request what the client can do, and lists are the same for all.
     pub(super) fn knows_alone(&self, counterpart: &Counterpart) -> bool {
         self.upstream.has_own_connection(counterpart)
+    }
+
+    /// Whether the server has not been reached yet.
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self.upstream.status(), UpstreamStatus::NotConnected | UpstreamStatus::Connecting)
     }
 
     /// Whether it is known what the server speaks.

@@ -225,3 +225,38 @@ async fn watches_are_bounded_and_end_with_the_upstream() {
     assert_eq!(upstream.census(), (0, 0));
     assert!(watch(&upstream, "a://1").await.is_err());
 }
+
+/// A legacy server tells only the connection that asked; a process of one client does not even know of another's.
+#[tokio::test]
+async fn a_client_with_its_own_connection_hears_what_changes_there() {
+    let ada = counterpart("ada", r#"{"roots":{}}"#);
+    let upstream = stdio("legacy");
+    let mut announcements = upstream.announcements();
+    let alone = upstream.watch_alone(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap();
+    let alone = alone.expect("she has a connection of her own");
+    let touch = async || {
+        let touched = call_json(&upstream, "touch", &json!({ "uri": "a://1" }), delivery_for(&ada)).await;
+        assert_eq!(text(touched), "touched");
+    };
+    touch().await;
+    assert_eq!(next_update(&mut announcements).await, "a://1");
+    // It comes back by itself, and what may have been missed counts as said.
+    let died = call_json(&upstream, "die", &json!({}), delivery_for(&ada)).await;
+    assert!(matches!(failure(died), PerformFailure::Died { .. }));
+    assert_eq!(next_update(&mut announcements).await, "a://1");
+    touch().await;
+    assert_eq!(next_update(&mut announcements).await, "a://1");
+    drop(alone);
+    until("the server knows that nobody watches", async || {
+        while announcements.try_recv().is_ok() {}
+        touch().await;
+        announcements.try_recv().is_err()
+    })
+    .await;
+    upstream.shutdown().await;
+    let modern = stdio("modern");
+    assert!(modern.watch_alone(&ada, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
+    let nobody = Counterpart::nobody();
+    let legacy = stdio("legacy");
+    assert!(legacy.watch_alone(&nobody, "a://1", Instant::now() + PATIENCE).await.unwrap().is_none());
+}
