@@ -17,6 +17,8 @@ use super::{RETRY_MS, telling};
 
 /// Connections that are remembered; where there are more, the oldest is asked again.
 const EDITIONS_MAX: usize = 256;
+/// How often in a row a list is asked for that changes while it is read.
+const ROUNDS_MAX: usize = 5;
 /// Clients on whose behalf it is asked at once. One whose connection hangs holds up few others, and never the shared one.
 const ASKING_MAX: usize = 16;
 
@@ -99,15 +101,19 @@ impl Acquaintance {
         }
     }
 
-    /// Asks unless its list is current, or asking has just failed. Waits no longer than that.
+    /// Asks until its list is current: a server may say that it changed as soon as it was asked, and many do while they
+    /// start. Not if asking has just failed, and not for longer than that. What is known is used where nothing new is
+    /// learned in time.
     pub(super) async fn refresh(&self, counterpart: &Counterpart, wait: Duration) {
         let refreshed = async {
             let _asking = self.turn(counterpart).await;
-            if !self.failed_just_now(counterpart) && !self.is_current(counterpart) {
+            for _ in 0..ROUNDS_MAX {
+                if self.failed_just_now(counterpart) || self.is_current(counterpart) {
+                    return;
+                }
                 self.ask_now(counterpart).await;
             }
         };
-        // What is known is used where nothing new is learned in time.
         let _ = tokio::time::timeout(wait, refreshed).await;
     }
 
