@@ -185,6 +185,16 @@ fn the_first_call_is_held_to_the_pins() {
     assert_eq!(world.performed("forecast"), 0);
 }
 
+/// Servers that register their tools while they start say that they changed as soon as they are asked.
+#[test]
+fn a_list_that_changes_while_it_is_read_is_read_again() {
+    let world = World::turning(&[]);
+    world.write("restless", "1\n2\n3\n");
+    let gateway = world.serve();
+    gateway.modern().call("weather__forecast", city()).success();
+    assert_eq!(world.read("restless"), "", "it did change");
+}
+
 #[test]
 fn screens() {
     let world = World::turning(&[]);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 /// `$1`: what it heard. `$2`: its tools. `$3`: says that it changed while this is there. `$4`: does not start while this is
-/// there. A call of `end` ends it without an answer.
+/// there. `$5`: for each line of it, a list changes while it is asked for. A call of `end` ends it without an answer.
 const SCRIPT: &str = r#"
 [ ! -e "$4" ] || exit 3
 while IFS= read -r line; do
@@ -15,7 +15,12 @@ while IFS= read -r line; do
   case "$line" in
     *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"turncoat","version":"1"}}}\n' "$id" ;;
-    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":%s}}\n' "$id" "$(cat "$2")" ;;
+    *'"tools/list"'*)
+      if [ -s "$5" ]; then
+        sed -i 1d "$5"
+        printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+      fi
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":%s}}\n' "$id" "$(cat "$2")" ;;
     *'"tools/call"'*'"name":"end"'*) exit 0 ;;
     *'"tools/call"'*)
       [ ! -e "$3" ] || printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
@@ -58,7 +63,7 @@ pub(crate) fn poisoned() -> Value {
 impl World {
     /// The server as an upstream.
     pub(crate) fn turncoat(&self) -> Value {
-        let paths = ["heard", "tools.json", "announce", "down"].map(|name| json!(self.path(name)));
+        let paths = ["heard", "tools.json", "announce", "down", "restless"].map(|name| json!(self.path(name)));
         let mut args = vec![json!("-c"), json!(SCRIPT), json!("turncoat")];
         args.extend(paths);
         json!({ "command": "sh", "args": args })
