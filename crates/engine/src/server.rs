@@ -26,6 +26,8 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
         deadline: Instant,
     ) -> PortFuture<'a, Result<Option<OwnWatch>, PerformFailure>>;
     fn unwatch(&self, uri: &str);
+    fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
+    fn unwatch_task(&self, task_id: &str);
     fn attach(&self, affinity: &str, remarks: RemarkSink);
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
@@ -68,6 +70,14 @@ impl Server for Upstream {
 
     fn unwatch(&self, uri: &str) {
         self.unwatch(uri);
+    }
+
+    fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        Box::pin(self.watch_task(task_id, deadline))
+    }
+
+    fn unwatch_task(&self, task_id: &str) {
+        self.unwatch_task(task_id);
     }
 
     fn attach(&self, affinity: &str, remarks: RemarkSink) {

@@ -169,6 +169,15 @@ impl Server for Scripted {
         self.note(format!("unwatch {uri}"));
     }
 
+    fn watch_task<'a>(&'a self, task_id: &'a str, _: Instant) -> PortFuture<'a, Result<(), PerformFailure>> {
+        self.note(format!("watch task {task_id}"));
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn unwatch_task(&self, task_id: &str) {
+        self.note(format!("unwatch task {task_id}"));
+    }
+
     fn attach(&self, affinity: &str, remarks: RemarkSink) {
         self.note(format!("attach {affinity}"));
         self.attached.lock().unwrap().insert(affinity.to_owned(), remarks);

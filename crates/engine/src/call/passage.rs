@@ -404,7 +404,7 @@ impl Passage<'_> {
         let contract = fenced.permit().contract();
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
-        match tasks::keep(self.core, &member.id, answer, &created, guest_era, &self.record).await {
+        match tasks::keep(self.core, &member, answer, &created, guest_era, &self.record).await {
             Ok(kept) => {
                 self.record.task_id = Some(kept.id);
                 self.put_on_record(true, None).await;

@@ -28,11 +28,14 @@ pub(crate) use self::{
     shape::{Created, created},
 };
 use crate::{
-    core::Core,
+    core::{Core, within_ms},
     gateway::{Guest, News},
     scene::Member,
     sessions,
 };
+
+/// How long a server has to agree to announce a task's changes.
+const WATCH_MS_MAX: u64 = 10_000;
 
 /// A task that is kept.
 #[derive(Debug)]
@@ -45,8 +48,8 @@ pub(crate) struct Kept {
 
 /// Keeps a task that an upstream made, before anybody is told of it.
 pub(crate) async fn keep(
-    core: &Core,
-    upstream: &str,
+    core: &Arc<Core>,
+    member: &Arc<Member>,
     answer: &Answer,
     created: &Created,
     guest_era: Era,
@@ -54,12 +57,29 @@ pub(crate) async fn keep(
 ) -> Result<Kept, JournalError> {
     let id = uuid::Uuid::new_v4().to_string();
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
-    let note = TaskNote::new(upstream, created, guest_era, record, core.clock.now());
+    let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
     let json = shape::render_created(answer, guest_era, &id)
         .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
     note::write(core, &id, &note).await?;
     note::enlist(core, &id, &note).await?;
+    listen(core, member, created, id.clone());
     Ok(Kept { id, json })
+}
+
+/// Wants to hear of a modern task until its end is seen. Whoever cannot be told of it asks.
+fn listen(core: &Arc<Core>, member: &Arc<Member>, created: &Created, ours: String) {
+    if created.era == Era::Legacy {
+        return;
+    }
+    let (core, member, theirs) = (Arc::clone(core), Arc::clone(member), created.theirs.clone());
+    tokio::spawn(async move {
+        if let Err(error) = member.server.watch_task(&theirs, within_ms(WATCH_MS_MAX)).await {
+            tracing::debug!(upstream = %member.id, %error, "changes of a task are not announced");
+        } else if note::read(&core, &ours).await.is_none_or(|note| note.settled) {
+            // Its end was seen while the server was asked.
+            member.server.unwatch_task(&theirs);
+        }
+    });
 }
 
 /// What a server may expect of a guest: tasks only where the guest can be told of them.

@@ -63,14 +63,14 @@ impl Ended<'_> {
                 let mut observation = answer::observation(&occasion, &observed, verification);
                 observation.status.retryable &= !mutates;
                 let json = answer::of_observed(&observed, &observation, member.exposure(), result.len()).json;
-                settle(core, ours, note, mutates, None).await;
+                settle(core, member, ours, note, mutates, None).await;
                 Ok(with_result_type(&json, result))
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(&note.record.call_id, contract.contract().effect_class(), broken);
                 let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
                 note.refused(Outcome::Quarantined, refusal);
-                settle(core, ours, note, true, Some(result.clone())).await;
+                settle(core, member, ours, note, true, Some(result.clone())).await;
                 Err(error)
             }
         }
@@ -88,12 +88,12 @@ impl Ended<'_> {
 
     async fn with_failure(self, failure: &PerformFailure) {
         let contract = self.contract();
-        let Self { core, ours, mut note, .. } = self;
+        let Self { core, member, ours, mut note, .. } = self;
         let Some(contract) = contract else { return };
         let (refusal, outcome) = upstream_failure::interpret(&note.record.call_id, contract.contract(), failure);
         note.record.finished_at = Some(core.clock.now());
         note.refused(outcome, refusal);
-        settle(core, ours, note, true, None).await;
+        settle(core, member, ours, note, true, None).await;
     }
 
     /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
@@ -112,10 +112,11 @@ impl TaskNote {
 }
 
 /// Puts the end on record, unless it is there already.
-async fn settle(core: &Core, ours: &str, note: TaskNote, durable: bool, quarantine: Option<Bytes>) {
+async fn settle(core: &Core, member: &Member, ours: &str, note: TaskNote, durable: bool, quarantine: Option<Bytes>) {
     if note.settled {
         return;
     }
+    member.server.unwatch_task(&note.theirs);
     records::put_down(core, note.record.clone(), durable, quarantine).await;
     if let Err(error) = note::write(core, ours, &TaskNote { settled: true, ..note }).await {
         tracing::warn!(%error, task = ours, "that a task is settled could not be kept");

@@ -95,6 +95,10 @@ async fn modern_to_modern_a_task_has_our_id_and_its_end_is_checked_and_recorded_
     }
     assert_eq!(house.outcomes(), ["task_created", "completed"], "its end is recorded once");
     assert_eq!(house.last_record().call_id, record.call_id);
+    let watched = || server.heard().into_iter().filter(|line| line.contains("watch task")).collect::<Vec<_>>();
+    while !watched().contains(&"watch task theirs".to_owned()) || watched().last().unwrap() != "unwatch task theirs" {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
