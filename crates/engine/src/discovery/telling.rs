@@ -52,7 +52,7 @@ pub(super) fn changed(change: &Change) {
         }
         // Whether anybody is offered it is looked into by itself.
         Standing::Withdrawn if *first_look => {
-            tracing::debug!(%tool, %upstream, "a tool is not offered to clients like this")
+            tracing::debug!(%tool, %upstream, "a tool is not offered to clients like this");
         }
         Standing::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
         Standing::Unasked => {}
