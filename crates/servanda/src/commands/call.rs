@@ -11,6 +11,7 @@ use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::ended_word;
 use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, wiring::Station};
 
 /// The members of a tool result that a person looks at.
@@ -129,7 +130,7 @@ fn show(json: &str, timed_out: bool, screen: Screen) -> Result<(), Failure> {
 }
 
 fn refused(refusal: &Refusal) -> Failure {
-    let mut message = format!("refused at {}: {}", refusal.gate, refusal.message);
+    let mut message = format!("{} at {}: {}", ended_word(refusal.gate), refusal.gate, refusal.message);
     if refusal.field_errors.len() > 1 {
         for error in &refusal.field_errors {
             let pointer = if error.pointer.is_empty() { "/" } else { &error.pointer };
