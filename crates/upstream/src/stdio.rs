@@ -210,14 +210,14 @@ impl Supervision {
         let ended = tokio::select! {
             biased;
             ended = self.process.ended() => ended,
-            () = self.stop.cancelled() => self.process.end().await,
+            () = self.stop.cancelled() => self.process.end(&self.setting.hurry).await,
             () = self.read_done.cancelled() => {
                 self.stop.cancel();
-                format!("it closed its output, and {}", self.process.end().await)
+                format!("it closed its output, and {}", self.process.end(&self.setting.hurry).await)
             }
             () = self.write_done.cancelled() => {
                 self.stop.cancel();
-                format!("it closed its input, and {}", self.process.end().await)
+                format!("it closed its input, and {}", self.process.end(&self.setting.hurry).await)
             }
         };
         self.stop.cancel();

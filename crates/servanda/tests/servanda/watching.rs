@@ -1,9 +1,11 @@
 //! What somebody reads who watches the gateway run: every line is true, comes when it matters, and comes once.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::{
-    contract::reads,
+    contract::{changes, reads},
+    streams::call_aside,
     world::{World, until},
 };
 
@@ -48,4 +50,29 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     let said = gateway.said();
     assert!(said.contains("tool=company__gone"), "{said}");
     assert!(!said.contains("company__choosy"), "what some clients are offered is no news: {said}");
+}
+
+/// Whoever stops the gateway is told what it waits for, and can have it end at once; what was cut off stays on record.
+#[test]
+fn a_second_signal_ends_at_once_and_says_so() {
+    for second in [Signal::INT, Signal::TERM] {
+        let world = World::empty();
+        world.configure(&json!({ "company": world.stub(&["change_it"], None) }));
+        world.add(&changes("change_it"));
+        let world = world.unpinned();
+        let mut gateway = world.serve();
+        let waiting = call_aside(&gateway.legacy(), 1, "company__change_it", json!({}));
+        world.stub_heard("tools/call");
+        gateway.signal(Signal::INT);
+        let told = "stopping: waiting for 1 call in flight, up to 10 s; stop again to end at once";
+        until("what is waited for to be told", || gateway.said().contains(told).then_some(()));
+        world.record_of("company__change_it", "dispatching");
+        gateway.signal(second);
+        assert_eq!(gateway.wait(), Some(1), "{}", gateway.said());
+        assert!(gateway.said().contains("1 call was cut off and may have happened"), "{}", gateway.said());
+        world.assert_nothing_left();
+        world.record_of("company__change_it", "unknown");
+        // Its connection is gone with the gateway.
+        let _ = waiting.join();
+    }
 }
