@@ -12,6 +12,7 @@ mod lock;
 mod reload;
 mod review;
 mod screen;
+mod state_folder;
 mod stopping;
 mod survey;
 mod wiring;

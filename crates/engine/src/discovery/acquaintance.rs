@@ -15,6 +15,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{RETRY_MS, anybody, telling};
 
+/// After which time it is told that an upstream is waited for.
+const SLOW_MS: u64 = 3_000;
 /// Connections that are remembered; where there are more, the oldest is asked again.
 const EDITIONS_MAX: usize = 256;
 /// Clients on whose behalf it is asked at once. One whose connection hangs holds up few others, and never the shared one.
@@ -109,7 +111,16 @@ impl Acquaintance {
     /// Asks for the list and tells the catalog. Says whether there was an answer.
     pub(super) async fn ask(&self, counterpart: &Counterpart) -> bool {
         let _asking = self.turn(counterpart).await;
-        self.ask_now(counterpart).await
+        let mut answered = std::pin::pin!(self.ask_now(counterpart));
+        if let Ok(answered) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut answered).await {
+            return answered;
+        }
+        // One that is known not to answer has been told of.
+        if self.catalog.silence(&self.id).is_none() {
+            let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
+            tracing::warn!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+        }
+        answered.await
     }
 
     /// Says which tools have a contract and are offered to nobody. A legacy server that does not show them to everybody is

@@ -64,7 +64,7 @@ pub(crate) async fn until_the_end(
 ) -> Result<(), Failure> {
     let keeping_up = async {
         match files {
-            Some(loaded) => match reload::keep_up(station, loaded).await {},
+            Some(loaded) => match reload::keep_up(station, loaded, screen).await {},
             None => pending().await,
         }
     };

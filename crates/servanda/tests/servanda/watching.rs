@@ -76,3 +76,59 @@ fn a_second_signal_ends_at_once_and_says_so() {
         let _ = waiting.join();
     }
 }
+
+/// A server that never answers is named while it is waited for, by whoever waits.
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let world = World::empty();
+    let mute = json!({ "command": "sh", "args": ["-c", "cat > \"$0\"", world.path("mute")] });
+    // Longer than it takes to be told, so that the commands end by themselves.
+    let limits = json!({ "connect_ms_max": 4000 });
+    world.configure_with(&json!({ "servanda": 1, "upstreams": { "company": mute }, "limits": limits }));
+    world.add(&reads("tool"));
+    let gateway = world.serve();
+    for command in ["tools", "doctor"] {
+        let ran = world.run(&[command]);
+        assert!(ran.stderr.contains("waiting for `company` to answer (up to 4 s)\n"), "{command}: {}", ran.stderr);
+    }
+    until("the gateway to say so", || gateway.said().contains("the upstream has not answered yet").then_some(()));
+}
+
+/// A server that stays down is tried again and again, and told of once; for another reason, once more.
+#[test]
+fn a_setback_is_told_once_a_reason() {
+    let world = World::empty();
+    let script = "echo tried >> \"$0\"; [ ! -e \"$1\" ] || { echo another reason >&2; exit 4; }; exit 3";
+    let broken = json!({ "command": "sh", "args": ["-c", script, world.path("tried"), world.path("other")] });
+    let limits = json!({ "probe_interval_ms": 100 });
+    world.configure_with(&json!({ "servanda": 1, "upstreams": { "company": broken }, "limits": limits }));
+    world.add(&reads("tool"));
+    let gateway = world.serve();
+    let tried = |times: usize| {
+        until("more attempts", || {
+            let tried = std::fs::read_to_string(world.path("tried")).unwrap_or_default();
+            (tried.lines().count() >= times).then_some(())
+        });
+    };
+    let told = || gateway.said().matches("WARN the upstream is not available").count();
+    tried(4);
+    assert_eq!(told(), 1, "{}", gateway.said());
+    world.write("other", "");
+    until("the other reason to be told", || (told() == 2).then_some(()));
+    assert_eq!(gateway.said().matches("could not be asked for its tools").count(), 1, "{}", gateway.said());
+}
+
+#[test]
+fn only_the_owner_can_read_what_is_kept() {
+    let world = World::company([reads("count_effects")]).unpinned();
+    let gateway = world.serve();
+    gateway.modern().call("company__count_effects", json!({})).success();
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode(".servanda"), 0o700);
+    for file in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        assert_eq!(mode(&format!(".servanda/{file}")), 0o600, "{file}");
+    }
+}
