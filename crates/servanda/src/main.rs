@@ -9,6 +9,7 @@ mod expansion;
 mod failure;
 mod import;
 mod lock;
+mod next_step;
 mod reload;
 mod review;
 mod screen;
