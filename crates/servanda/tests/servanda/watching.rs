@@ -38,6 +38,8 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     until("the missing tool to be told", || {
         gateway.said().contains("not offered to any client (any more)").then_some(())
     });
+    // Whoever was asked only for that is not kept: there are the gateway and one server.
+    until("the second server to end", || (world.processes().len() == 2).then_some(()));
     let simple = gateway.legacy();
     assert_eq!(simple.tools(), ["company__plain"]);
     let refused = simple.call("company__choosy", json!({})).refusal();
@@ -57,7 +59,10 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
 fn a_second_signal_ends_at_once_and_says_so() {
     for second in [Signal::INT, Signal::TERM] {
         let world = World::empty();
-        world.configure(&json!({ "company": world.stub(&["change_it"], None) }));
+        let mut stubborn = world.stub(&["change_it"], None);
+        let script = stubborn["args"][1].as_str().unwrap();
+        stubborn["args"][1] = json!(format!("trap '' TERM\n{script}\nwhile :; do sleep 1; done"));
+        world.configure(&json!({ "company": stubborn }));
         world.add(&changes("change_it"));
         let world = world.unpinned();
         let mut gateway = world.serve();
