@@ -91,7 +91,8 @@ async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Re
     }
     let tasks = tokio::runtime::Handle::current().metrics();
     let over = async {
-        while tasks.num_alive_tasks() > 0 {
+        // One listens for the second signal and stays.
+        while tasks.num_alive_tasks() > 1 {
             tokio::time::sleep(ENDING_POLL).await;
         }
     };
