@@ -81,7 +81,7 @@ pub enum NotResolved {
         /// The name that was probably meant.
         did_you_mean: Option<String>,
     },
-    /// There is a contract, but the upstream does not offer the tool any more.
+    /// There is a contract, but the upstream does not offer the tool to this client, or not any more.
     Withdrawn {
         /// Which upstream.
         upstream: String,

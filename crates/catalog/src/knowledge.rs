@@ -29,6 +29,9 @@ pub struct Change {
     pub before: Arc<Standing>,
     /// How it stands.
     pub now: Arc<Standing>,
+    /// Whether clients like this are shown a list for the first time: then it is no news about the tool that they are not
+    /// shown what others are, or are shown what others are not.
+    pub first_look: bool,
 }
 
 #[derive(Debug)]
@@ -195,13 +198,14 @@ impl Knowledge {
     ) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut standings = BTreeMap::new();
+        let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(capabilities));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
             let before = self.standing(name, entry, capabilities);
             let now = Arc::new(Standing::judge(contract, live.get(&contract.binding.tool), &self.pins));
             if before != now {
                 let (tool, upstream) = (name.clone(), upstream.to_owned());
-                changes.push(Change { tool, upstream, before, now: now.clone() });
+                changes.push(Change { tool, upstream, before, now: now.clone(), first_look });
             }
             standings.insert(name.clone(), now);
         }

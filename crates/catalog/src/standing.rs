@@ -21,7 +21,7 @@ pub enum Standing {
         /// What was added since somebody agreed.
         drift: Vec<Difference>,
     },
-    /// Its upstream was asked and does not offer it.
+    /// Its upstream was asked and does not offer it to clients like this: not any more, or never.
     Withdrawn,
     /// It is offered, but may not be called.
     Held(Hold),

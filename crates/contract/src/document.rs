@@ -1,6 +1,8 @@
 //! Documents people write: YAML, or JSON, which is a subset of it. An error names the file, the line and the field, because
 //! whoever reads it has the file open. Opening files is somebody else's business.
 
+mod wording;
+
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -76,21 +78,14 @@ impl DocumentError {
     }
 }
 
-/// The library's own words in one line, without the position it repeats.
+/// What is wrong in one line, without the position that is told beside it.
 fn reason(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     let end = first.rfind(" at line ").unwrap_or(first.len());
     let text = first.get(..end).unwrap_or(first);
     let text = text.trim_start_matches("error: ").trim();
-    // The names of Rust's types mean nothing to whoever writes a contract.
-    match text.strip_prefix("invalid ") {
-        Some("u64" | "u32" | "u8" | "usize") => "not a whole number of zero or more".to_owned(),
-        Some("f64") => "not a number".to_owned(),
-        Some("bool") => "neither true nor false".to_owned(),
-        // The rest of that sentence is for programmers.
-        _ => text.split(", set DuplicateKeyPolicy").next().unwrap_or(text).to_owned(),
-    }
+    wording::plain(text)
 }
 
 impl fmt::Display for DocumentError {
@@ -137,11 +132,11 @@ mod tests {
             ("class: N", "class: N\n  class: R"),
         ];
         let expected = [
-            ("contracts/void_invoice.yaml:25:", "`runtime.timeout_ms`: not a whole number of zero or more"),
+            ("contracts/void_invoice.yaml:25:", "`runtime.timeout_ms`: should be a whole number of zero or more"),
             ("contracts/void_invoice.yaml:25:", "timeout_msec"),
             ("contracts/void_invoice.yaml:37:", "`transactional.side_effect_class`"),
             ("contracts/void_invoice.yaml:", "compensation_tool"),
-            ("contracts/void_invoice.yaml:62:", "`effect`: duplicate mapping key: class"),
+            ("contracts/void_invoice.yaml:62:", "`effect`: `class` stands there twice"),
         ];
         for ((from, to), (place, field)) in cases.into_iter().zip(expected) {
             assert!(CONTRACT.contains(from), "{from}");

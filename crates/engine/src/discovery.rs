@@ -42,8 +42,12 @@ pub struct Discovery {
 /// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
 /// contract. One bad definition never hides the others.
 pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
-    let everything = Counterpart { capabilities: ClientCapabilities::all(), ..Counterpart::nobody() };
-    upstream.tools(&everything).await.map(|list| read(&list))
+    upstream.tools(&anybody()).await.map(|list| read(&list))
+}
+
+/// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
+fn anybody() -> Counterpart {
+    Counterpart { capabilities: ClientCapabilities::all(), affinity: Arc::from("servanda/discovery") }
 }
 
 impl Discovery {
@@ -138,12 +142,20 @@ impl Discovery {
         let Some(acquaintance) = self.acquaintances.get(&id) else { return };
         let mut changes = acquaintance.changes();
         let mut retry = Duration::from_millis(RETRY_MS);
+        let mut looked_for_missing = false;
         loop {
             changes.borrow_and_update();
             let asked = tokio::select! {
                 asked = acquaintance.ask(&self.nobody) => asked,
                 () = stop.cancelled() => return,
             };
+            if asked && !looked_for_missing {
+                looked_for_missing = true;
+                tokio::select! {
+                    () = acquaintance.look_for_missing() => {}
+                    () = stop.cancelled() => return,
+                }
+            }
             let pause = if asked {
                 retry = Duration::from_millis(RETRY_MS);
                 probe_interval

@@ -201,6 +201,11 @@ impl Engine {
         }
     }
 
+    /// How many calls have no answer and no record of their end yet.
+    pub fn calls_in_flight(&self) -> usize {
+        self.core.in_flight.len()
+    }
+
     /// Which tools exist.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.core.scene().catalog)

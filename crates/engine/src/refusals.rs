@@ -30,7 +30,9 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
             call_id,
             GateName::Resolve,
             TaxonomyClass::DependencyUnavailable,
-            format!("`{shown}` has a contract, but the upstream `{upstream}` does not offer it any more"),
+            format!(
+                "`{shown}` has a contract, but the upstream `{upstream}` does not offer it to this client, or not any more"
+            ),
             "use another tool; operators: `servanda tools` shows what each upstream offers".to_owned(),
         ),
         NotResolved::Held { hold } => held(call_id, &shown, &hold),

@@ -94,9 +94,9 @@ impl Ledger {
     /// Opens the ledger for writing, making it or bringing it up to date first.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)
-                .map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+            private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
+        private_file(path);
         let mut connection =
             Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
@@ -163,6 +163,23 @@ impl Notebook for Ledger {
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(self.writer.write(Write::Erasure { kind, key: key.to_owned() }, true))
     }
+}
+
+/// Makes a folder that only its owner may look into, and those above it; what is there stays as it is.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Makes an empty file that only its owner may read: it will say who called what. SQLite makes its other files alike. One
+/// that is there stays as it is, and one that cannot be made is complained about by whoever opens it.
+fn private_file(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.write(true).create_new(true).open(path);
 }
 
 /// WAL so that readers never wait, `FULL` because `NORMAL` may forget acknowledged effects when the power goes, a busy

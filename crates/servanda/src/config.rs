@@ -16,7 +16,10 @@ use servanda_catalog::{
 use servanda_contract::document::{self, DocumentError};
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
-use crate::{expansion::expand, failure::Failure};
+use crate::{
+    expansion::{expand, unset},
+    failure::Failure,
+};
 
 /// The version of the file's format.
 pub(crate) const CONFIG_VERSION: u32 = 1;
@@ -289,8 +292,13 @@ impl Loaded {
     ) -> Result<UpstreamSpec, Failure> {
         let file = self.file.display().to_string();
         let filled = |field: &str, text: &str| {
-            expanded(text)
-                .map_err(|reason| bad_document(&DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason)))
+            expanded(text).map_err(|reason| {
+                let failure = bad_document(&DocumentError::new(&file, &format!("upstreams.{id}.{field}"), reason));
+                match unset(text) {
+                    Some(name) => failure.hint(how_to_set(name)),
+                    None => failure,
+                }
+            })
         };
         let filled_map = |field: &str, map: &BTreeMap<String, String>| {
             map.iter()
@@ -369,6 +377,14 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
         }
     }
     Ok(())
+}
+
+/// Where a variable has to be set for the gateway to have it.
+fn how_to_set(name: &str) -> String {
+    format!(
+        "nothing was started; `export {name}=...` where servanda is started, or add it to `env` of the client's entry that \
+         starts `servanda stdio`"
+    )
 }
 
 pub(crate) fn bad_document(error: &DocumentError) -> Failure {

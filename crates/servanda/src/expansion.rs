@@ -35,6 +35,12 @@ pub(crate) fn references(text: &str) -> Vec<Reference<'_>> {
     found
 }
 
+/// The first variable that a text needs and that is not set.
+pub(crate) fn unset(text: &str) -> Option<&str> {
+    let needed = references(text).into_iter().filter(|reference| reference.default.is_none());
+    needed.map(|reference| reference.name).find(|name| std::env::var_os(name).is_none())
+}
+
 /// Puts something else in the place of every `${...}`, whatever stands in the braces.
 pub(crate) fn replace(text: &str, mut with: impl FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let mut replaced = String::with_capacity(text.len());

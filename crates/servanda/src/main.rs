@@ -9,9 +9,12 @@ mod expansion;
 mod failure;
 mod import;
 mod lock;
+mod next_step;
 mod reload;
 mod review;
 mod screen;
+mod state_folder;
+mod stopping;
 mod survey;
 mod wiring;
 
@@ -24,6 +27,7 @@ use crate::{
     cli::{Cli, Command},
     failure::Failure,
     screen::Screen,
+    stopping::Stop,
 };
 
 /// How long servers may take to end when a command is stopped: as long as it takes to ask twice and then to kill.
@@ -80,19 +84,24 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
 /// A command that only asks, until it is told to stop. Dropping it drops its upstreams, whose tasks then end the servers;
 /// they are waited for, because a server left behind is found much later.
 async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let stop = commands::serve::stop_signal()?;
+    let stop = Stop::on_signals()?;
     tokio::select! {
         outcome = command => return outcome,
-        () = stop.cancelled() => {}
+        () = stop.told.cancelled() => {}
     }
     let tasks = tokio::runtime::Handle::current().metrics();
     let over = async {
-        while tasks.num_alive_tasks() > 0 {
+        // One listens for the second signal and stays.
+        while tasks.num_alive_tasks() > 1 {
             tokio::time::sleep(ENDING_POLL).await;
         }
     };
-    if tokio::time::timeout(ENDING_MAX, over).await.is_err() {
-        tracing::warn!("a server may still be running");
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(ENDING_MAX, over) => ended.is_ok(),
+        () = stop.hurry.cancelled() => false,
+    };
+    if !ended {
+        tracing::error!("a server may still be running");
     }
     Err(Failure::failed("stopped"))
 }

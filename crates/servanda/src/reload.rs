@@ -3,12 +3,21 @@
 //! saved a file. A configuration with a mistake in it changes nothing but the log.
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
+    fmt,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use crate::{config::Loaded, wiring::Station};
+use servanda_catalog::Catalog;
+use servanda_contract::Digest;
+
+use crate::{
+    config::Loaded,
+    screen::{Screen, count},
+    wiring::Station,
+};
 
 /// How often the files are looked at.
 const LOOK_INTERVAL_MS: u64 = 1_000;
@@ -17,6 +26,9 @@ const LOOK_INTERVAL_MS: u64 = 1_000;
 const DEPTH_MAX: usize = 16;
 /// Files that are looked at.
 const ENTRIES_MAX: usize = 20_000;
+
+/// Names that a line of the log has.
+const NAMES_SHOWN_MAX: usize = 5;
 
 /// What can be seen of the files without reading them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,17 +74,21 @@ impl Vigil {
 }
 
 /// Has a running gateway keep up with its files, for as long as this is polled.
-pub(crate) async fn keep_up(station: &Station, mut loaded: Loaded) -> Infallible {
+pub(crate) async fn keep_up(station: &Station, mut loaded: Loaded, screen: Screen) -> Infallible {
     let mut vigil = Vigil::begin(Glimpse::of(&loaded));
     loop {
         tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
         if !vigil.look(Glimpse::of(&loaded)) {
             continue;
         }
+        let before = station.engine.catalog();
         let reloaded = Loaded::read(&loaded.file).and_then(|now| station.reload(&now).map(|()| now));
         match reloaded {
             Ok(now) => {
-                tell(&loaded, &now);
+                let changes = Changes::between((&loaded, &before), (&now, &station.engine.catalog()));
+                screen
+                    .say(format_args!("reloaded {}: {changes}; calls in flight end as they began", now.file.display()));
+                warn_of_fixed(&loaded, &now);
                 // Contracts may be somewhere else now.
                 vigil = Vigil::begin(Glimpse::of(&now));
                 loaded = now;
@@ -84,9 +100,48 @@ pub(crate) async fn keep_up(station: &Station, mut loaded: Loaded) -> Infallible
     }
 }
 
-fn tell(before: &Loaded, now: &Loaded) {
-    let upstreams = now.config.upstreams.len();
-    tracing::info!(upstreams, "the changed configuration is in use; calls in flight end as they began");
+/// What another configuration changed, for whoever saved a file and wants to know whether it was taken.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Changes(Vec<String>);
+
+impl Changes {
+    fn between(before: (&Loaded, &Catalog), now: (&Loaded, &Catalog)) -> Self {
+        let contracts = |catalog: &Catalog| -> BTreeMap<String, Digest> {
+            catalog.entries().map(|(name, entry)| (name.to_owned(), entry.contract.digest())).collect()
+        };
+        let mut changes = Self::default();
+        changes.add("tool", &contracts(before.1), &contracts(now.1));
+        changes.add("upstream", &before.0.config.upstreams, &now.0.config.upstreams);
+        changes
+    }
+
+    fn add<T: PartialEq>(&mut self, thing: &str, before: &BTreeMap<String, T>, now: &BTreeMap<String, T>) {
+        let added = now.keys().filter(|name| !before.contains_key(*name)).collect();
+        let removed = before.keys().filter(|name| !now.contains_key(*name)).collect();
+        let differs = |(name, new): (_, &T)| before.get(name).is_some_and(|old| old != new).then_some(name);
+        let changed = now.iter().filter_map(differs).collect();
+        for (what, names) in [("new", added), ("gone", removed), ("changed", changed)] {
+            let names: Vec<&String> = names;
+            if !names.is_empty() {
+                let shown: Vec<&str> = names.iter().take(NAMES_SHOWN_MAX).map(|name| name.as_str()).collect();
+                let more = if names.len() > NAMES_SHOWN_MAX { ", ..." } else { "" };
+                self.0.push(format!("{} {what} ({}{more})", count(names.len(), thing), shown.join(", ")));
+            }
+        }
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return formatter.write_str("the same tools and upstreams as before");
+        }
+        formatter.write_str(&self.0.join(", "))
+    }
+}
+
+/// What is not looked at again.
+fn warn_of_fixed(before: &Loaded, now: &Loaded) {
     let (before, now) = (&before.config, &now.config);
     let fixed = [
         ("listen", before.listen != now.listen),

@@ -16,6 +16,7 @@ use crate::{
     contracts,
     failure::Failure,
     lock,
+    next_step::Trouble,
     screen::{Mood, Screen},
     survey::{self, Survey},
     wiring,
@@ -179,6 +180,19 @@ impl Reviewed {
     /// Whether there is nothing to look at.
     pub(crate) fn is_clean(&self) -> bool {
         self.state == State::Identical && self.misfits.is_empty()
+    }
+
+    /// What is wrong, if anything.
+    pub(crate) fn trouble(&self) -> Option<(Trouble, &str)> {
+        let trouble = match self.state {
+            State::Additive | State::Breaking | State::Dangerous | State::NotPinned => Trouble::NotAgreed,
+            State::Identical | State::NotAsked if self.misfits.is_empty() => return None,
+            State::Identical | State::NotAsked => Trouble::Misfit,
+            State::Rejected => Trouble::Rejected,
+            State::Withdrawn => Trouble::Withdrawn,
+            State::Unreachable => Trouble::Unreachable,
+        };
+        Some((trouble, &self.tool))
     }
 
     /// Whether somebody can agree to what is served.

@@ -1,7 +1,11 @@
 //! Asks every upstream of a configuration at once what it offers, and ends those that were started for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
+use indicatif::ProgressBar;
 use servanda_catalog::Inventory;
 use servanda_engine::discover;
 use servanda_upstream::{Upstream, UpstreamError};
@@ -12,6 +16,9 @@ use crate::{
     screen::{Screen, count},
     wiring,
 };
+
+/// After which time it is told that an upstream is waited for.
+const SLOW_MS: u64 = 3_000;
 
 /// What every upstream said, by id, in order.
 pub(crate) type Survey = Vec<(String, Result<Inventory, UpstreamError>)>;
@@ -28,8 +35,9 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
     let waiting = screen.wait(format!("asking {}", count(upstreams.len(), "upstream")));
     let mut asking = tokio::task::JoinSet::new();
     for (id, upstream) in upstreams {
+        let bar = waiting.clone();
         asking.spawn(async move {
-            let offered = discover(&upstream).await;
+            let offered = told_if_slow(&upstream, discover(&upstream), &bar, screen).await;
             upstream.shutdown().await;
             (id, offered)
         });
@@ -38,4 +46,23 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
     survey.sort_by(|(one, _), (other, _)| one.cmp(other));
     waiting.finish_and_clear();
     survey
+}
+
+/// Waits for an upstream; whoever waits with us is told for whom if it takes long.
+pub(crate) async fn told_if_slow<T>(
+    upstream: &Upstream,
+    asking: impl Future<Output = T>,
+    waiting: &ProgressBar,
+    screen: Screen,
+) -> T {
+    let mut asking = std::pin::pin!(asking);
+    if let Ok(answer) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut asking).await {
+        return answer;
+    }
+    if !screen.json {
+        let seconds = upstream.spec().limits.connect_ms_max / 1_000;
+        let line = format!("waiting for `{}` to answer (up to {seconds} s)", upstream.id());
+        waiting.suspend(|| screen.say(line));
+    }
+    asking.await
 }

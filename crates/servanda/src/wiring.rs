@@ -20,12 +20,13 @@ use crate::{
     contracts,
     failure::Failure,
     lock::{self, LockKeeper},
+    stopping::Stop,
 };
 
-/// How long calls in flight may still take when the gateway ends.
-const DRAIN_MS_MAX: u64 = 10_000;
 /// How long the records of calls that were cut off may take.
 const LAST_RECORDS_MS_MAX: u64 = 5_000;
+/// How long the end may take where nobody wants to wait.
+const HURRY_MS_MAX: u64 = 2_000;
 
 /// How often notes that have expired are removed; they are not read any more either way.
 const FORGETTING_INTERVAL_MS: u64 = 3_600_000;
@@ -117,18 +118,38 @@ impl Station {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept.
-    pub(crate) async fn close(&self) {
-        self.close_within(Duration::from_millis(DRAIN_MS_MAX)).await;
+    /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept. Where that is to
+    /// happen at once, calls are cut off. Returns how many of them could not even be recorded as such: they stay on record
+    /// as a crash would leave them.
+    pub(crate) async fn close(&self, stop: &Stop) -> usize {
+        self.close_within(stop.drain_left(), stop).await
     }
 
-    /// The same without patience for calls in flight: they are cut off and recorded as such.
-    pub(crate) async fn close_now(&self) {
-        self.close_within(Duration::ZERO).await;
+    /// The same without patience for calls in flight.
+    pub(crate) async fn close_now(&self, stop: &Stop) -> usize {
+        self.close_within(Duration::ZERO, stop).await
     }
 
-    async fn close_within(&self, drain_max: Duration) {
-        self.engine.drain(drain_max).await;
+    async fn close_within(&self, drain_max: Duration, stop: &Stop) -> usize {
+        tokio::select! {
+            () = self.engine.drain(drain_max) => {}
+            () = stop.hurry.cancelled() => {}
+        }
+        let mut ending = std::pin::pin!(self.end());
+        tokio::select! {
+            () = &mut ending => return 0,
+            () = stop.hurry.cancelled() => {}
+        }
+        for upstream in self.engine.upstreams().values() {
+            upstream.hurry();
+        }
+        if tokio::time::timeout(Duration::from_millis(HURRY_MS_MAX), ending).await.is_err() {
+            return self.engine.calls_in_flight();
+        }
+        0
+    }
+
+    async fn end(&self) {
         self.stop.cancel();
         self.followers.close();
         self.followers.wait().await;

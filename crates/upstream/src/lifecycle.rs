@@ -18,6 +18,7 @@ use crate::{
     link::{Gone, Link},
     listening,
     setting::Setting,
+    stdio::{CLOSED_INPUT, CLOSED_OUTPUT},
 };
 
 /// A connection that held this long was not a quick death.
@@ -164,6 +165,7 @@ impl Lifecycle {
         let mut known = None;
         let mut first = true;
         let mut failures = 0;
+        let mut told = None;
         loop {
             tokio::select! {
                 biased;
@@ -189,7 +191,7 @@ impl Lifecycle {
             };
             match connected {
                 Ok(link) => {
-                    let Some(after) = self.keep(Arc::new(link), first, failures).await else { break };
+                    let Some(after) = self.keep(Arc::new(link), first, failures, &mut told).await else { break };
                     known = Some(after.era);
                     failures = after.failures;
                     first = false;
@@ -199,7 +201,7 @@ impl Lifecycle {
                     known = None;
                     self.learn(None, refused);
                     failures = failures.saturating_add(1);
-                    tracing::warn!(upstream = %self.setting.spec.id, why, failures, "the upstream is not available");
+                    self.tell(&mut told, "the upstream is not available", &why, failures);
                     self.enter(self.setback(why, failures), true);
                 }
             }
@@ -237,7 +239,7 @@ impl Lifecycle {
     }
 
     /// Keeps a connection until it goes. Returns what is known after it; nothing if the upstream is shut down.
-    async fn keep(&self, link: Arc<Link>, first: bool, failures: u32) -> Option<After> {
+    async fn keep(&self, link: Arc<Link>, first: bool, failures: u32, told: &mut Option<String>) -> Option<After> {
         let since = Instant::now();
         tracing::info!(
             upstream = %self.setting.spec.id, version = %link.peer.version, server = link.peer.server_name, "connected"
@@ -271,6 +273,9 @@ impl Lifecycle {
         };
         link.wire.close().await;
         let stable = since.elapsed() >= Duration::from_millis(STABLE_MS_MIN);
+        if stable {
+            *told = None;
+        }
         let failures = match gone {
             Gone::Disowned => {
                 self.enter(Phase::Idle, false);
@@ -278,12 +283,26 @@ impl Lifecycle {
             }
             Gone::Broke { why } => {
                 let failures = if stable { 1 } else { failures.saturating_add(1) };
-                tracing::warn!(upstream = %self.setting.spec.id, why, failures, "the upstream was lost");
+                self.tell(told, "the upstream was lost", &why, failures);
                 self.enter(self.setback(why, failures), false);
                 failures
             }
         };
         Some(After { era, failures })
+    }
+
+    /// Tells of a setback. One for the reason that was told last is no news: a server that stays down is tried again and
+    /// again, and the log is not there to count that.
+    fn tell(&self, told: &mut Option<String>, what: &str, why: &str, failures: u32) {
+        let upstream = &self.setting.spec.id;
+        // Which end of a dying process is noticed first is chance, and no other reason.
+        let reason = why.strip_prefix(CLOSED_OUTPUT).or_else(|| why.strip_prefix(CLOSED_INPUT)).unwrap_or(why);
+        if told.as_deref() == Some(reason) {
+            tracing::debug!(%upstream, why, failures, "{what}");
+        } else {
+            tracing::warn!(%upstream, why, failures, "{what}");
+            *told = Some(reason.to_owned());
+        }
     }
 
     async fn pause_passed(&self, pause: Duration) {

@@ -12,6 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
 
 /// What every child may know of our environment. Everything else has to be named in the configuration.
 const BASELINE: [&str; 11] =
@@ -79,13 +80,15 @@ impl Process {
         describe(status.ok())
     }
 
-    /// Ends the child, whose input must be closed already: waits, asks, kills.
-    pub(crate) async fn end(&mut self) -> String {
-        if let Some(ended) = self.ended_soon().await {
+    /// Ends the child, whose input must be closed already: waits, asks, kills; or kills at once, in a hurry.
+    pub(crate) async fn end(&mut self, hurry: &CancellationToken) -> String {
+        if let Some(ended) = self.ended_soon(hurry).await {
             return ended;
         }
-        self.signal_group(Signal::TERM);
-        if let Some(ended) = self.ended_soon().await {
+        if !hurry.is_cancelled() {
+            self.signal_group(Signal::TERM);
+        }
+        if let Some(ended) = self.ended_soon(hurry).await {
             return ended;
         }
         self.signal_group(Signal::KILL);
@@ -93,8 +96,12 @@ impl Process {
         self.ended().await
     }
 
-    async fn ended_soon(&mut self) -> Option<String> {
-        tokio::time::timeout(Duration::from_millis(END_MS_MAX), self.ended()).await.ok()
+    async fn ended_soon(&mut self, hurry: &CancellationToken) -> Option<String> {
+        tokio::select! {
+            biased;
+            () = hurry.cancelled() => None,
+            ended = tokio::time::timeout(Duration::from_millis(END_MS_MAX), self.ended()) => ended.ok(),
+        }
     }
 
     fn signal_group(&self, signal: Signal) {

@@ -8,7 +8,7 @@ use std::sync::{
 use servanda_gates::Notebook;
 use servanda_mcp::Era;
 use tokio::sync::Notify;
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Announcement, Transport, UpstreamSpec, announcement::News, attached::Attached, era_notes::EraNotes, http::Endpoint,
@@ -22,6 +22,8 @@ pub(crate) struct Setting {
     pub(crate) redaction: Redaction,
     /// Every task of this upstream, so that the shutdown can wait for them.
     pub(crate) tasks: TaskTracker,
+    /// Nobody waits for a process to end by itself any more.
+    pub(crate) hurry: CancellationToken,
     pub(crate) news: News,
     pub(crate) attached: Attached,
     pub(crate) watches: Watches,
@@ -49,6 +51,7 @@ impl Setting {
         Self {
             redaction: Redaction::of(&spec.transport),
             tasks: TaskTracker::new(),
+            hurry: CancellationToken::new(),
             news: News::default(),
             attached: Attached::default(),
             watches: Watches::new(spec.limits.watches_max),

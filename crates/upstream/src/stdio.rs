@@ -30,6 +30,10 @@ use crate::{
 /// How long the last output of an ended child is waited for. Longer only if somebody else holds its pipes.
 const DRAIN_MS_MAX: u64 = 1_000;
 
+/// How the end of a process is told whose pipes were closed before it was seen to end.
+pub(crate) const CLOSED_OUTPUT: &str = "it closed its output, and ";
+pub(crate) const CLOSED_INPUT: &str = "it closed its input, and ";
+
 /// A child that speaks MCP.
 #[derive(Debug)]
 pub(crate) struct StdioWire {
@@ -210,14 +214,14 @@ impl Supervision {
         let ended = tokio::select! {
             biased;
             ended = self.process.ended() => ended,
-            () = self.stop.cancelled() => self.process.end().await,
+            () = self.stop.cancelled() => self.process.end(&self.setting.hurry).await,
             () = self.read_done.cancelled() => {
                 self.stop.cancel();
-                format!("it closed its output, and {}", self.process.end().await)
+                format!("{CLOSED_OUTPUT}{}", self.process.end(&self.setting.hurry).await)
             }
             () = self.write_done.cancelled() => {
                 self.stop.cancel();
-                format!("it closed its input, and {}", self.process.end().await)
+                format!("{CLOSED_INPUT}{}", self.process.end(&self.setting.hurry).await)
             }
         };
         self.stop.cancel();

@@ -236,6 +236,11 @@ impl Upstream {
         self.setting().tasks.wait().await;
     }
 
+    /// From now on the servers' processes are killed where they would have been asked to end.
+    pub fn hurry(&self) {
+        self.setting().hurry.cancel();
+    }
+
     /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.
     pub(crate) async fn call_tool(
         &self,

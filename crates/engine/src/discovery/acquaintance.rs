@@ -7,14 +7,16 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Inventory, Rejected};
+use servanda_catalog::{Catalog, Inventory, Rejected, Standing};
 use servanda_contract::{Digest, digest::Domain};
 use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
-use super::{RETRY_MS, telling};
+use super::{RETRY_MS, anybody, telling};
 
+/// After which time it is told that an upstream is waited for.
+const SLOW_MS: u64 = 3_000;
 /// Connections that are remembered; where there are more, the oldest is asked again.
 const EDITIONS_MAX: usize = 256;
 /// How often in a row a list is asked for that changes while it is read.
@@ -120,7 +122,45 @@ impl Acquaintance {
     /// Asks for the list and tells the catalog. Says whether there was an answer.
     pub(super) async fn ask(&self, counterpart: &Counterpart) -> bool {
         let _asking = self.turn(counterpart).await;
-        self.ask_now(counterpart).await
+        let mut answered = std::pin::pin!(self.ask_now(counterpart));
+        if let Ok(answered) = tokio::time::timeout(Duration::from_millis(SLOW_MS), &mut answered).await {
+            return answered;
+        }
+        // One that is known not to answer has been told of.
+        if self.catalog.silence(&self.id).is_none() {
+            let wait_s_max = self.upstream.spec().limits.connect_ms_max / 1_000;
+            tracing::warn!(upstream = %self.id, wait_s_max, "the upstream has not answered yet; it is waited for");
+        }
+        answered.await
+    }
+
+    /// Says which tools have a contract and are offered to nobody. A legacy server that does not show them to everybody is
+    /// asked once more, on behalf of a client that can be asked everything. Nothing is decided by that list.
+    ///
+    /// Cancel safe.
+    pub(super) async fn look_for_missing(&self) {
+        let mut missing = self.withdrawn();
+        let anybody = anybody();
+        if missing.is_empty() {
+            return;
+        }
+        if self.knows_alone(&anybody) {
+            let listed = self.upstream.tools(&anybody).await;
+            self.upstream.release(&anybody.affinity);
+            // Where it does not say, nothing is known that could be told.
+            let Ok(list) = listed else { return };
+            missing.retain(|(_, own_name)| list.tools.iter().all(|tool| tool.name != *own_name));
+        }
+        telling::missing(&self.id, &missing.into_iter().map(|(tool, _)| tool).collect::<Vec<_>>());
+    }
+
+    /// The exposed and the own names of tools that clients which can be asked nothing are not offered.
+    fn withdrawn(&self) -> Vec<(String, String)> {
+        let nobody = Counterpart::nobody().capabilities;
+        let bindings = self.catalog.entries().map(|(name, entry)| (name, &entry.contract.contract().binding));
+        let own = bindings.filter(|(_, binding)| binding.upstream == self.id);
+        let gone = own.filter(|(name, _)| *self.catalog.standing(name, &nobody) == Standing::Withdrawn);
+        gone.map(|(name, binding)| (name.to_owned(), binding.tool.clone())).collect()
     }
 
     async fn turn(&self, counterpart: &Counterpart) -> Option<tokio::sync::MutexGuard<'_, ()>> {

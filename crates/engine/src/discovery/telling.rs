@@ -13,7 +13,7 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 const REJECTED_TOLD_MAX: usize = 20;
 
 pub(super) fn changed(change: &Change) {
-    let Change { tool, upstream, before, now } = change;
+    let Change { tool, upstream, before, now, first_look } = change;
     match &**now {
         Standing::Held(Hold::Quarantined { severity, differences }) => {
             let (severity, diff) = (severity.word(), differences_in_line(differences));
@@ -46,12 +46,27 @@ pub(super) fn changed(change: &Change) {
             if !gaps.is_empty() {
                 tracing::warn!(%tool, %upstream, gaps = gaps_in_line(gaps), "a tool does not have all that its contract has");
             }
-            if !before.is_open() {
+            if !before.is_open() && !first_look {
                 tracing::warn!(%tool, %upstream, "a tool that was {} is offered again", before.word());
             }
         }
+        // Whether anybody is offered it is looked into by itself.
+        Standing::Withdrawn if *first_look => {
+            tracing::debug!(%tool, %upstream, "a tool is not offered to clients like this");
+        }
         Standing::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
         Standing::Unasked => {}
+    }
+}
+
+/// Tools that have a contract and that no client is offered.
+pub(super) fn missing(upstream: &str, tools: &[String]) {
+    for tool in tools {
+        tracing::warn!(
+            %tool, %upstream,
+            "a tool that has a contract is not offered to any client (any more); `servanda tools` shows what is, and its \
+             contract can be removed"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::file::digest;
-use crate::failure::Failure;
+use crate::{failure::Failure, state_folder};
 
 /// The version of the record's format.
 const VERSION: u32 = 1;
@@ -127,7 +127,7 @@ impl Connections {
         let file = folder.join(FILE);
         let text = serde_json::to_string_pretty(self).map_err(|error| Failure::failed(error.to_string()))?;
         let write = || {
-            fs::create_dir_all(file.parent().unwrap_or(folder))?;
+            state_folder::make(file.parent().unwrap_or(folder))?;
             let fresh = file.with_extension(format!("json.{}", std::process::id()));
             let mut opened = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
             opened.write_all(text.as_bytes())?;

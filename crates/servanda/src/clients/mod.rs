@@ -8,6 +8,7 @@ pub(crate) mod entry;
 pub(crate) mod file;
 pub(crate) mod json;
 mod known;
+pub(crate) mod masking;
 pub(crate) mod notation;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,8 @@ use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, wiring::Station};
+use super::ended_word;
+use crate::{cli::CallArgs, config::Loaded, failure::Failure, screen::Screen, stopping::Stop, wiring::Station};
 
 /// The members of a tool result that a person looks at.
 #[derive(Deserialize)]
@@ -26,10 +27,10 @@ struct Answered<'a> {
 
 pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let stop = super::serve::stop_signal()?;
+    let stop = Stop::on_signals()?;
     let arguments = tokio::select! {
         arguments = arguments(args) => arguments?,
-        () = stop.cancelled() => return Err(Failure::failed("stopped")),
+        () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
     let station = Station::assemble(&loaded)?;
     let cancel = CancellationToken::new();
@@ -47,7 +48,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let mut calling = std::pin::pin!(station.engine.call(request));
     let answer = tokio::select! {
         answer = &mut calling => Some(answer),
-        () = stop.cancelled() => None,
+        () = stop.told.cancelled() => None,
     };
     waiting.finish_and_clear();
     // The caller's own limit, not the contract's.
@@ -55,10 +56,10 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let Some(answer) = answer else {
         cancel.cancel();
         // The call goes on until it has learned that it was cut off, and has put that on record.
-        tokio::join!(calling, station.close_now());
+        tokio::join!(calling, station.close_now(&stop));
         return Err(Failure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
     };
-    station.close().await;
+    station.close(&stop).await;
     match answer {
         CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {
@@ -129,7 +130,7 @@ fn show(json: &str, timed_out: bool, screen: Screen) -> Result<(), Failure> {
 }
 
 fn refused(refusal: &Refusal) -> Failure {
-    let mut message = format!("refused at {}: {}", refusal.gate, refusal.message);
+    let mut message = format!("{} at {}: {}", ended_word(refusal.gate), refusal.gate, refusal.message);
     if refusal.field_errors.len() > 1 {
         for error in &refusal.field_errors {
             let pointer = if error.pointer.is_empty() { "/" } else { &error.pointer };

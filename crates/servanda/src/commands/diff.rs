@@ -9,6 +9,7 @@ use crate::{
     cli::DiffArgs,
     config::Loaded,
     failure::Failure,
+    next_step,
     review::{Review, Reviewed, State},
     screen::{Mood, Screen, count, paint},
 };
@@ -35,24 +36,18 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
     if unclean.is_empty() {
         if reviewed.is_empty() {
             screen.say("there are no contracts yet");
+            screen.hint("`servanda init` makes one for every tool of the servers in .mcp.json");
         }
         return Ok(());
     }
     let tools = count(reviewed.len(), "tool");
     let verb = if unclean.len() == 1 { "is" } else { "are" };
     let failure = Failure::failed(format!("{} of {tools} {verb} not as agreed to", unclean.len()));
-    Err(failure.hint(next(&unclean)))
-}
-
-/// What to do about it.
-fn next(unclean: &[&Reviewed]) -> &'static str {
-    if unclean.iter().any(|reviewed| reviewed.can_be_pinned()) {
-        "`servanda pin NAME` agrees to what a tool is now, `servanda pin --all` to all of it"
-    } else if unclean.iter().any(|reviewed| !reviewed.misfits.is_empty()) {
-        "correct the contract, then `servanda check`"
-    } else {
-        "`servanda doctor` says what is wrong with an upstream"
-    }
+    let hint = next_step::hint(unclean.iter().filter_map(|reviewed| reviewed.trouble()), true);
+    Err(match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 /// A tool and everything that is to be said about it, with lines indented below its name.

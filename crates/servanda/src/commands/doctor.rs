@@ -20,6 +20,7 @@ use crate::{
     failure::Failure,
     lock,
     screen::{Mood, Screen, count, paint},
+    survey::told_if_slow,
     wiring,
 };
 
@@ -87,15 +88,33 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     look_at_address(loaded, findings).await;
     let upstreams = match wiring::upstreams(loaded, &wiring::fleeting()) {
         Ok(upstreams) => upstreams,
-        Err(failure) => return findings.bad("upstreams", failure.to_string(), "set the variable, or correct the file"),
+        Err(failure) => {
+            let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
+            return findings.bad("upstreams", failure.to_string(), hint);
+        }
     };
+    look_at_variables(loaded, findings);
     let waiting = screen.wait(format!("connecting to {}", count(upstreams.len(), "upstream")));
     for (id, upstream) in upstreams {
         waiting.set_message(format!("connecting to {id}"));
-        look_at_upstream(&id, &upstream, catalog.as_ref(), findings).await;
+        let looking = look_at_upstream(&id, &upstream, catalog.as_ref(), findings);
+        told_if_slow(&upstream, looking, &waiting, screen).await;
         upstream.shutdown().await;
     }
     waiting.finish_and_clear();
+}
+
+/// Variables that are to be passed on and are not there. A server may do without, so this is a note.
+fn look_at_variables(loaded: &Loaded, findings: &mut Findings) {
+    for (id, upstream) in &loaded.config.upstreams {
+        for name in upstream.env_pass.iter().filter(|name| std::env::var_os(name).is_none()) {
+            findings.note(
+                format!("upstream {id}"),
+                format!("is to be passed the variable `{name}`, which is not set"),
+                format!("`export {name}=...` where servanda is started, or take it out of `env_pass`"),
+            );
+        }
+    }
 }
 
 fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog> {

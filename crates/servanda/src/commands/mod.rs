@@ -17,6 +17,16 @@ pub(crate) mod serve;
 pub(crate) mod stdio;
 pub(crate) mod tools;
 
+use servanda_contract::GateName;
+
+/// What happened to a call at that stage. It is refused before it is sent; what comes after has failed.
+pub(crate) const fn ended_word(gate: GateName) -> &'static str {
+    match gate {
+        GateName::Perform | GateName::Observe => "failed",
+        _ => "refused",
+    }
+}
+
 /// Who the doors say they are.
 pub(crate) fn server_identity() -> servanda_doors::ServerIdentity {
     servanda_doors::ServerIdentity {

@@ -14,7 +14,7 @@ use crate::{
     cli::PinArgs,
     config::Loaded,
     failure::Failure,
-    lock,
+    lock, next_step,
     review::{Review, Reviewed, State},
     screen::{Screen, count},
 };
@@ -65,8 +65,11 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
         return Ok(());
     }
     let tools = count(problems.len(), "tool");
-    Err(Failure::failed(format!("{tools} could not be pinned"))
-        .hint("`servanda doctor` says what is wrong with an upstream"))
+    let failure = Failure::failed(format!("{tools} could not be pinned"));
+    Err(match next_step::hint(problems.iter().filter_map(|reviewed| reviewed.trouble()), true) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 /// The first pin is a wish to pin: from now on, what has none waits. Nobody should find that out from an agent.

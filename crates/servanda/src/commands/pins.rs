@@ -8,13 +8,16 @@ use crate::{
     cli::PinsArgs,
     config::Loaded,
     failure::Failure,
-    review::{Review, State},
+    next_step,
+    review::{Review, Reviewed, State},
     screen::{Mood, Screen, lines, paint, table},
     survey,
 };
 
 /// Hex digits that are enough for people to compare.
-const DIGEST_CHARS: usize = "sha256:".len() + 12;
+const DIGEST_CHARS: usize = 12;
+/// Characters of a time that say the day.
+const DAY_CHARS: usize = "2026-01-31".len();
 
 #[derive(Serialize)]
 struct Row {
@@ -29,7 +32,9 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
     let review = Review::open(&loaded)?;
     let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
     let mut rows: Vec<(Row, Mood)> = Vec::new();
-    for reviewed in review.reviewed(survey.as_ref()) {
+    let all = review.reviewed(survey.as_ref());
+    let hint = next_step::hint(all.iter().filter_map(Reviewed::trouble), false);
+    for reviewed in all {
         let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
         let (state, mood) = match reviewed.state {
             State::NotAsked => ("pinned", Mood::Quiet),
@@ -50,11 +55,21 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
     }
     let mut shown = table(&["tool", "pinned", "digest", "state"]);
     for (row, mood) in &rows {
-        let digest = row.digest.as_deref().map_or("-", |digest| digest.get(..DIGEST_CHARS).unwrap_or(digest));
+        // The whole digest and the time of day are in the lock file, and in --json.
+        let digest = row.digest.as_deref().map_or("-", |digest| digest.trim_start_matches("sha256:"));
         let pinned_at = row.pinned_at.as_deref().unwrap_or("-");
-        shown.add_row([row.tool.clone(), pinned_at.to_owned(), digest.to_owned(), paint(&row.state, *mood)]);
+        let (day, digest) = (beginning(pinned_at, DAY_CHARS), beginning(digest, DIGEST_CHARS));
+        shown.add_row([row.tool.clone(), day, digest, paint(&row.state, *mood)]);
     }
-    screen.data(lines(&shown))
+    screen.data(lines(&shown))?;
+    if let Some(hint) = hint.filter(|_| review.lock.is_some()) {
+        screen.hint(hint);
+    }
+    Ok(())
+}
+
+fn beginning(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
 }
 
 /// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.

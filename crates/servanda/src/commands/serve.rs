@@ -1,14 +1,10 @@
 //! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
 
-use std::path::Path;
+use std::{future::pending, io, path::Path, time::Duration};
 
 use servanda_doors::{HttpOptions, http};
 use servanda_mcp::ClientCapabilities;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpListener;
 
 use crate::{
     cli::ServeArgs,
@@ -16,6 +12,7 @@ use crate::{
     failure::Failure,
     reload,
     screen::{Screen, count},
+    stopping::{DRAIN_MS_MAX, Stop},
     wiring::Station,
 };
 
@@ -28,14 +25,14 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")
     })?;
     // Listened for before anybody can know that we are here.
-    let stop = stop_signal()?;
+    let stop = Stop::on_signals()?;
     station.follow_upstreams();
     let address = listener.local_addr()?;
     let tools = count(station.engine.catalog().listing(&ClientCapabilities::none()).tools.len(), "tool");
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
-    let served = serve_http(&station, listener, stop, Some(loaded)).await;
+    let served = serve_http(&station, listener, &stop, Some(loaded), screen).await;
     if served.is_ok() {
         screen.say("stopped");
     }
@@ -46,57 +43,49 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
 pub(crate) async fn serve_http(
     station: &Station,
     listener: TcpListener,
-    stop: CancellationToken,
+    stop: &Stop,
     files: Option<Loaded>,
+    screen: Screen,
 ) -> Result<(), Failure> {
     let router = http::router(station.engine.clone(), HttpOptions::new(super::server_identity()));
-    let served = while_keeping_up(station, files, http::serve(listener, router, stop)).await;
-    station.close().await;
-    served.map_err(Failure::from)
+    let drain_max = Duration::from_millis(DRAIN_MS_MAX);
+    let serving = http::serve_draining(listener, router, stop.told.clone(), drain_max);
+    until_the_end(station, stop, files, serving, screen).await
 }
 
-/// Serves, and meanwhile works by what the configuration's files come to say, where there are files.
-pub(crate) async fn while_keeping_up<T>(
+/// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway
+/// apart in the end. Whoever has to wait for that is told so, and can have it end at once.
+pub(crate) async fn until_the_end(
     station: &Station,
+    stop: &Stop,
     files: Option<Loaded>,
-    serving: impl Future<Output = T>,
-) -> T {
-    let Some(loaded) = files else { return serving.await };
-    tokio::select! {
-        served = serving => served,
-        never = reload::keep_up(station, loaded) => match never {},
-    }
-}
-
-/// Cancelled by the first SIGINT, SIGTERM or SIGHUP; whatever is in flight is then finished.
-pub(crate) fn stop_signal() -> Result<CancellationToken, Failure> {
-    let stop = CancellationToken::new();
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    // `nohup` has it ignored; listening for it would undo that.
-    let mut terminal_end = if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
-    let told = stop.clone();
-    tokio::spawn(async move {
-        let no_terminal = async {
-            match &mut terminal_end {
-                Some(terminal_end) => terminal_end.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = no_terminal => {}
+    serving: impl Future<Output = io::Result<()>>,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let keeping_up = async {
+        match files {
+            Some(loaded) => match reload::keep_up(station, loaded, screen).await {},
+            None => pending().await,
         }
-        told.cancel();
-    });
-    Ok(stop)
-}
-
-/// Whether whoever started us wants us to outlive the terminal. Where it cannot be asked, nobody does.
-fn hang_up_is_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // SIGHUP is the first signal.
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    };
+    let whole = async {
+        let served = tokio::select! {
+            served = serving => served,
+            () = stop.hurry.cancelled() => Ok(()),
+            () = keeping_up => Ok(()),
+        };
+        let cut_off = if stop.hurry.is_cancelled() { station.engine.calls_in_flight() } else { 0 };
+        (served, cut_off.max(station.close(stop).await))
+    };
+    let (served, cut_off) = tokio::select! {
+        ended = whole => ended,
+        never = stop.tell(&station.engine, screen) => match never {},
+    };
+    served?;
+    if cut_off == 0 {
+        return Ok(());
+    }
+    let calls = if cut_off == 1 { "1 call was".to_owned() } else { format!("{cut_off} calls were") };
+    Err(Failure::failed(format!("stopped at once; {calls} cut off and may have happened"))
+        .hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
 }

@@ -12,6 +12,7 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
+    next_step::{self, Trouble},
     screen::{Mood, Screen, lines, paint, table},
     survey, wiring,
 };
@@ -66,10 +67,24 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
             screen.say(format_args!("note: {}: {note}", row.name));
         }
     }
-    if let Some(held) = rows.iter().find(|row| row.state.starts_with("held")) {
-        screen.hint(format_args!("`servanda diff {}` shows why a tool is held back, `servanda pin` agrees", held.name));
+    let troubles = catalog.entries().filter_map(|(name, entry)| Some((trouble(name, entry, &catalog)?, name)));
+    if let Some(hint) = next_step::hint(troubles, false) {
+        screen.hint(hint);
     }
     Ok(())
+}
+
+fn trouble(name: &str, entry: &Entry, catalog: &Catalog) -> Option<Trouble> {
+    match &*catalog.standing(name, &ClientCapabilities::none()) {
+        Standing::Held(Hold::Quarantined { .. } | Hold::Unpinned) => Some(Trouble::NotAgreed),
+        Standing::Held(Hold::Rejected { .. }) => Some(Trouble::Rejected),
+        Standing::Held(Hold::Incompatible { .. }) => Some(Trouble::Misfit),
+        Standing::Withdrawn => Some(Trouble::Withdrawn),
+        Standing::Unasked | Standing::Offered { .. } => {
+            let silence = catalog.silence(&entry.contract.contract().binding.upstream);
+            silence.map(|_| Trouble::Unreachable)
+        }
+    }
 }
 
 /// Asks every upstream at once; says which could not be asked, and which definitions cannot be used.

@@ -7,7 +7,7 @@ mod client_file;
 mod entry;
 mod env_file;
 mod registry;
-mod secrets;
+pub(crate) mod secrets;
 #[cfg(test)]
 mod tests;
 mod variables;

@@ -130,12 +130,21 @@ pub(crate) fn is_secret(name: &str, value: &str) -> bool {
     !about && (has_word(name, &SURELY_SECRET_WORDS) || has_word(name, &SECRET_WORDS) && !plain)
 }
 
+/// A header's value without the word before the secret.
+pub(crate) fn without_scheme(value: &str) -> &str {
+    match value.split_once(' ') {
+        Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => secret,
+        _ => value,
+    }
+}
+
 fn has_word(name: &str, words: &[&str]) -> bool {
     let name = variable_name(name);
     words.iter().any(|word| name.contains(word))
 }
 
-fn is_marked(value: &str) -> bool {
+/// Whether a value looks like the token of an issuer.
+pub(crate) fn is_marked(value: &str) -> bool {
     let long = value.chars().count() >= MARKED_CHARS_MIN;
     let marked = TOKEN_MARKS.iter().any(|mark| value.starts_with(mark));
     // A JSON Web Token: three parts, the first of them JSON.
@@ -171,14 +180,9 @@ impl Keeper<'_> {
             }
             return;
         }
-        let (scheme, secret) = match value.split_once(' ') {
-            Some((scheme, secret)) if SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) => {
-                (format!("{scheme} "), secret)
-            }
-            _ => (String::new(), value.as_str()),
-        };
-        if is_secret(name, secret) {
-            let secret = secret.to_owned();
+        let secret = without_scheme(value).to_owned();
+        if is_secret(name, &secret) {
+            let scheme = value.strip_suffix(&secret).unwrap_or_default().to_owned();
             *value = format!("{scheme}{}", self.hold(wanted, &secret));
         } else {
             self.address(value);

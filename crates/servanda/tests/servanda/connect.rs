@@ -459,3 +459,33 @@ fn the_record_is_private_and_checked() {
     assert!(ran.stderr.contains("`company` could not be put back"), "{}", ran.stderr);
     assert_eq!(servers(&world, ".mcp.json"), json!({}));
 }
+
+/// What is printed may end up anywhere; what is written must be what was there.
+#[test]
+fn secrets_are_masked_where_they_are_shown_only() {
+    let world = shop();
+    let others = json!({
+        "mcpServers": {
+            "other": { "command": "x", "args": ["--api-key", "hunter2"], "env": { "MY_PAT": "hunter2" } },
+            "far": { "url": "https://me:hunter2@h/mcp?key=hunter2", "headers": { "Authorization": "Bearer hunter2" } },
+        }
+    });
+    let before = format!("{others:#}\n");
+    world.write("client.json", &before);
+    let connect = ["connect", "--file", "client.json", "--dry-run"];
+    let disconnect = ["disconnect", "--file", "client.json"];
+    let mut shown =
+        vec![world.run(&connect).ended(0), world.run(&["--json", connect[0], connect[1], connect[2], connect[3]])];
+    shown.push(world.run(&["connect", "--file", "client.json", "--yes"]).ended(0));
+    let after = servers(&world, "client.json");
+    for name in ["other", "far"] {
+        assert_eq!(after[name], others["mcpServers"][name], "what is written is not masked");
+    }
+    shown.push(world.run(&[disconnect[0], disconnect[1], disconnect[2], "--dry-run"]).ended(0));
+    shown.push(world.run(&[disconnect[0], disconnect[1], disconnect[2], "--yes"]).ended(0));
+    assert_eq!(world.read("client.json"), before);
+    for ran in shown {
+        assert!(!ran.everything().contains("hunter2"), "{ran:#?}");
+        assert!(ran.stdout.contains("servanda"), "the change itself is shown: {ran:#?}");
+    }
+}

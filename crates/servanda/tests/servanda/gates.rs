@@ -127,17 +127,20 @@ fn explain_names_gate_pointer_and_repair() {
     let world = world();
     let mut page = Page::new(&world);
     for Refused { gate, tool, arguments, pointer, class } in REFUSED {
-        page.head(&format!("refused at {gate}"));
+        let ending = if ["perform", "observe"].contains(&gate) { "failed" } else { "refused" };
+        page.head(&format!("{ending} at {gate}"));
         let ran = page.run(&["call", tool, arguments]).ended(3);
         assert_eq!(ran.stdout, "", "{gate}");
-        assert!(ran.stderr.starts_with(&format!("error: refused at {gate}: ")), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with(&format!("error: {ending} at {gate}: ")), "{}", ran.stderr);
         assert!(ran.stderr.contains("\nhint: "), "{}", ran.stderr);
         let call_id = ran.call_id();
         let shown = page.run(&["explain", &call_id]).ended(0).stdout;
         let line =
             |beginning: &str| shown.lines().find(|line| line.trim_start().starts_with(beginning)).map(str::to_owned);
-        let verdict =
-            shown.lines().find(|line| line.contains("REFUSED")).unwrap_or_else(|| panic!("no verdict:\n{shown}"));
+        let verdict = shown
+            .lines()
+            .find(|line| line.contains(&ending.to_uppercase()))
+            .unwrap_or_else(|| panic!("no verdict:\n{shown}"));
         assert!(verdict.contains(gate), "{verdict}");
         assert!(line(&format!("at {pointer}:")).is_some(), "{gate} does not name {pointer}:\n{shown}");
         let repair = line("repair").unwrap_or_else(|| panic!("no way to repair:\n{shown}"));

@@ -67,4 +67,6 @@ mod terminal;
 #[cfg(test)]
 mod turncoat;
 #[cfg(test)]
+mod watching;
+#[cfg(test)]
 mod world;

@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::{
     contract::{get_invoice, pay_invoice},
     world::{World, read_aside, wait_for},
@@ -33,6 +35,26 @@ fn pipes_get_no_escape_codes() {
     let coloured = world.run_with_env(&["explain", "--last"], &[("FORCE_COLOR", "1")]).ended(0).stdout;
     assert!(coloured.contains('\u{1b}'));
     assert_eq!(without_escapes(&coloured), plain);
+}
+
+/// With names as long as real servers have them.
+#[test]
+fn tables_fit_a_terminal_of_80_columns() {
+    let world = World::empty();
+    world.write(
+        ".mcp.json",
+        &json!({ "mcpServers": { "every": world.stub(&["trigger-long-running-operation"], None) } }).to_string(),
+    );
+    world.run(&["init"]).ended(0);
+    // Where somebody lives is written as `~`.
+    let elsewhere = [("HOME", "/nonexistent/home"), ("PATH", "/usr/bin:/bin")];
+    for args in [&["pins"] as &[&str], &["pins", "--offline"], &["connect"]] {
+        let ran = world.run_with_env(args, &elsewhere).ended(0);
+        assert!(ran.stdout.lines().count() > 1, "{ran:?}");
+        for line in ran.stdout.lines() {
+            assert!(line.chars().count() <= 80, "{args:?}: {line}");
+        }
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ fn stop(world: &World, args: &[&str], signal: Signal, started: impl FnMut() -> O
     kill_process(Pid::from_child(&child), signal).unwrap();
     assert_eq!(wait_for(&mut child), Some(1), "{args:?}");
     assert_eq!(world.processes(), [], "{args:?} left something behind");
-    stderr.join().unwrap()
+    let said = stderr.join().unwrap();
+    assert!(!said.contains("may still be running"), "{args:?}: {said}");
+    said
 }
 
 fn deaf() -> World {

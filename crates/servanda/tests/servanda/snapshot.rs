@@ -4,7 +4,7 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 9] = [
+const FILTERS: [(&str, &str); 10] = [
     (r"call_[0-9a-f]{32}", "[CALL]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
@@ -14,6 +14,7 @@ const FILTERS: [(&str, &str); 9] = [
     (r"(trace )[0-9a-f]{32}", "$1[TRACE]"),
     (r"(\(|arguments digest )(sha256:)?[0-9a-f]{8,64}\b", "$1[DIGEST]"),
     (r"\[CALL\] {2,}", "[CALL]  "),
+    (r"  \d{4}-\d{2}-\d{2}  ", "  [DAY]       "),
 ];
 
 /// A page of commands and what each printed.

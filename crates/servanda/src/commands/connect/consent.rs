@@ -6,6 +6,7 @@ use crate::{
     clients::{
         difference::{painted, unified},
         file::ClientFile,
+        masking::masked,
     },
     failure::Failure,
     screen::Screen,
@@ -33,10 +34,11 @@ pub(crate) enum Answer {
     Write(String),
 }
 
-/// Shows a change and asks for it.
+/// Shows a change, secrets masked, and asks for it.
 pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure> {
     let shown = &change.file.shown;
-    let diff = unified(shown, change.file.text.as_deref(), change.after);
+    let (before, after) = (change.file.text.as_deref().map(masked), change.after.map(masked));
+    let diff = unified(shown, before.as_deref(), after.as_deref());
     if !screen.json {
         screen.data(painted(&diff))?;
     }

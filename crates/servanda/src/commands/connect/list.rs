@@ -1,4 +1,4 @@
-//! `servanda connect` alone: which clients there are, which of them were found here, and which are connected.
+//! `servanda connect` alone: which clients there are, which of them are installed here, and which are connected.
 
 use std::path::{Path, PathBuf};
 
@@ -42,12 +42,9 @@ pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, scre
     if screen.json {
         return screen.json(&rows);
     }
-    let mut shown = table(&["client", "found here", "connected", "file"]);
+    let mut shown = table(&["client", "status", "file"]);
     for row in &rows {
-        let found = if row.found { paint("yes", Mood::Good) } else { paint("no", Mood::Quiet) };
-        let connected =
-            row.connected.as_deref().map_or_else(|| paint("no", Mood::Quiet), |word| paint(word, Mood::Good));
-        shown.add_row([row.client.clone(), found, connected, row.file.clone()]);
+        shown.add_row([row.client.clone(), status(row), row.file.clone()]);
     }
     screen.data(lines(&shown))?;
     match loaded {
@@ -59,6 +56,15 @@ pub(super) fn run(config: &Path, args: &ConnectArgs, around: &Surroundings, scre
         }
     }
     Ok(())
+}
+
+/// One column for people: whether it is here matters only as long as it is not connected.
+fn status(row: &Row) -> String {
+    match &row.connected {
+        Some(how) => paint(&format!("connected {how}").replace("as servanda ", ""), Mood::Good),
+        None if row.found => "installed".to_owned(),
+        None => paint("not installed", Mood::Quiet),
+    }
 }
 
 /// A file of no client that we know, or in no place that we know.

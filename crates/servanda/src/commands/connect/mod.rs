@@ -1,5 +1,5 @@
-//! `servanda connect`: puts the gateway into a client's list of servers. Shows the exact difference, asks, keeps what was
-//! there, and notes enough for `disconnect` to undo it.
+//! `servanda connect`: puts the gateway into a client's list of servers. Shows the difference with secrets masked, asks, keeps
+//! what was there, and notes enough for `disconnect` to undo it.
 
 mod consent;
 mod list;

@@ -23,12 +23,13 @@ use crate::{
     config::{Loaded, parse_listen},
     failure::Failure,
     screen::Screen,
+    stopping::Stop,
     wiring::Station,
 };
 
 pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> {
     let wanted = parse_listen(&args.listen)?;
-    let stop = serve::stop_signal()?;
+    let stop = Stop::on_signals()?;
     // The address is taken first, so that the configuration in the folder says where the gateway really is.
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
@@ -37,17 +38,17 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let station = Station::assemble(&loaded)?;
     let toured = tokio::select! {
         toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
-        () = stop.cancelled() => Err(Failure::failed("stopped before the tour was over")),
+        () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
-        station.close().await;
+        station.close(&stop).await;
         if toured.is_ok() {
             connect::show_how_later(address, screen);
         }
         return toured;
     };
     connect::show_how(address, &folder, screen);
-    let served = serve::serve_http(&station, listener, stop, None).await;
+    let served = serve::serve_http(&station, listener, &stop, None, screen).await;
     screen.say(format_args!("stopped; {} goes with it", loaded.folder.display()));
     served
 }

@@ -134,7 +134,7 @@ impl Played {
             Ending::Passed(_) => "passed".to_owned(),
             Ending::ToolError(text) => format!("the tool answered: {text}"),
             Ending::Refused(refusal) => {
-                format!("was refused at {} as {}: {}", refusal.gate, refusal.error_code.name(), refusal.message)
+                format!("was stopped at {} as {}: {}", refusal.gate, refusal.error_code.name(), refusal.message)
             }
         }
     }
@@ -162,9 +162,9 @@ impl std::fmt::Display for Expected {
         match self {
             Self::Passes { .. } => formatter.write_str("passed"),
             Self::Refused { gate, class } => {
-                write!(formatter, "been refused at {gate} as {}", TaxonomyClass::name(*class))
+                write!(formatter, "been stopped at {gate} as {}", TaxonomyClass::name(*class))
             }
-            Self::ToldToStop { gate } => write!(formatter, "been refused at {gate} again and told to stop"),
+            Self::ToldToStop { gate } => write!(formatter, "been stopped at {gate} again and told to stop"),
         }
     }
 }

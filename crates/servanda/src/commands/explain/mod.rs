@@ -13,6 +13,7 @@ use servanda_contract::{
 use servanda_engine::SystemClock;
 use servanda_ledger::{CallQuery, Reader};
 
+use super::ended_word;
 use crate::{
     cli::ExplainArgs,
     config::Loaded,
@@ -211,7 +212,10 @@ fn stage(gate: GateName, record: &CallRecord) -> String {
         return format!("  {number} {name} {}", paint("not reached", Mood::Quiet));
     };
     let passed = verdict.decision == Decision::Passed;
-    let word = if passed { paint("passed ", Mood::Good) } else { paint("REFUSED", Mood::Bad) };
+    let word = match ended_word(gate) {
+        _ if passed => paint("passed ", Mood::Good),
+        word => paint(&format!("{:<7}", word.to_uppercase()), Mood::Bad),
+    };
     let reads = record.contract.as_ref().is_some_and(|contract| contract.effect_class == EffectClass::R);
     if gate == GateName::Fence && passed && reads {
         return format!("  {number} {name} {word}  not needed: nothing is changed");

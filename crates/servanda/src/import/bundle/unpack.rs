@@ -11,6 +11,8 @@ use std::{
 
 use zip::ZipArchive;
 
+use crate::state_folder;
+
 /// Files and folders of a bundle. Bundled Node modules have many.
 const ENTRIES_MAX: usize = 50_000;
 /// Bytes of all its files, unpacked.
@@ -64,7 +66,7 @@ pub(super) fn all(zip: &[u8], folder: &Path, target: &Path) -> Result<(), String
 pub(super) fn within(zip: &[u8], folder: &Path, target: &Path, bounds: Bounds) -> Result<(), String> {
     let mut archive = open(zip, bounds)?;
     let words = |error: std::io::Error| error.to_string();
-    fs::create_dir_all(folder).map_err(words)?;
+    state_folder::make(folder).map_err(words)?;
     // Beside the target and not in it: whoever looks sees all of a bundle or none.
     let fresh = folder.join(format!(".unpacking-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&fresh).map_err(words)?;

@@ -1,0 +1,60 @@
+//! What to do about a tool that cannot be called: the one hint with which `tools`, `pins`, `diff` and `pin` end.
+
+/// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Trouble {
+    /// What it says is not what was agreed to, or nobody has agreed to anything.
+    NotAgreed,
+    /// It does not take what its contract says.
+    Misfit,
+    /// Its definition cannot be used.
+    Rejected,
+    /// No client is offered it.
+    Withdrawn,
+    /// Its upstream does not answer.
+    Unreachable,
+}
+
+/// The next command for these tools; none where nothing is wrong. `seen` if the command has just shown what is wrong.
+pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, seen: bool) -> Option<String> {
+    let (trouble, tool) = troubles.into_iter().min_by_key(|(trouble, _)| *trouble)?;
+    Some(match (trouble, seen) {
+        (Trouble::NotAgreed, false) => {
+            format!("`servanda diff {tool}` shows what it is now, `servanda pin {tool}` agrees to that")
+        }
+        (Trouble::NotAgreed, true) => {
+            format!("`servanda pin {tool}` agrees to what it is now, `servanda pin --all` to all of it")
+        }
+        (Trouble::Misfit, false) => format!("`servanda diff {tool}` shows where it does not fit its contract"),
+        (Trouble::Misfit, true) => format!("correct the contract of `{tool}`, then `servanda check`"),
+        (Trouble::Rejected, false) => format!("`servanda diff {tool}` shows why it cannot be used"),
+        (Trouble::Rejected, true) => {
+            format!("tell the server's author what is wrong with `{tool}`; `servanda doctor` shows all of its server")
+        }
+        (Trouble::Withdrawn, _) => {
+            format!("start the server of `{tool}` as before, or remove its contract, then `servanda check`")
+        }
+        (Trouble::Unreachable, _) => "`servanda doctor` says what is wrong with an upstream".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Trouble, hint};
+
+    #[test]
+    fn every_trouble_has_a_next_command() {
+        let troubles =
+            [Trouble::NotAgreed, Trouble::Misfit, Trouble::Rejected, Trouble::Withdrawn, Trouble::Unreachable];
+        for trouble in troubles {
+            for seen in [true, false] {
+                let told = hint([(trouble, "company__pay")], seen).unwrap();
+                assert!(told.contains("`servanda "), "{trouble:?}: {told}");
+                assert!(!(seen && told.contains("servanda diff")), "it has just been shown: {told}");
+            }
+        }
+        assert_eq!(hint([], false), None);
+        let mixed = hint([(Trouble::Unreachable, "a"), (Trouble::NotAgreed, "b"), (Trouble::NotAgreed, "c")], true);
+        assert!(mixed.unwrap().starts_with("`servanda pin b`"), "what can be done at once comes first");
+    }
+}
