@@ -74,8 +74,7 @@ pub(crate) async fn until_the_end(
             () = stop.hurry.cancelled() => Ok(()),
             () = keeping_up => Ok(()),
         };
-        let cut_off = if stop.hurry.is_cancelled() { station.engine.calls_in_flight() } else { 0 };
-        (served, cut_off.max(station.close(stop).await))
+        (served, station.close(stop).await)
     };
     let (served, cut_off) = tokio::select! {
         ended = whole => ended,
