@@ -15,6 +15,7 @@ use servanda_contract::Digest;
 
 use crate::{
     config::Loaded,
+    failure::Failure,
     screen::{Screen, count},
     wiring::Station,
 };
@@ -39,6 +40,23 @@ struct Glimpse(Vec<(PathBuf, Option<SystemTime>, u64)>);
 struct Vigil {
     applied: Glimpse,
     seen: Glimpse,
+}
+
+/// A configuration and what its files looked like when it was read: what is saved from then on counts as a change.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// The configuration.
+    pub loaded: Loaded,
+    vigil: Vigil,
+}
+
+impl Files {
+    /// Reads the configuration. Whatever else belongs to it has to be read after this.
+    pub(crate) fn read(config: &Path) -> Result<Self, Failure> {
+        let loaded = Loaded::read(config)?;
+        let vigil = Vigil::begin(Glimpse::of(&loaded));
+        Ok(Self { loaded, vigil })
+    }
 }
 
 impl Glimpse {
@@ -74,24 +92,24 @@ impl Vigil {
 }
 
 /// Has a running gateway keep up with its files, for as long as this is polled.
-pub(crate) async fn keep_up(station: &Station, mut loaded: Loaded, screen: Screen) -> Infallible {
-    let mut vigil = Vigil::begin(Glimpse::of(&loaded));
+pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> Infallible {
+    let Files { mut loaded, mut vigil } = files;
     loop {
         tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
         if !vigil.look(Glimpse::of(&loaded)) {
             continue;
         }
         let before = station.engine.catalog();
-        let reloaded = Loaded::read(&loaded.file).and_then(|now| station.reload(&now).map(|()| now));
+        let reloaded = Files::read(&loaded.file).and_then(|now| station.reload(&now.loaded).map(|()| now));
         match reloaded {
             Ok(now) => {
-                let changes = Changes::between((&loaded, &before), (&now, &station.engine.catalog()));
-                screen
-                    .say(format_args!("reloaded {}: {changes}; calls in flight end as they began", now.file.display()));
-                warn_of_fixed(&loaded, &now);
+                let catalog = station.engine.catalog();
+                let changes = Changes::between((&loaded, &before), (&now.loaded, &catalog));
+                let file = now.loaded.file.display();
+                screen.say(format_args!("reloaded {file}: {changes}; calls in flight end as they began"));
+                warn_of_fixed(&loaded, &now.loaded);
                 // Contracts may be somewhere else now.
-                vigil = Vigil::begin(Glimpse::of(&now));
-                loaded = now;
+                Files { loaded, vigil } = now;
             }
             Err(failure) => {
                 tracing::error!("the changed configuration is not used, the one before holds: {failure}");

@@ -119,8 +119,7 @@ impl Station {
     }
 
     /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept. Where that is to
-    /// happen at once, calls are cut off. Returns how many of them could not even be recorded as such: they stay on record
-    /// as a crash would leave them.
+    /// happen at once, calls are cut off; returns how many.
     pub(crate) async fn close(&self, stop: &Stop) -> usize {
         self.close_within(stop.drain_left(), stop).await
     }
@@ -131,22 +130,22 @@ impl Station {
     }
 
     async fn close_within(&self, drain_max: Duration, stop: &Stop) -> usize {
-        tokio::select! {
-            () = self.engine.drain(drain_max) => {}
-            () = stop.hurry.cancelled() => {}
-        }
+        let mut cut_off = tokio::select! {
+            biased;
+            () = stop.hurry.cancelled() => self.engine.calls_in_flight(),
+            () = self.engine.drain(drain_max) => 0,
+        };
         let mut ending = std::pin::pin!(self.end());
         tokio::select! {
-            () = &mut ending => return 0,
-            () = stop.hurry.cancelled() => {}
+            () = &mut ending => return cut_off,
+            () = stop.hurry.cancelled() => cut_off = cut_off.max(self.engine.calls_in_flight()),
         }
         for upstream in self.engine.upstreams().values() {
             upstream.hurry();
         }
-        if tokio::time::timeout(Duration::from_millis(HURRY_MS_MAX), ending).await.is_err() {
-            return self.engine.calls_in_flight();
-        }
-        0
+        // What is not over by then stays on record as a crash would leave it.
+        let _ = tokio::time::timeout(Duration::from_millis(HURRY_MS_MAX), ending).await;
+        cut_off
     }
 
     async fn end(&self) {

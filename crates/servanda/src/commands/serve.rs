@@ -8,18 +8,18 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::ServeArgs,
-    config::{Loaded, parse_listen},
+    config::parse_listen,
     failure::Failure,
-    reload,
+    reload::{self, Files},
     screen::{Screen, count},
     stopping::{DRAIN_MS_MAX, Stop},
     wiring::Station,
 };
 
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let address = args.listen.as_deref().map_or_else(|| loaded.listen(), parse_listen)?;
-    let station = Station::assemble(&loaded)?;
+    let files = Files::read(config)?;
+    let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
+    let station = Station::assemble(&files.loaded)?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {address}: {error}"))
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")
@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
-    let served = serve_http(&station, listener, &stop, Some(loaded), screen).await;
+    let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     if served.is_ok() {
         screen.say("stopped");
     }
@@ -44,7 +44,7 @@ pub(crate) async fn serve_http(
     station: &Station,
     listener: TcpListener,
     stop: &Stop,
-    files: Option<Loaded>,
+    files: Option<Files>,
     screen: Screen,
 ) -> Result<(), Failure> {
     let router = http::router(station.engine.clone(), HttpOptions::new(super::server_identity()));
@@ -58,13 +58,13 @@ pub(crate) async fn serve_http(
 pub(crate) async fn until_the_end(
     station: &Station,
     stop: &Stop,
-    files: Option<Loaded>,
+    files: Option<Files>,
     serving: impl Future<Output = io::Result<()>>,
     screen: Screen,
 ) -> Result<(), Failure> {
     let keeping_up = async {
         match files {
-            Some(loaded) => match reload::keep_up(station, loaded, screen).await {},
+            Some(files) => match reload::keep_up(station, files, screen).await {},
             None => pending().await,
         }
     };
@@ -74,8 +74,7 @@ pub(crate) async fn until_the_end(
             () = stop.hurry.cancelled() => Ok(()),
             () = keeping_up => Ok(()),
         };
-        let cut_off = if stop.hurry.is_cancelled() { station.engine.calls_in_flight() } else { 0 };
-        (served, cut_off.max(station.close(stop).await))
+        (served, station.close(stop).await)
     };
     let (served, cut_off) = tokio::select! {
         ended = whole => ended,

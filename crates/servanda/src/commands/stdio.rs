@@ -4,15 +4,15 @@ use std::path::Path;
 
 use servanda_doors::{StdioOptions, stdio};
 
-use crate::{config::Loaded, failure::Failure, screen::Screen, stopping::Stop, wiring::Station};
+use crate::{failure::Failure, reload::Files, screen::Screen, stopping::Stop, wiring::Station};
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
-    let station = Station::assemble(&loaded)?;
+    let files = Files::read(config)?;
+    let station = Station::assemble(&files.loaded)?;
     station.follow_upstreams();
     let stop = Stop::on_signals()?;
     let options = StdioOptions::new(super::server_identity());
     let serving =
         stdio::serve(station.engine.clone(), options, tokio::io::stdin(), tokio::io::stdout(), stop.told.clone());
-    Box::pin(super::serve::until_the_end(&station, &stop, Some(loaded), serving, screen)).await
+    Box::pin(super::serve::until_the_end(&station, &stop, Some(files), serving, screen)).await
 }
