@@ -63,9 +63,8 @@ pub(super) struct Round {
 pub(super) struct Passage<'a> {
     core: &'a Arc<Core>,
     scene: &'a Scene,
-    /// When the door had it.
     started: Instant,
-    /// When its server was there to be called.
+    /// When its server was there to be called: to start one takes as long as it takes.
     begun: Instant,
     stopwatch: &'a CallStopwatch,
     trail: Trail<'a>,
@@ -271,8 +270,7 @@ impl Passage<'_> {
         (errand, conversation)
     }
 
-    /// When an answer has to be there: within the contract's time, which begins when the server is there to be called, for
-    /// starting one takes as long as it takes; and within what the caller will still wait, which runs from the door.
+    /// When an answer has to be there: the contract's time begins when the server is there, the caller's at the door.
     fn deadline(&self, permit: &Permit) -> Instant {
         let (of_contract_ms, wait_ms) = limits_ms(permit);
         let of_contract = self.begun + Duration::from_millis(of_contract_ms);
