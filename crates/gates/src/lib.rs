@@ -37,6 +37,7 @@
 mod bounds;
 mod compiled;
 mod confirmation;
+pub mod effect;
 mod fence;
 mod notebook;
 mod parse;
