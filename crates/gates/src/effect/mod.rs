@@ -3,6 +3,7 @@
 //!
 //! Deliberately not here: storage, and the choice of a client's key.
 
+mod fleeting;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 
 use crate::{JournalError, PortFuture};
 
+pub use fleeting::{FleetingEffects, OWNER_SILENCE_MS_MAX};
 pub use step::{Circumstances, Step, step};
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
