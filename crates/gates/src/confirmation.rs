@@ -5,10 +5,10 @@
 //! mints the permit.
 
 use servanda_contract::{
-    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, json::CanonicalBytes, tool::EffectClass,
+    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, digest::Domain, json::CanonicalBytes, tool::EffectClass,
 };
 
-use crate::{CompiledContract, semantics::Meant};
+use crate::{CompiledContract, operation::Operation, semantics::Meant};
 
 /// Evidence that every gate said yes. The only thing that can be fenced.
 #[derive(Debug)]
@@ -57,6 +57,18 @@ impl Permit {
     /// What an approval would sign.
     pub fn proposal_digest(&self) -> Digest {
         self.meant.proposal_digest
+    }
+
+    /// What a key is bound to: the same payload by a newer version of the contract is still the same.
+    pub fn payload_digest(&self) -> Digest {
+        let tenant = self.proposal().caller.tenant.as_bytes();
+        let tool = self.contract().contract().identity.name.as_bytes();
+        Digest::of(Domain::Payload, &[tenant, tool, self.arguments().bytes()])
+    }
+
+    /// Which operation it is, as its client says.
+    pub fn operation(&self) -> &Operation {
+        &self.meant.operation
     }
 
     /// What may follow an uncertain dispatch.
