@@ -210,6 +210,9 @@ pub(crate) struct CallArgs {
     /// How long to wait, in milliseconds, if the contract allows more.
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
+    /// The key of the operation: the same call with the same key is done once, however often it is made.
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
 }
 
 /// `explain`.

@@ -5,6 +5,7 @@ mod clients;
 mod commands;
 mod config;
 mod contracts;
+mod effects_seam;
 mod expansion;
 mod failure;
 mod import;
