@@ -17,13 +17,14 @@ use servanda_gates::{
     recover,
 };
 use servanda_mcp::{RawObject, fields::member as field};
-use servanda_upstream::{Answer, Counterpart, PerformFailure};
+use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::status::ask_and_settle;
 use crate::{
     bridge::Leg,
+    call::headers,
     core::{Core, within_ms},
     observe,
     outline::Outline,
@@ -183,7 +184,9 @@ async fn resend(
     let deadline = within_ms(effect.order.timeout_ms);
     let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
-    let performed = member.server.perform(fenced, outline.delivery(leg)).await;
+    let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
+    let delivery = Delivery { param_headers, ..outline.delivery(leg) };
+    let performed = member.server.perform(fenced, delivery).await;
     member.guard.learn(&performed.outcome);
     let Judged { end, outcome, refusal, quarantine } = judge(contract, &record.call_id, performed.outcome);
     record.finished_at = Some(core.clock.now());

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{
-    CallRecord, OperationKeys, ToolContract, document, record::Outcome, refusal::EffectKnowledge, time::Clock,
+    CallRecord, OperationKeys, Timestamp, ToolContract, document, record::Outcome, refusal::EffectKnowledge,
+    time::Clock,
 };
 use servanda_gates::{
     Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
@@ -107,6 +108,8 @@ impl Scripted {
             ("requestState", delivery.continuation.request_state.as_ref().map(|state| json!(state))),
             ("task", delivery.task.as_ref().map(|raw| parse(raw.get()))),
             ("headers", (!delivery.param_headers.is_empty()).then(|| json!(delivery.param_headers))),
+            ("keyHeader", delivery.key_header.as_ref().map(|header| json!(header))),
+            ("meta", (!delivery.meta.is_empty()).then(|| meta_facts(&delivery))),
             ("logLevel", delivery.log_level.as_ref().map(|level| json!(level))),
         ] {
             if let Some(value) = value {
@@ -320,7 +323,40 @@ pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene 
     Scene::with_servers(Arc::new(catalog), servers.collect(), naming)
 }
 
+/// A scene of one server whose tools have these contracts.
+pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
+    let contracts = contracts.into_iter().map(|contract| admit(contract, &Registered::new()).unwrap());
+    let catalog = Catalog::new(contracts, Naming::Bare).unwrap();
+    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
+    Scene::with_servers(Arc::new(catalog), servers, Naming::Bare)
+}
+
+/// A time that passes when a test says so.
+#[derive(Debug)]
+pub(crate) struct HandClock(Mutex<u64>);
+
+impl HandClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(1_800_000_000_000)))
+    }
+
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        *self.0.lock().unwrap() += ms;
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(*self.0.lock().unwrap())
+    }
+}
+
 fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::CompiledContract {
+    admit(draft(upstream, tool, writes), &Registered::new()).unwrap()
+}
+
+/// The contract of `echo` or `write`, to be changed.
+pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
     let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
     let mut contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
     contract.identity.name = format!("{upstream}.{tool}");
@@ -345,7 +381,7 @@ fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::Compile
         );
         contract.verification = None;
     }
-    admit(contract, &Registered::new()).unwrap()
+    contract
 }
 
 /// A server that is only a name.
@@ -420,4 +456,9 @@ pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot:
 pub(crate) fn rejected(code: i64, message: &str, data: Option<&Value>) -> PerformFailure {
     let data = data.map(|data| serde_json::value::to_raw_value(data).unwrap());
     upstream_failure::rejected(RpcError { code, message: message.to_owned(), data })
+}
+
+fn meta_facts(delivery: &Delivery) -> Value {
+    let members = delivery.meta.iter().map(|(name, raw)| (name.clone(), parse(raw.get())));
+    Value::Object(members.collect())
 }

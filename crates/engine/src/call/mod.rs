@@ -3,7 +3,7 @@
 mod ending;
 mod errand;
 mod fencing;
-mod headers;
+pub(crate) mod headers;
 mod passage;
 mod replay;
 mod way;
