@@ -65,6 +65,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pin(args) => until_stopped(commands::pin::run(&cli.config, args, screen)).await,
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
+            Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
