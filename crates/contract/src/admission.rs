@@ -14,8 +14,8 @@ use crate::{
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
     tool::{
-        Action, EffectClass, ErrorContract, LifecycleStatus, Mutability, MutationClass, SemanticRule, SideEffectClass,
-        TransactionSemantics,
+        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, SemanticRule,
+        SideEffectClass, TransactionSemantics,
     },
 };
 
@@ -216,6 +216,16 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
         EffectClass::K => {
             let placed = effect.key.is_some() && effect.key_window_sec.is_some();
             verdict.require(placed, conjunct, "effect class K needs effect.key and effect.key_window_sec");
+            if let Some(KeyPlacement::Header(name)) = &effect.key {
+                let reason = "effect.key names a header that cannot be sent, or that is the protocol's own";
+                verdict.require(is_free_header(name), conjunct, reason);
+            }
+            if let Some(KeyPlacement::Argument(name)) = &effect.key {
+                let declared = contract.affordance.input_schema.get("properties").and_then(|known| known.get(name));
+                let reason =
+                    "effect.key names an argument of the input schema: what a caller sends there would be lost";
+                verdict.require(declared.is_none(), conjunct, reason);
+            }
         }
         EffectClass::Q => {
             verdict.require(effect.status.is_some(), conjunct, "effect class Q needs effect.status");
@@ -225,8 +235,20 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
     sent_again(contract, effect.class, verdict);
     let possible = idempotency.supported || !idempotency.required;
     verdict.require(possible, conjunct, "idempotency.required is true but idempotency.supported is false");
+    let empty = effect.not_executed_errors.iter().any(|text| text.trim().is_empty());
+    verdict.require(!empty, conjunct, "effect.not_executed_errors has an empty text, which every error contains");
     let remembered = !idempotency.required || idempotency.ttl_seconds.is_some();
     verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
+}
+
+/// Whether a header can be written and means nothing to HTTP or MCP.
+fn is_free_header(name: &str) -> bool {
+    const TAKEN: [&str; 7] =
+        ["accept", "authorization", "connection", "cookie", "host", "transfer-encoding", "traceparent"];
+    let name = name.to_ascii_lowercase();
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let taken = TAKEN.contains(&name.as_str()) || name.starts_with("mcp-") || name.starts_with("content-");
+    !name.is_empty() && name.bytes().all(token) && !taken
 }
 
 /// What may be sent again is what the effect class says, and nothing else in the contract may promise more.

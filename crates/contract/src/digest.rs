@@ -26,6 +26,12 @@ pub enum Domain {
     Transport,
     /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
     Request,
+    /// What one key is bound to: tenant, tool and canonical arguments, whichever version of the contract they were judged by.
+    Payload,
+    /// A key derived from the operation that a client named.
+    Operation,
+    /// The key that an upstream is given.
+    UpstreamKey,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -76,6 +82,9 @@ impl Domain {
             Self::Answer => "servanda/answer/v1",
             Self::Transport => "servanda/transport/v1",
             Self::Request => "servanda/request/v1",
+            Self::Payload => "servanda/payload/v1",
+            Self::Operation => "servanda/operation/v1",
+            Self::UpstreamKey => "servanda/upstream-key/v1",
         }
     }
 }
@@ -98,6 +107,12 @@ impl fmt::Display for Digest {
 impl fmt::Debug for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 }
 

@@ -28,7 +28,7 @@ pub mod tool;
 pub use caller::Caller;
 pub use digest::Digest;
 pub use observation::Observation;
-pub use proposal::{CallId, Proposal};
+pub use proposal::{CallId, OperationKeys, Proposal};
 pub use record::CallRecord;
 pub use refusal::{FieldError, GateName, Refusal};
 pub use taxonomy::TaxonomyClass;

@@ -126,11 +126,14 @@ impl Ledger {
     }
 }
 
-impl Journal for Ledger {
-    fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write::Call { record: Box::new(record), quarantine: None }, true))
+impl Ledger {
+    /// Puts the record of a call that is about to be dispatched where a crash cannot lose it, then returns.
+    pub async fn dispatching(&self, record: CallRecord) -> Result<(), JournalError> {
+        self.writer.write(Write::Call { record: Box::new(record), quarantine: None }, true).await
     }
+}
 
+impl Journal for Ledger {
     fn finished(
         &self,
         record: CallRecord,

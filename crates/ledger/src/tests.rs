@@ -30,6 +30,8 @@ fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallRecord {
         answer_digest: None,
         continues: None,
         task_id: None,
+        effect_id: None,
+        attempts: None,
     }
 }
 

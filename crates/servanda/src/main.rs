@@ -5,6 +5,7 @@ mod clients;
 mod commands;
 mod config;
 mod contracts;
+mod effects_seam;
 mod expansion;
 mod failure;
 mod import;
@@ -68,6 +69,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pin(args) => until_stopped(commands::pin::run(&cli.config, args, screen)).await,
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
+            Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,

@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Loaded,
-    contracts,
+    contracts, effects_seam,
     failure::Failure,
     lock::{self, LockKeeper},
     stopping::Stop,
@@ -63,6 +63,7 @@ impl Station {
             world: World { catalog, upstreams, naming: loaded.config.naming() },
             journal: ledger.clone(),
             notebook,
+            effects: effects_seam::of(&ledger),
             clock: Arc::new(SystemClock),
             limits: Limits {
                 gates: GateLimits {
@@ -77,9 +78,16 @@ impl Station {
         Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
     }
 
+    /// Says that this process is alive, and settles effects that others left behind.
+    pub(crate) fn look_after_effects(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.look_after_effects(stop).await });
+    }
+
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
+        self.look_after_effects();
         self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
 

@@ -25,6 +25,9 @@ pub struct Effect {
     /// Class Q: which tool answers whether a key was executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusQuery>,
+    /// The upstream's own error codes or texts that mean that nothing was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_executed_errors: Vec<String>,
 }
 
 /// What may follow a dispatch whose outcome is not known.
@@ -98,6 +101,10 @@ pub struct StatusQuery {
     pub key_argument: String,
     /// Whether "not found" proves that it never ran.
     pub absence_is_authoritative: bool,
+    /// A CEL expression over `result`, the structured answer: whether it says that the key was executed. Without one,
+    /// `result.found == true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_when: Option<String>,
 }
 
 impl EffectClass {

@@ -152,8 +152,15 @@ pub(crate) fn render(record: &CallRecord) -> String {
 /// What a call has to do with others: rounds of one conversation, and the task it became.
 fn conversation(record: &CallRecord) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(first) = &record.continues {
-        lines.push(format!("  continues {first}: the upstream had asked for input there"));
+    match (&record.continues, record.caller.client.as_deref()) {
+        (Some(first), Some("servanda recovery")) => {
+            lines.push(format!("  recovers  {first}: nobody looked after it any more"));
+        }
+        (Some(first), _) => lines.push(format!("  continues {first}: the upstream had asked for input there")),
+        (None, _) => {}
+    }
+    if let Some(effect) = &record.effect_id {
+        lines.push(format!("  effect    {effect}: servanda effects show {effect}"));
     }
     match (record.outcome, &record.refusal, &record.task_id) {
         (Outcome::InputRequired, None, _) => lines.push(INPUT_NEXT.to_owned()),
@@ -191,7 +198,7 @@ fn why(refusal: &Refusal) -> Vec<String> {
 
 fn outcome(record: &CallRecord) -> String {
     let mood = match record.outcome {
-        Outcome::Completed => Mood::Good,
+        Outcome::Completed | Outcome::Replayed => Mood::Good,
         Outcome::Refused
         | Outcome::ToolError
         | Outcome::NotExecuted
