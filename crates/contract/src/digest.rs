@@ -26,6 +26,8 @@ pub enum Domain {
     Transport,
     /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
     Request,
+    /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
+    EffectKey,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -76,6 +78,7 @@ impl Domain {
             Self::Answer => "servanda/answer/v1",
             Self::Transport => "servanda/transport/v1",
             Self::Request => "servanda/request/v1",
+            Self::EffectKey => "servanda/effect-key/v1",
         }
     }
 }
