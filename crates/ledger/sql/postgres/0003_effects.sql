@@ -12,6 +12,8 @@ create table effects (
     request        bytea   not null,
     state          text collate "C" not null,
     epoch          bigint  not null,
+    -- Counts the writes: what was read before is compared by it.
+    revision       bigint  not null,
     owner          text collate "C" not null,
     -- Whether it is nobody's as soon as its owner is gone; and when it is nobody's, whoever its owner is.
     needs_owner    boolean not null,

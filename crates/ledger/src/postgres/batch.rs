@@ -22,12 +22,17 @@ pub(super) struct Batch {
 }
 
 /// What an effect was when it was read: what a compare-and-set compares with.
-pub(super) type Before = (u64, EffectState);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before {
+    pub(super) epoch: u64,
+    pub(super) state: EffectState,
+    pub(super) revision: i64,
+}
 
 /// One effect of a batch.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Epoch and state as they were read; none if it was not there.
+    /// As it was read; none if it was not there.
     before: Option<Before>,
     /// As it is by now.
     now: Option<Effect>,
@@ -62,12 +67,16 @@ impl Batch {
     }
 
     /// An effect that was read.
-    pub(super) fn add(&mut self, effect: Effect, beat_ms: Option<i64>) {
+    pub(super) fn add(&mut self, effect: Effect, before: Before, beat_ms: Option<i64>) {
         let index = self.slots.len();
         self.by_key.insert(key_digest(&effect.key), index);
         self.by_id.insert(effect.id.clone(), index);
-        let before = Some((effect.epoch, effect.state));
-        self.slots.push(Slot { before, now: Some(effect), changed: false, beat_ms });
+        self.slots.push(Slot { before: Some(before), now: Some(effect), changed: false, beat_ms });
+    }
+
+    /// Whether an effect is here already.
+    pub(super) fn has(&self, id: &EffectId) -> bool {
+        self.by_id.contains_key(id)
     }
 
     /// Applies an event to what has become of its effect so far.

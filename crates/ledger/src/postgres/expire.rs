@@ -31,15 +31,15 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
     let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
-    let effects = found.iter().map(rows::effect).collect::<Result<Vec<_>, _>>()?;
+    let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
     let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
     let mut tombstones = Rows::default();
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
     let mut count = 0;
-    for effect in &effects {
+    for (effect, before) in &effects {
         let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            tombstones.effect(Some((effect.epoch, effect.state)), &tombstone)?;
+            tombstones.effect(Some(*before), &tombstone)?;
         } else {
             over.0.push(effect.id.as_str());
             over.1.push(signed(effect.epoch));

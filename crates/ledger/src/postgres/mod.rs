@@ -7,6 +7,7 @@ mod expire;
 mod migrate;
 mod notes;
 mod read;
+mod recent;
 mod rows;
 mod session;
 mod transact;
@@ -37,6 +38,7 @@ use crate::{
 };
 use desk::Desk;
 pub(crate) use read::ServerReader;
+use recent::Recent;
 use session::Connector;
 use writer::Writer;
 
@@ -63,9 +65,10 @@ impl PostgresLedger {
         migrate::to_newest(&session.client).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
+        let recent = Recent::default();
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..WRITERS {
-            let writer = Writer::new(connector.clone(), time.clone(), lost.clone()).await?;
+            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);

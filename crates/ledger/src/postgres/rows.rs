@@ -1,5 +1,7 @@
 //! A batch as the arrays of one statement.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use servanda_contract::CallRecord;
 use servanda_gates::effect::{Effect, EffectId};
@@ -11,11 +13,18 @@ use crate::{
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
 };
 
+/// What a statement has written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) effects: BTreeSet<String>,
+    pub(super) clock_ms: Option<i64>,
+}
+
 /// What one statement writes.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'a> {
     fresh: Vec<EffectRow>,
-    changed: Vec<(EffectRow, i64, &'static str)>,
+    changed: Vec<(EffectRow, Before)>,
     calls: Vec<(Option<&'a str>, CallRow<'a>)>,
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
 }
@@ -30,7 +39,7 @@ impl<'a> Rows<'a> {
         let row = EffectRow::of(effect)?;
         match before {
             None => self.fresh.push(row),
-            Some((epoch, state)) => self.changed.push((row, signed(epoch), state.name())),
+            Some(before) => self.changed.push((row, before)),
         }
         Ok(())
     }
@@ -51,12 +60,12 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Writes all of it, and says which effects were written.
-    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Vec<String>, LedgerError> {
+    /// Writes all of it, and says which effects were written, and when by the database's clock.
+    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
         let (fresh, changed) = (&self.fresh, &self.changed);
         let (calls, quarantine) = (&self.calls, &self.quarantine);
         let plain: Vec<[String; 3]> = calls.iter().map(|(_, call)| storable(call)).collect();
-        let params: [&(dyn ToSql + Sync); 43] = [
+        let params: [&(dyn ToSql + Sync); 45] = [
             &column(fresh, |row| row.effect_id.as_str()),
             &column(fresh, |row| &row.key_digest.as_bytes()[..]),
             &column(fresh, |row| row.key.tenant.as_bytes()),
@@ -74,18 +83,20 @@ impl<'a> Rows<'a> {
             &column(fresh, |row| row.body.as_str()),
             &column(fresh, |row| &row.arguments[..]),
             &column(fresh, |row| row.answer.as_deref()),
-            &column(changed, |(row, ..)| row.effect_id.as_str()),
-            &column(changed, |(row, ..)| row.state),
-            &column(changed, |(row, ..)| row.epoch),
-            &column(changed, |(row, ..)| row.owner.as_str()),
-            &column(changed, |(row, ..)| row.needs_owner),
-            &column(changed, |(row, ..)| row.due_ms),
-            &column(changed, |(row, ..)| row.expires_ms),
-            &column(changed, |(row, ..)| row.body.as_str()),
-            &column(changed, |(row, ..)| &row.arguments[..]),
-            &column(changed, |(row, ..)| row.answer.as_deref()),
-            &column(changed, |(_, epoch, _)| *epoch),
-            &column(changed, |(_, _, state)| *state),
+            &column(fresh, |row| !row.key.client_key.can_come_again()),
+            &column(changed, |(row, _)| row.effect_id.as_str()),
+            &column(changed, |(row, _)| row.state),
+            &column(changed, |(row, _)| row.epoch),
+            &column(changed, |(row, _)| row.owner.as_str()),
+            &column(changed, |(row, _)| row.needs_owner),
+            &column(changed, |(row, _)| row.due_ms),
+            &column(changed, |(row, _)| row.expires_ms),
+            &column(changed, |(row, _)| row.body.as_str()),
+            &column(changed, |(row, _)| &row.arguments[..]),
+            &column(changed, |(row, _)| row.answer.as_deref()),
+            &column(changed, |(_, before)| signed(before.epoch)),
+            &column(changed, |(_, before)| before.state.name()),
+            &column(changed, |(_, before)| before.revision),
             &column(calls, |(beside, _)| *beside),
             &column(calls, |(_, call)| call.call_id),
             &column(&plain, |[tenant, _, _]| tenant.as_str()),
@@ -101,8 +112,13 @@ impl<'a> Rows<'a> {
             &column(quarantine, |(_, _, bytes_total, _)| *bytes_total),
             &column(quarantine, |(.., body)| *body),
         ];
-        let written = client.query(statement, &params).await?;
-        written.iter().map(|row| row.try_get(0).map_err(LedgerError::from)).collect()
+        let rows = client.query(statement, &params).await?;
+        let mut written = Written::default();
+        for row in &rows {
+            written.effects.insert(row.try_get(0)?);
+            written.clock_ms = Some(row.try_get(1)?);
+        }
+        Ok(written)
     }
 }
 
@@ -117,6 +133,13 @@ pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
         answer: row.try_get(5)?,
     };
     stored.decode()
+}
+
+/// The same, with its revision behind: what a compare-and-set compares with.
+pub(super) fn locked(row: &Row) -> Result<(Effect, Before), LedgerError> {
+    let effect = effect(row)?;
+    let before = Before { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
+    Ok((effect, before))
 }
 
 fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {

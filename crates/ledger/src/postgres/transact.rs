@@ -1,6 +1,5 @@
-//! One batch in one transaction: the effects concerned are locked and read, stepped, and written with their records.
-
-use std::collections::BTreeSet;
+//! One batch in one transaction, in two ways. Hopefully: keys are new and effects under way are as we last wrote them, so that
+//! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
 use servanda_gates::effect::{Change, EffectId, Event, Target};
@@ -9,7 +8,8 @@ use tokio_postgres::{Client, Row, types::ToSql};
 use super::{
     batch::{Batch, Stepped, Twin, is_keyless},
     notes,
-    rows::{self, Rows},
+    recent::Recent,
+    rows::{self, Rows, Written},
     session::Statements,
 };
 use crate::{
@@ -19,28 +19,80 @@ use crate::{
     time::StoreTime,
 };
 
-/// Does a batch, all of it or nothing. A job without an outcome was not done, because somebody else was first: it may be
-/// tried again in another transaction.
-pub(super) async fn transact(
-    client: &Client,
-    statements: &Statements,
-    time: &StoreTime,
-    jobs: &[Job],
-) -> Result<Vec<Option<Outcome>>, LedgerError> {
+/// What a transaction needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tools<'a> {
+    pub(super) client: &'a Client,
+    pub(super) statements: &'a Statements,
+    pub(super) time: &'a StoreTime,
+    pub(super) recent: &'a Recent,
+}
+
+/// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
+/// first; and what the database's clock said.
+pub(super) type Done = (Vec<Option<Outcome>>, Option<i64>);
+
+/// What became of one job so far.
+enum Part {
+    Put,
+    Stepped(Stepped),
+    /// Not in this transaction.
+    Left,
+}
+
+/// Does what can be done without reading: one statement, one round trip.
+pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
+    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new());
+    let parts: Vec<Part> = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect();
+    let rows = rows_of(&batch, jobs, &parts)?;
+    if rows.is_empty() {
+        return Ok((jobs.iter().map(|_| None).collect(), None));
+    }
+    faults::at("ledger.before_commit")?;
+    let written = rows.write(tools.client, &tools.statements.write_batch).await?;
+    faults::at("ledger.after_commit")?;
+    remember(tools.recent, &batch, &written);
+    // Without a read nothing is known but what was written.
+    let stands = |slot| batch.waits_for(slot).is_some_and(|id| written.effects.contains(id.as_str()));
+    Ok((outcomes(parts, stands), written.clock_ms))
+}
+
+/// Does a batch, all of it or nothing.
+pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result<Done, LedgerError> {
     let done = async {
-        let mut batch = begin(client, statements, time, jobs).await?;
-        commit(client, statements, &mut batch, jobs).await
+        let mut batch = lock(tools, jobs).await?;
+        commit(tools, &mut batch, jobs).await
     };
     let done = done.await;
-    if done.is_err() && !client.is_closed() {
+    if done.is_err() && !tools.client.is_closed() {
         // Nothing of it stays. If this does not reach the server, the connection is gone, and the transaction with it.
-        let _ = client.batch_execute("rollback").await;
+        let _ = tools.client.batch_execute("rollback").await;
     }
-    done
+    Ok((done?, None))
+}
+
+fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
+    let change = match job {
+        Job::Put { write: Write::Call { .. }, .. } => return Part::Put,
+        Job::Apply { change, .. } => change,
+        Job::Put { .. } | Job::Expire { .. } => return Part::Left,
+    };
+    match (&change.target, &change.event) {
+        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(change)),
+        (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
+            if !batch.has(id) {
+                let Some((effect, before)) = recent.get(id) else { return Part::Left };
+                batch.add(effect, before, None);
+            }
+            Part::Stepped(batch.apply(change))
+        }
+        _ => Part::Left,
+    }
 }
 
 /// Opens the transaction, and locks and reads what it is about: one round trip.
-async fn begin(client: &Client, statements: &Statements, time: &StoreTime, jobs: &[Job]) -> Result<Batch, LedgerError> {
+async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
+    let Tools { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
@@ -62,59 +114,78 @@ async fn begin(client: &Client, statements: &Statements, time: &StoreTime, jobs:
     );
     begun?;
     let (locked, twins) = (locked?, twins?);
-    let mut batch = Batch::new(time.at(clock?.try_get(0)?), twins);
+    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins);
     for row in &locked {
-        batch.add(rows::effect(row)?, row.try_get(7)?);
+        let (effect, before) = rows::locked(row)?;
+        batch.add(effect, before, row.try_get(7)?);
     }
     Ok(batch)
 }
 
 /// Steps the effects, and writes and commits what came of it: one round trip more.
-async fn commit(
-    client: &Client,
-    statements: &Statements,
-    batch: &mut Batch,
-    jobs: &[Job],
-) -> Result<Vec<Option<Outcome>>, LedgerError> {
-    let stepped: Vec<Option<Stepped>> =
-        jobs.iter().map(|job| change_of(job).map(|change| batch.apply(change))).collect();
-    let batch = &*batch;
+async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
+    let Tools { client, statements, .. } = tools;
+    let step = |job| change_of(job).map_or(Part::Put, |change| Part::Stepped(batch.apply(change)));
+    let parts: Vec<Part> = jobs.iter().map(step).collect();
+    let rows = rows_of(batch, jobs, &parts)?;
+    for job in jobs {
+        if let Job::Put { write, .. } = job {
+            notes::put(client, write).await?;
+        }
+    }
+    faults::at("ledger.before_commit")?;
+    let write = async {
+        if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, &statements.write_batch).await }
+    };
+    let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
+    // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
+    let written = written?;
+    committed?;
+    faults::at("ledger.after_commit")?;
+    remember(tools.recent, batch, &written);
+    let stands = |slot| batch.waits_for(slot).is_none_or(|id| written.effects.contains(id.as_str()));
+    Ok(outcomes(parts, stands))
+}
+
+fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
     let mut rows = Rows::default();
     for (before, effect) in batch.changed() {
         rows.effect(before, effect)?;
     }
-    for (job, stepped) in jobs.iter().zip(&stepped) {
-        match (job, stepped) {
-            (Job::Apply { change, .. }, Some(stepped)) if stepped.changed => {
+    for (job, part) in jobs.iter().zip(parts) {
+        match (job, part) {
+            (Job::Apply { change, .. }, Part::Stepped(stepped)) if stepped.changed => {
                 if let Some(record) = &change.record {
                     rows.call(batch.waits_for(stepped.slot), record, change.quarantine.as_ref())?;
                 }
             }
-            (Job::Put { write: Write::Call { record, quarantine }, .. }, _) => {
+            (Job::Put { write: Write::Call { record, quarantine }, .. }, Part::Put) => {
                 rows.call(None, record, quarantine.as_ref())?;
             }
-            (Job::Put { write, .. }, _) => notes::put(client, write).await?,
             _ => {}
         }
     }
-    faults::at("ledger.before_commit")?;
-    let (written, committed) = tokio::join!(
-        biased;
-        async { if rows.is_empty() { Ok(Vec::new()) } else { rows.write(client, &statements.write_batch).await } },
-        client.batch_execute("commit"),
-    );
-    // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
-    let written: BTreeSet<String> = written?.into_iter().collect();
-    committed?;
-    faults::at("ledger.after_commit")?;
-    let outcome = |stepped: Option<Stepped>| match stepped {
-        None => Some(Outcome::Put),
-        Some(stepped) => {
-            let stands = batch.waits_for(stepped.slot).is_none_or(|id| written.contains(id.as_str()));
-            stands.then(|| Outcome::Applied(Box::new(stepped.applied)))
+    Ok(rows)
+}
+
+/// What was written is known from now on; what was not is not what we thought.
+fn remember(recent: &Recent, batch: &Batch, written: &Written) {
+    for (before, effect) in batch.changed() {
+        if written.effects.contains(effect.id.as_str()) {
+            recent.written(effect, before);
+        } else {
+            recent.forget(&effect.id);
         }
+    }
+}
+
+fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<Outcome>> {
+    let outcome = |part| match part {
+        Part::Put => Some(Outcome::Put),
+        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(Box::new(stepped.applied))),
+        Part::Left => None,
     };
-    Ok(stepped.into_iter().map(outcome).collect())
+    parts.into_iter().map(outcome).collect()
 }
 
 async fn find_twins(

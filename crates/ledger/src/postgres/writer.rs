@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::AtomicU64},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use servanda_gates::JournalError;
@@ -12,8 +12,9 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     expire,
+    recent::Recent,
     session::{ANSWER_MS_MAX, Connector, Session, Statements},
-    transact::transact,
+    transact::{Done, Tools, transact_carefully, transact_hopefully},
 };
 use crate::{
     LedgerError,
@@ -26,6 +27,9 @@ const ATTEMPTS_MAX: u32 = 8;
 /// How long to wait before the next attempt to connect, at first and at the most.
 const BACKOFF_MS: (u64, u64) = (50, 1_000);
 
+/// How long the database's clock is not asked again.
+const CLOCK_AGE_MAX: Duration = Duration::from_secs(1);
+
 /// A writer with its connection.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -33,6 +37,7 @@ pub(super) struct Writer {
     ready: Option<Ready>,
     backoff_ms: u64,
     time: StoreTime,
+    recent: Recent,
     lost: Arc<AtomicU64>,
 }
 
@@ -40,12 +45,19 @@ pub(super) struct Writer {
 struct Ready {
     session: Session,
     statements: Statements,
+    /// What the database's clock said last, and when that was.
+    clock: Option<(i64, Instant)>,
 }
 
 impl Writer {
-    pub(super) async fn new(connector: Connector, time: StoreTime, lost: Arc<AtomicU64>) -> Result<Self, LedgerError> {
+    pub(super) async fn new(
+        connector: Connector,
+        time: StoreTime,
+        recent: Recent,
+        lost: Arc<AtomicU64>,
+    ) -> Result<Self, LedgerError> {
         let ready = Some(Ready::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, time, lost })
+        Ok(Self { connector, ready, backoff_ms: 0, time, recent, lost })
     }
 
     /// Works until nothing more comes in.
@@ -59,11 +71,11 @@ impl Writer {
 
     /// Does a batch, whatever it takes within bounds, and answers every job of it.
     async fn settle(&mut self, mut jobs: Vec<Job>) {
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
             if jobs.is_empty() {
                 return;
             }
-            jobs = match self.attempt(&jobs).await {
+            jobs = match self.attempt(&jobs, attempt == 0).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(error) if error.is_of_contention() => jobs,
                 Err(error) if error.is_of_the_connection() => {
@@ -85,19 +97,11 @@ impl Writer {
         }
     }
 
-    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
-        let time = self.time.clone();
-        let Ready { session, statements } = self.ready().await?;
-        let client = &session.client;
-        let transacted = async {
-            match jobs {
-                [Job::Expire { limit, .. }] => {
-                    let expired = expire::expire(client, statements, &time, *limit).await?;
-                    Ok(vec![Some(Outcome::Expired(expired))])
-                }
-                jobs => transact(client, statements, &time, jobs).await,
-            }
-        };
+    /// One transaction; whoever hopes reads nothing first.
+    async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
+        let (time, recent) = (self.time.clone(), self.recent.clone());
+        let ready = self.ready().await?;
+        let transacted = ready.transact(&time, &recent, jobs, hopeful);
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)))
     }
@@ -128,7 +132,7 @@ impl Writer {
     }
 
     /// A connection that works, as far as anybody knows.
-    async fn ready(&mut self) -> Result<&Ready, LedgerError> {
+    async fn ready(&mut self) -> Result<&mut Ready, LedgerError> {
         if self.ready.as_ref().is_some_and(|ready| ready.session.client.is_closed()) {
             self.ready = None;
         }
@@ -139,7 +143,7 @@ impl Writer {
             self.ready = Some(Ready::connect(&self.connector).await?);
             self.backoff_ms = 0;
         }
-        self.ready.as_ref().ok_or(LedgerError::Silent(0))
+        self.ready.as_mut().ok_or(LedgerError::Silent(0))
     }
 }
 
@@ -147,7 +151,41 @@ impl Ready {
     async fn connect(connector: &Connector) -> Result<Self, LedgerError> {
         let session = connector.connect().await?;
         let statements = Statements::prepare(&session.client).await?;
-        Ok(Self { session, statements })
+        Ok(Self { session, statements, clock: None })
+    }
+
+    async fn transact(
+        &mut self,
+        time: &StoreTime,
+        recent: &Recent,
+        jobs: &[Job],
+        hopeful: bool,
+    ) -> Result<Vec<Option<Outcome>>, LedgerError> {
+        if let [Job::Expire { limit, .. }] = jobs {
+            let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
+            return Ok(vec![Some(Outcome::Expired(expired))]);
+        }
+        let clock_ms = if hopeful { self.clock_ms().await? } else { 0 };
+        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
+        let (outcomes, clock_ms): Done = if hopeful {
+            transact_hopefully(tools, clock_ms, jobs).await?
+        } else {
+            transact_carefully(tools, jobs).await?
+        };
+        self.clock = clock_ms.map(|clock_ms| (clock_ms, Instant::now())).or(self.clock);
+        Ok(outcomes)
+    }
+
+    /// What the database's clock says now, by what it said a moment ago.
+    async fn clock_ms(&mut self) -> Result<i64, LedgerError> {
+        let (said_ms, at) = match self.clock {
+            Some(clock) if clock.1.elapsed() < CLOCK_AGE_MAX => clock,
+            _ => {
+                let said = self.session.client.query_one(&self.statements.clock, &[]).await?;
+                *self.clock.insert((said.try_get(0)?, Instant::now()))
+            }
+        };
+        Ok(said_ms.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or_default()))
     }
 }
 

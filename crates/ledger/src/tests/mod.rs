@@ -3,6 +3,8 @@
 mod calls;
 mod cluster;
 mod effects;
+#[cfg(feature = "faults")]
+mod faulty;
 mod file;
 mod kept;
 mod samples;
