@@ -32,6 +32,8 @@ pub enum Domain {
     Operation,
     /// The key that an upstream is given.
     UpstreamKey,
+    /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
+    EffectKey,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -85,6 +87,7 @@ impl Domain {
             Self::Payload => "servanda/payload/v1",
             Self::Operation => "servanda/operation/v1",
             Self::UpstreamKey => "servanda/upstream-key/v1",
+            Self::EffectKey => "servanda/effect-key/v1",
         }
     }
 }

@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, step,
+    OwnerId, Step, Target, is_orphaned, step,
 };
 use crate::{JournalError, PortFuture};
 
@@ -121,10 +121,9 @@ impl Effects for FleetingEffects {
 
     fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let (kept, now_ms) = (self.kept(), self.clock.now().unix_ms());
-        let orphaned = |effect: &&Effect| match effect.state {
-            EffectState::Claimed => now_ms >= effect.lease_until_ms || kept.is_gone(&effect.owner, now_ms),
-            EffectState::Dispatching => now_ms >= effect.overdue_at_ms || kept.is_gone(&effect.owner, now_ms),
-            _ => false,
+        let orphaned = |effect: &&Effect| {
+            let owner_is_gone = kept.is_gone(&effect.owner, now_ms);
+            is_orphaned(effect, &Circumstances { now_ms, owner_is_gone, twin: None })
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let orphans = kept.effects.values().filter(orphaned).take(limit).cloned().collect();

@@ -17,7 +17,7 @@ use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 use crate::{JournalError, PortFuture};
 
 pub use fleeting::{FleetingEffects, OWNER_SILENCE_MS_MAX};
-pub use step::{Circumstances, Step, step};
+pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

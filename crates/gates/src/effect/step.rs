@@ -306,11 +306,28 @@ fn is_over(effect: &Effect, now_ms: u64) -> bool {
     settled && now_ms >= effect.expires_ms
 }
 
+/// Whether somebody has to look after an effect: a claim or a dispatch that is nobody's any more.
+pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
+    match effect.state {
+        EffectState::Claimed => around.now_ms >= effect.lease_until_ms || around.owner_is_gone,
+        EffectState::Dispatching => is_orphan(effect, around),
+        _ => false,
+    }
+}
+
 /// Whether a dispatched effect is nobody's any more. What waits for input or a task needs no owner to be alive. Of class Q
 /// only the time counts: an owner that is merely silent might still send after the status tool was asked.
 fn is_orphan(effect: &Effect, around: &Circumstances) -> bool {
-    let owner_counts = effect.awaits.is_none() && effect.class != EffectClass::Q;
-    around.now_ms >= effect.overdue_at_ms || (owner_counts && around.owner_is_gone)
+    around.now_ms >= effect.overdue_at_ms || (needs_owner(effect) && around.owner_is_gone)
+}
+
+/// Whether an effect that is under way is nobody's as soon as its owner is gone, before its time.
+pub fn needs_owner(effect: &Effect) -> bool {
+    match effect.state {
+        EffectState::Claimed => true,
+        EffectState::Dispatching => effect.awaits.is_none() && effect.class != EffectClass::Q,
+        _ => false,
+    }
 }
 
 fn in_key_window(effect: &Effect, now_ms: u64) -> bool {

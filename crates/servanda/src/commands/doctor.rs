@@ -167,7 +167,10 @@ async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
     let file = loaded.ledger_file();
     let counted = match Ledger::open(&file) {
         Ok(ledger) => {
-            let counted = ledger.reader().and_then(|reader| reader.count());
+            let counted = match ledger.reader().await {
+                Ok(reader) => reader.count().await,
+                Err(error) => Err(error),
+            };
             ledger.close().await;
             counted
         }

@@ -79,7 +79,7 @@ impl Proof {
 async fn record(reader: &Reader, call_id: &str) -> Result<CallRecord, Failure> {
     let query = CallQuery::Id(call_id.to_owned());
     for _ in 0..LOOKS_MAX {
-        if let Some(record) = reader.find(&query, 1)?.pop() {
+        if let Some(record) = reader.find(&query, 1).await?.pop() {
             return Ok(record);
         }
         tokio::time::sleep(LOOK_PAUSE).await;

@@ -51,7 +51,7 @@ const STAGES: [GateName; 10] = [
     GateName::Observe,
 ];
 
-pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     let file = loaded.ledger_file();
     if !file.exists() {
@@ -63,9 +63,9 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
     let (query, limit) = match (call_id, args.last) {
         (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
-        (None, false) => return list(&reader, &file, screen),
+        (None, false) => return list(&reader, &file, screen).await,
     };
-    let mut found = reader.find(&query, limit)?;
+    let mut found = reader.find(&query, limit).await?;
     let record = match (found.pop(), found.is_empty()) {
         (Some(record), true) => record,
         (Some(_), false) => {
@@ -81,7 +81,7 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
         }
     };
     if args.quarantined {
-        return quarantined(&reader, &record, screen);
+        return quarantined(&reader, &record, screen).await;
     }
     if screen.json { screen.json(&record) } else { screen.data(render(&record)) }
 }
@@ -91,8 +91,8 @@ fn nothing_yet(file: &Path) -> Failure {
         .hint("make one: `servanda call TOOL '{...}'`")
 }
 
-fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
-    let recent = reader.recent(RECENT_MAX)?;
+async fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
+    let recent = reader.recent(RECENT_MAX).await?;
     if screen.json {
         return screen.json(&recent);
     }
@@ -104,8 +104,8 @@ fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
-    let kept = reader.quarantined(record.call_id.as_str())?.ok_or_else(|| {
+async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
+    let kept = reader.quarantined(record.call_id.as_str()).await?.ok_or_else(|| {
         Failure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
     })?;
     if kept.bytes_total > i64::try_from(kept.body.len()).unwrap_or(i64::MAX) {

@@ -1,0 +1,152 @@
+//! A batch as the arrays of one statement.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use servanda_contract::CallRecord;
+use servanda_gates::effect::{Effect, EffectId};
+use tokio_postgres::{Client, Row, Statement, types::ToSql};
+
+use super::batch::Before;
+use crate::{
+    LedgerError,
+    codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
+};
+
+/// What a statement has written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) effects: BTreeSet<String>,
+    pub(super) clock_ms: Option<i64>,
+}
+
+/// What one statement writes.
+#[derive(Debug, Default)]
+pub(super) struct Rows<'a> {
+    fresh: Vec<EffectRow>,
+    changed: Vec<(EffectRow, Before)>,
+    calls: Vec<(Option<&'a str>, CallRow<'a>)>,
+    quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.changed.is_empty() && self.calls.is_empty()
+    }
+
+    /// An effect that has to be written, and what has to be there for it.
+    pub(super) fn effect(&mut self, before: Option<Before>, effect: &Effect) -> Result<(), LedgerError> {
+        let row = EffectRow::of(effect)?;
+        match before {
+            None => self.fresh.push(row),
+            Some(before) => self.changed.push((row, before)),
+        }
+        Ok(())
+    }
+
+    /// A record; with `beside`, only if that effect is written.
+    pub(super) fn call(
+        &mut self,
+        beside: Option<&'a EffectId>,
+        record: &'a CallRecord,
+        quarantine: Option<&'a Bytes>,
+    ) -> Result<(), LedgerError> {
+        let beside = beside.map(EffectId::as_str);
+        self.calls.push((beside, CallRow::of(record)?));
+        if let Some(body) = quarantine {
+            let (bytes_total, kept) = quarantined(body);
+            self.quarantine.push((beside, record.call_id.as_str(), bytes_total, kept));
+        }
+        Ok(())
+    }
+
+    /// Writes all of it, and says which effects were written, and when by the database's clock.
+    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
+        let (fresh, changed) = (&self.fresh, &self.changed);
+        let (calls, quarantine) = (&self.calls, &self.quarantine);
+        let plain: Vec<[String; 3]> = calls.iter().map(|(_, call)| storable(call)).collect();
+        let params: [&(dyn ToSql + Sync); 45] = [
+            &column(fresh, |row| row.effect_id.as_str()),
+            &column(fresh, |row| &row.key_digest.as_bytes()[..]),
+            &column(fresh, |row| row.key.tenant.as_bytes()),
+            &column(fresh, |row| row.key.principal.as_bytes()),
+            &column(fresh, |row| row.key.tool.as_bytes()),
+            &column(fresh, |row| signed(row.key.contract_major)),
+            &column(fresh, |row| row.client_key.as_bytes()),
+            &column(fresh, |row| &row.request.as_bytes()[..]),
+            &column(fresh, |row| row.state),
+            &column(fresh, |row| row.epoch),
+            &column(fresh, |row| row.owner.as_str()),
+            &column(fresh, |row| row.needs_owner),
+            &column(fresh, |row| row.due_ms),
+            &column(fresh, |row| row.expires_ms),
+            &column(fresh, |row| row.body.as_str()),
+            &column(fresh, |row| &row.arguments[..]),
+            &column(fresh, |row| row.answer.as_deref()),
+            &column(fresh, |row| !row.key.client_key.can_come_again()),
+            &column(changed, |(row, _)| row.effect_id.as_str()),
+            &column(changed, |(row, _)| row.state),
+            &column(changed, |(row, _)| row.epoch),
+            &column(changed, |(row, _)| row.owner.as_str()),
+            &column(changed, |(row, _)| row.needs_owner),
+            &column(changed, |(row, _)| row.due_ms),
+            &column(changed, |(row, _)| row.expires_ms),
+            &column(changed, |(row, _)| row.body.as_str()),
+            &column(changed, |(row, _)| &row.arguments[..]),
+            &column(changed, |(row, _)| row.answer.as_deref()),
+            &column(changed, |(_, before)| signed(before.epoch)),
+            &column(changed, |(_, before)| before.state.name()),
+            &column(changed, |(_, before)| before.revision),
+            &column(calls, |(beside, _)| *beside),
+            &column(calls, |(_, call)| call.call_id),
+            &column(&plain, |[tenant, _, _]| tenant.as_str()),
+            &column(&plain, |[_, principal, _]| principal.as_str()),
+            &column(&plain, |[_, _, tool]| tool.as_str()),
+            &column(calls, |(_, call)| call.outcome),
+            &column(calls, |(_, call)| call.class),
+            &column(calls, |(_, call)| call.received_ms),
+            &column(calls, |(_, call)| call.finished_ms),
+            &column(calls, |(_, call)| call.record.as_str()),
+            &column(quarantine, |(beside, ..)| *beside),
+            &column(quarantine, |(_, call_id, ..)| *call_id),
+            &column(quarantine, |(_, _, bytes_total, _)| *bytes_total),
+            &column(quarantine, |(.., body)| *body),
+        ];
+        let rows = client.query(statement, &params).await?;
+        let mut written = Written::default();
+        for row in &rows {
+            written.effects.insert(row.try_get(0)?);
+            written.clock_ms = Some(row.try_get(1)?);
+        }
+        Ok(written)
+    }
+}
+
+/// An effect as it was read, by the columns of `effect_columns`.
+pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
+    let stored = StoredEffect {
+        effect_id: row.try_get(0)?,
+        state: row.try_get(1)?,
+        epoch: row.try_get(2)?,
+        body: row.try_get(3)?,
+        arguments: row.try_get(4)?,
+        answer: row.try_get(5)?,
+    };
+    stored.decode()
+}
+
+/// The same, with its revision behind: what a compare-and-set compares with.
+pub(super) fn locked(row: &Row) -> Result<(Effect, Before), LedgerError> {
+    let effect = effect(row)?;
+    let before = Before { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
+    Ok((effect, before))
+}
+
+fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
+}
+
+/// Text here cannot hold every character that a client may send. The record can; these columns are only for finding it.
+fn storable(call: &CallRow<'_>) -> [String; 3] {
+    [call.tenant, call.principal, call.tool].map(|text| text.replace('\0', "\u{fffd}"))
+}
