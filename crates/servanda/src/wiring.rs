@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Loaded,
-    contracts, effects_seam,
+    contracts,
     failure::Failure,
     lock::{self, LockKeeper},
     stopping::Stop,
@@ -53,9 +53,9 @@ struct Round {
 
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
-    pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
+    pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
-        let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
+        let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
@@ -63,7 +63,7 @@ impl Station {
             world: World { catalog, upstreams, naming: loaded.config.naming() },
             journal: ledger.clone(),
             notebook,
-            effects: effects_seam::of(&ledger),
+            effects: ledger.clone(),
             clock: Arc::new(SystemClock),
             limits: Limits {
                 gates: GateLimits {

@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded)?;
+    let station = Station::assemble(&loaded).await?;
     station.look_after_effects();
     let cancel = CancellationToken::new();
     let request = CallRequest {

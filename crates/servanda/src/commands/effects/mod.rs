@@ -17,7 +17,6 @@ use servanda_gates::{
 use crate::{
     cli::{EffectsArgs, EffectsCommand, SettleAs},
     config::Loaded,
-    effects_seam,
     failure::Failure,
     screen::Screen,
 };
@@ -39,7 +38,7 @@ enum Wanted<'a> {
 pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     let wanted = wanted(args)?;
-    let effects = effects_seam::open(&loaded)?;
+    let effects = loaded.ledger_place()?.open().await?;
     match wanted {
         Wanted::List(states) => list(effects.as_ref(), states, screen).await,
         Wanted::Show(handle) => {

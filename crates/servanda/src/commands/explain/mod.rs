@@ -18,6 +18,7 @@ use crate::{
     cli::ExplainArgs,
     config::Loaded,
     failure::Failure,
+    ledger_place::LedgerPlace,
     screen::{Mood, Screen, paint},
 };
 
@@ -53,17 +54,17 @@ const STAGES: [GateName; 10] = [
 
 pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let file = loaded.ledger_file();
-    if !file.exists() {
-        return Err(nothing_yet(&file));
+    let place = loaded.ledger_place()?;
+    if place.is_missing() {
+        return Err(nothing_yet(&place));
     }
-    let reader = Reader::open(&file)?;
+    let reader = place.read().await?;
     let call_id = args.call_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     // A second one that begins alike means that the beginning is not enough; there is only one latest.
     let (query, limit) = match (call_id, args.last) {
         (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
-        (None, false) => return list(&reader, &file, screen).await,
+        (None, false) => return list(&reader, &place, screen).await,
     };
     let mut found = reader.find(&query, limit).await?;
     let record = match (found.pop(), found.is_empty()) {
@@ -74,7 +75,7 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
                 .hint("give more of the id; `servanda explain` lists the latest"));
         }
         (None, _) => {
-            let Some(id) = call_id else { return Err(nothing_yet(&file)) };
+            let Some(id) = call_id else { return Err(nothing_yet(&place)) };
             return Err(
                 Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest")
             );
@@ -86,18 +87,18 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     if screen.json { screen.json(&record) } else { screen.data(render(&record)) }
 }
 
-fn nothing_yet(file: &Path) -> Failure {
-    Failure::failed(format!("no call has been recorded yet in `{}`", file.display()))
+fn nothing_yet(place: &LedgerPlace) -> Failure {
+    Failure::failed(format!("no call has been recorded yet in `{place}`"))
         .hint("make one: `servanda call TOOL '{...}'`")
 }
 
-async fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
+async fn list(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
     let recent = reader.recent(RECENT_MAX).await?;
     if screen.json {
         return screen.json(&recent);
     }
     if recent.is_empty() {
-        return Err(nothing_yet(file));
+        return Err(nothing_yet(place));
     }
     screen.data(list::lines(&recent, SystemClock.now(), list::width()))?;
     screen.hint("servanda explain CALL, or servanda explain --last");
