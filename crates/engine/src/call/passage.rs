@@ -84,7 +84,8 @@ impl Passage<'_> {
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
         let (stopwatch, mark, nonce) = (&stopwatch, None, None);
-        Passage { core, scene, started, stopwatch, trail, record, mark, nonce, chain }.run(proposal, way).await
+        let passage = Passage { core, scene, started, stopwatch, trail, record, mark, nonce, chain };
+        Box::pin(passage.run(proposal, way)).await
     }
 
     async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {
