@@ -246,9 +246,9 @@ fn is_free_header(name: &str) -> bool {
     const TAKEN: [&str; 7] =
         ["accept", "authorization", "connection", "cookie", "host", "transfer-encoding", "traceparent"];
     let name = name.to_ascii_lowercase();
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let writable = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let taken = TAKEN.contains(&name.as_str()) || name.starts_with("mcp-") || name.starts_with("content-");
-    !name.is_empty() && name.bytes().all(token) && !taken
+    !name.is_empty() && name.bytes().all(writable) && !taken
 }
 
 /// What may be sent again is what the effect class says, and nothing else in the contract may promise more.

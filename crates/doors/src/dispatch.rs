@@ -231,7 +231,7 @@ impl<G: Gateway> Desk<G> {
             Era::Modern => None,
         };
         self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Call(CallRequest { guest, tool, arguments, chain, keys, task, terms })
+            Errand::Call(Box::new(CallRequest { guest, tool, arguments, chain, keys, task, terms }))
         })
     }
 
@@ -250,7 +250,7 @@ impl<G: Gateway> Desk<G> {
         let params = request.params.asked()?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Inquiry(Inquiry { guest, subject, params, terms })
+            Errand::Inquiry(Box::new(Inquiry { guest, subject, params, terms }))
         })
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
 /// The key that an upstream is given: the same for the same effect, and nobody can guess another's from it.
 fn upstream_key(key: &EffectKey) -> String {
     let client_key = key.client_key.to_string();
-    let parts = [&key.tenant, &key.principal, &key.tool, &client_key].map(|part| part.as_bytes());
+    let parts = [&key.tenant, &key.principal, &key.tool, &client_key].map(String::as_bytes);
     hex(Digest::of(Domain::UpstreamKey, &parts).as_bytes())
 }
 

@@ -243,6 +243,7 @@ pub enum TransactionSemantics {
 /// How duplicates are recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the specification's section")]
 pub struct Idempotency {
     /// Whether a key is taken.
     pub supported: bool,

@@ -81,7 +81,7 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
 /// The way through the gates and back. It can be left alone: what was dispatched is read to its end and recorded.
 async fn pass(core: &Arc<Core>, scene: &Arc<Scene>, proposal: Proposal, record: CallRecord, way: Way) -> CallAnswer {
     let _in_flight = core.in_flight.token();
-    Box::pin(Passage::take(core, scene, proposal, record, way)).await
+    Passage::take(core, scene, proposal, record, way).await
 }
 
 fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Way) {

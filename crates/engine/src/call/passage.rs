@@ -85,7 +85,8 @@ impl Passage<'_> {
         record.continues.clone_from(&way.continues);
         let (stopwatch, mark, nonce) = (&stopwatch, None, None);
         let begun = started;
-        Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, chain }.run(proposal, way).await
+        let passage = Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, chain };
+        Box::pin(passage.run(proposal, way)).await
     }
 
     async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {

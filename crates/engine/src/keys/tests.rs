@@ -43,18 +43,18 @@ async fn everything_that_makes_an_operation_another_makes_its_key_another() {
         |proposal, _| said(proposal).operation_id = Some("a".to_owned()),
         |proposal, _| said(proposal).operation_id = Some("b".to_owned()),
         |proposal, _| {
-            (said(proposal).operation_id, said(proposal).workflow_id) = (Some("a".to_owned()), Some("w".to_owned()))
+            (said(proposal).operation_id, said(proposal).workflow_id) = (Some("a".to_owned()), Some("w".to_owned()));
         },
         |proposal, _| {
-            (said(proposal).operation_id, said(proposal).run_id) = (Some("a".to_owned()), Some("w".to_owned()))
+            (said(proposal).operation_id, said(proposal).run_id) = (Some("a".to_owned()), Some("w".to_owned()));
         },
         |proposal, _| (said(proposal).operation_id, proposal.caller.tenant) = (Some("a".to_owned()), "t".to_owned()),
         |proposal, _| (said(proposal).operation_id, proposal.caller.principal) = (Some("a".to_owned()), "t".to_owned()),
         |proposal, contract| {
-            (said(proposal).operation_id, contract.identity.name) = (Some("a".to_owned()), "up.other".to_owned())
+            (said(proposal).operation_id, contract.identity.name) = (Some("a".to_owned()), "up.other".to_owned());
         },
         |proposal, contract| {
-            (said(proposal).operation_id, contract.identity.version) = (Some("a".to_owned()), "7.0.0".to_owned())
+            (said(proposal).operation_id, contract.identity.version) = (Some("a".to_owned()), "7.0.0".to_owned());
         },
         |proposal, _| {
             said(proposal).operation_id = Some("a".to_owned());

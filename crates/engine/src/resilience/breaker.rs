@@ -51,15 +51,14 @@ impl Breaker {
                 *self = Self::HalfOpen { until_ms: now_ms.saturating_add(open_ms), open_ms };
                 return Ok(());
             }
-            (same, Happening::Wanted) => same,
             (_, Happening::Answered) => Self::default(),
             (Self::Closed { failures }, Happening::Failed) if failures + 1 < FAILURES_MAX => {
                 Self::Closed { failures: failures + 1 }
             }
             (Self::Closed { .. }, Happening::Failed) => opened(OPEN_MS.0),
             (Self::HalfOpen { open_ms, .. }, Happening::Failed) => opened(open_ms.saturating_mul(2).min(OPEN_MS.1)),
-            // A call that was under way when it opened.
-            (same @ Self::Open { .. }, Happening::Failed) => same,
+            // A call that is not let through, or one that was under way when it opened.
+            (same, Happening::Wanted) | (same @ Self::Open { .. }, Happening::Failed) => same,
         };
         match *self {
             Self::Closed { .. } => Ok(()),

@@ -53,11 +53,10 @@ impl Guard {
     /// Learns how a call ended.
     pub(crate) fn learn(&self, outcome: &Result<Answer, PerformFailure>) {
         let happening = match outcome {
-            Ok(_) => Happening::Answered,
             Err(failure) if is_trouble(failure) => Happening::Failed,
             Err(PerformFailure::Cancelled { .. } | PerformFailure::Busy { .. }) => return,
             // An error is an answer, too.
-            Err(_) => Happening::Answered,
+            Ok(_) | Err(_) => Happening::Answered,
         };
         self.with(|breaker, _, now_ms| {
             if let Err(Shut { retry_after_ms }) = breaker.step(happening, now_ms)

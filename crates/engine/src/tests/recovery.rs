@@ -150,7 +150,7 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
         let bank = Bank::new(server, vec![asked_tool(), status_tool()]);
         assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
         let answer = result(bank.call(keyed("k")).await);
-        assert_eq!(answer["isError"].as_bool().unwrap_or(false), false, "{answer}");
+        assert_ne!(answer["isError"], true, "{answer}");
         let writes = bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count();
         assert_eq!((writes, bank.states().await), (calls, vec![EffectState::Completed]), "{found}");
     }

@@ -51,7 +51,7 @@ fn of_class(effect: Value) -> ToolContract {
     contract
 }
 
-fn keyed_tool(key: Value) -> ToolContract {
+fn keyed_tool(key: &Value) -> ToolContract {
     of_class(json!({"class": "K", "key": key, "key_window_sec": 3600}))
 }
 
@@ -68,7 +68,7 @@ fn heard(bank: &Bank) -> Vec<Value> {
 #[tokio::test(start_paused = true)]
 async fn a_keyed_tool_gets_the_same_bytes_and_the_same_key_again() {
     for key in [json!({"header": "Idempotency-Key"}), json!({"meta": "acme/key"}), json!({"argument": "idem"})] {
-        let bank = failing(keyed_tool(key.clone()), vec![died, died]);
+        let bank = failing(keyed_tool(&key), vec![died, died]);
         let named = OperationKeys { operation_id: Some("op-1".to_owned()), ..OperationKeys::default() };
         let answer = result(bank.call(write(&json!({"text": "hello"}), named)).await);
         let told = &answer["_meta"]["servanda/observation"]["execution_metadata"]["attempt_number"];
@@ -91,7 +91,7 @@ async fn a_keyed_tool_gets_the_same_bytes_and_the_same_key_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_left_once_is_uncertain_whatever_becomes_of_the_repeat() {
-    let bank = failing(keyed_tool(json!({"meta": "key"})), vec![died, unavailable, unavailable]);
+    let bank = failing(keyed_tool(&json!({"meta": "key"})), vec![died, unavailable, unavailable]);
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::Unknown, false));
     assert_eq!((bank.calls(), bank.states().await), (3, vec![EffectState::OutcomeUnknown]));

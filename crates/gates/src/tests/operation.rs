@@ -12,9 +12,13 @@ const READ_ONLY: [(&str, &str); 3] = [
     ("/transactional/semantics", r#""read_only""#),
 ];
 
+#[expect(clippy::unnecessary_wraps, reason = "what a client may say or not")]
 fn text(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
+
+/// Where something can be said.
+type Place = (fn(&mut OperationKeys, &str), &'static str);
 
 fn saying(keys: OperationKeys, arguments: &Value) -> Proposal {
     Proposal { keys, ..proposal(arguments.to_string()) }
@@ -98,7 +102,7 @@ fn what_disagrees_or_cannot_be_a_key_is_refused_and_never_repeated() {
     let two_operations = OperationKeys { operation_id: text("s3cret-a"), ..OperationKeys::default() };
     rows.push((two_operations, json!({ OPERATION_ARGUMENT: "s3cret-b" }), OPERATION_ARGUMENT));
     rows.push((OperationKeys::default(), json!({ OPERATION_ARGUMENT: 7 }), OPERATION_ARGUMENT));
-    let places: [(fn(&mut OperationKeys, &str), &str); 6] = [
+    let places: [Place; 6] = [
         (|keys, text| keys.idempotency_key = Some(text.to_owned()), "idempotency-key"),
         (|keys, text| keys.header_key = Some(text.to_owned()), "Idempotency-Key"),
         (|keys, text| keys.operation_id = Some(text.to_owned()), "operation-id"),

@@ -174,6 +174,6 @@ fn who() -> String {
     name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
-fn away(error: JournalError) -> Failure {
-    Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger")
+fn away(JournalError(why): JournalError) -> Failure {
+    Failure::failed(format!("the store of effects does not answer: {why}")).hint("`servanda doctor` looks at the ledger")
 }

@@ -48,7 +48,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         keeps_answer: true,
         resources: vec!["invoice/inv_1007".to_owned()],
     };
-    let begin = Begin {
+    let wanted = Begin {
         id: EffectId::from(id.to_owned()),
         key: key.clone(),
         request: digest(id),
@@ -60,7 +60,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         continues: None,
     };
     let apply = |target, event| effects.apply(Change { target, event, record: None, quarantine: None });
-    let begun = apply(Target::Key(key), Event::Begin(Box::new(begin))).await.unwrap().effect.unwrap();
+    let begun = apply(Target::Key(key), Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
         apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
     }
