@@ -96,11 +96,11 @@ impl Answer {
         let is_stream = message.header("content-type").is_some_and(|kind| kind.contains("event-stream"));
         let texts: Vec<&str> =
             if is_stream { body.lines().filter_map(|line| line.strip_prefix("data:")).collect() } else { vec![&body] };
-        let results = texts.iter().filter_map(|text| {
+        let mut results = texts.iter().filter_map(|text| {
             let message: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text.trim()).ok()?;
             message.get("result").cloned()
         });
-        match results.last() {
+        match results.next_back() {
             Some(result) => Self::of_result(result.get()),
             None => Self::Strange(format!("HTTP {}: {body}", message.status())),
         }

@@ -10,7 +10,7 @@ use crate::{
     world::Setup,
 };
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One effect, as far as an oracle needs it.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     net::SocketAddr,
     path::{Path, PathBuf},
     process::Stdio,
@@ -10,6 +11,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
+    io::AsyncReadExt as _,
     process::{Child, Command},
     time::{sleep, timeout},
 };
@@ -45,13 +47,16 @@ pub struct Gateway {
 impl Gateway {
     /// Starts the gateway whose configuration is in the folder, and waits until it listens.
     pub async fn start(setup: &Setup, folder: &Path, launch: &Launch) -> Result<Self, String> {
-        let number = fs::read_dir(folder).map(Iterator::count).unwrap_or(0);
+        let number = fs::read_dir(folder).map_or(0, Iterator::count);
         let (log, arm) = (folder.join(format!("gateway-{number}.log")), folder.join(format!("armed-{number}")));
-        let file = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         let mut command = command(setup, folder, launch, &arm)?;
         command.args(["serve", "--listen", "127.0.0.1:0"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", setup.servanda.display()))?;
+        if let Some(stderr) = child.stderr.take() {
+            // A pipe, because a file would be as full as its disk.
+            tokio::spawn(keep(stderr, log.clone()));
+        }
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).ok_or("it has no process id")?;
         let started = Instant::now();
         loop {
@@ -146,6 +151,15 @@ pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Res
 pub fn faketime() -> Option<PathBuf> {
     let folders = fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
     folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1")).find(|library| library.exists())
+}
+
+/// Writes down what a gateway says, for as long as it lives.
+async fn keep(mut stderr: tokio::process::ChildStderr, log: PathBuf) {
+    let Ok(mut file) = fs::File::create(&log) else { return };
+    let mut said = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut said).await {
+        let _ = file.write_all(&said[..count]);
+    }
 }
 
 fn last_lines(log: &Path) -> String {

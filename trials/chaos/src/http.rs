@@ -59,13 +59,12 @@ impl Wire {
     }
 
     async fn exchange(&mut self, request: &[u8]) -> io::Result<Message> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = TcpStream::connect(self.address).await?;
-                stream.set_nodelay(true)?;
-                BufReader::new(stream)
-            }
+        let mut stream = if let Some(stream) = self.stream.take() {
+            stream
+        } else {
+            let stream = TcpStream::connect(self.address).await?;
+            stream.set_nodelay(true)?;
+            BufReader::new(stream)
         };
         stream.write_all(request).await?;
         let message = read_message(&mut stream, true).await?;
@@ -78,10 +77,11 @@ impl Wire {
 pub fn post(path: &str, address: SocketAddr, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n");
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        for part in [name, ": ", value, "\r\n"] {
+            text.push_str(part);
+        }
     }
-    text.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
-    text.into_bytes()
+    (text + &format!("content-length: {}\r\n\r\n{body}", body.len())).into_bytes()
 }
 
 /// Reads one message; none at a clean end.

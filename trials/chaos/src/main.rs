@@ -79,7 +79,7 @@ async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result
         if options.random.is_some() || options.calls.is_some() {
             let hostile = Arc::new(Hostile::start(&folder, options.calls.is_none()).await?);
             let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
-            report.add_random(random::run(options, *store, &setup, &hostile, postgres).await?);
+            report.add_random(&random::run(options, *store, &setup, &hostile, postgres).await?);
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ pub const USAGE: &str = "usage: trials/chaos/run --servanda BIN [--matrix] [--ra
 
 /// What the trial is asked for.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "switches as they are typed")]
 pub struct Options {
     pub servanda: PathBuf,
     pub matrix: bool,
@@ -33,7 +34,8 @@ pub struct Options {
 
 impl Options {
     pub fn parse(args: &[String]) -> Result<Self, String> {
-        let drawn = std::time::UNIX_EPOCH.elapsed().map_or(1, |since| u64::from(since.subsec_nanos()) + since.as_secs());
+        let drawn =
+            std::time::UNIX_EPOCH.elapsed().map_or(1, |since| u64::from(since.subsec_nanos()) + since.as_secs());
         let mut options = Self {
             servanda: PathBuf::new(),
             matrix: false,
@@ -67,8 +69,7 @@ impl Options {
                 _ => return Err(format!("`{arg}` is not known\n{USAGE}")),
             }
         }
-        options.servanda =
-            options.servanda.canonicalize().map_err(|error| format!("--servanda: {error}\n{USAGE}"))?;
+        options.servanda = options.servanda.canonicalize().map_err(|error| format!("--servanda: {error}\n{USAGE}"))?;
         if !options.matrix && options.random.is_none() && options.calls.is_none() {
             options.matrix = true;
         }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{process::Command, time::timeout};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster.
 #[derive(Debug)]
@@ -56,12 +56,14 @@ impl Postgres {
             self.folder.display()
         );
         let log = self.folder.join("log").display().to_string();
-        let mut command = self.command("pg_ctl");
+        let mut command = self.command("env");
         if let Some(clock) = clock {
+            // Set by `env`, because what the library sets up as root is of no use to anybody else.
             let library = crate::gateway::faketime().ok_or("libfaketime is not installed")?;
-            command.env("LD_PRELOAD", library).env("FAKETIME", clock);
-            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+            command.arg(format!("LD_PRELOAD={}", library.display())).arg(format!("FAKETIME={clock}"));
+            command.args(["FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]);
         }
+        command.arg(self.bin.join("pg_ctl"));
         let data = self.data();
         run(command.args(["-D", &data, "-l", &log, "-w", "-t", "50", "-o", &options, "start"])).await
     }
@@ -106,7 +108,7 @@ impl Postgres {
     }
 
     fn command(&self, program: &str) -> Command {
-        let program = self.bin.join(program);
+        let program = if program == "env" { PathBuf::from(program) } else { self.bin.join(program) };
         let mut command = match &self.user {
             Some(user) => {
                 let mut command = Command::new("setpriv");
@@ -151,13 +153,14 @@ fn unprivileged() -> Result<User, String> {
 }
 
 async fn run(command: &mut Command) -> Result<(), String> {
-    let shown = format!("{:?}", command.as_std().get_args().collect::<Vec<_>>());
+    let shown = format!("{:?}", command.as_std());
     // `pg_ctl start` leaves a server behind that would keep a pipe open for ever.
-    let ran = timeout(PATIENCE, command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status());
+    let ran =
+        timeout(PATIENCE, command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status());
     match ran.await {
         Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(format!("{:?} {shown}: {status}", command.as_std().get_program())),
-        Ok(Err(error)) => Err(format!("{:?}: {error}", command.as_std().get_program())),
-        Err(_) => Err(format!("{:?} {shown} does not end", command.as_std().get_program())),
+        Ok(Ok(status)) => Err(format!("{shown}: {status}")),
+        Ok(Err(error)) => Err(format!("{shown}: {error}")),
+        Err(_) => Err(format!("{shown} does not end")),
     }
 }

@@ -61,37 +61,47 @@ impl Report {
     }
 
     pub fn add_matrix(&mut self, verdicts: &[Verdict]) {
-        let (mut passed, mut failed, mut not_yet) = (0, 0, BTreeMap::<&String, Vec<&str>>::new());
+        let (mut passed, mut failed, mut waiting) = (0, 0, BTreeMap::<String, Vec<&str>>::new());
         for verdict in verdicts {
             match &verdict.outcome {
                 Outcome::Passed => passed += 1,
                 Outcome::Failed(wrong) => {
                     failed += 1;
-                    println!("FAILED {} {} ({} ms): {}", verdict.store.name(), verdict.name, verdict.ms, wrong.join("; "));
+                    println!(
+                        "FAILED {} {} ({} ms): {}",
+                        verdict.store.name(),
+                        verdict.name,
+                        verdict.ms,
+                        wrong.join("; ")
+                    );
                 }
-                Outcome::NotYet(why) => not_yet.entry(why).or_default().push(&verdict.name),
-                Outcome::NotHere(_) => {}
+                Outcome::NotYet(why) => waiting.entry(format!("not yet: {why}")).or_default().push(&verdict.name),
+                Outcome::NotHere(why) => waiting.entry(format!("not here: {why}")).or_default().push(&verdict.name),
             }
         }
-        for (why, names) in &not_yet {
-            println!("not yet: {}: {why}", names.join(" "));
+        for (why, names) in &waiting {
+            println!("{why}: {}", names.join(" "));
         }
-        let not_here = verdicts.iter().filter(|verdict| matches!(verdict.outcome, Outcome::NotHere(_))).count();
-        let waiting: usize = not_yet.values().map(Vec::len).sum();
-        let rows: std::collections::BTreeSet<u8> =
-            verdicts.iter().filter(|verdict| matches!(verdict.outcome, Outcome::Passed | Outcome::Failed(_))).map(|verdict| verdict.row).collect();
+        let counted = |wanted: fn(&Outcome) -> bool| verdicts.iter().filter(|verdict| wanted(&verdict.outcome)).count();
+        let not_here = counted(|outcome| matches!(outcome, Outcome::NotHere(_)));
+        let not_yet = counted(|outcome| matches!(outcome, Outcome::NotYet(_)));
+        let rows: std::collections::BTreeSet<u8> = verdicts
+            .iter()
+            .filter(|verdict| matches!(verdict.outcome, Outcome::Passed | Outcome::Failed(_)))
+            .map(|verdict| verdict.row)
+            .collect();
         let duplicated = verdicts.iter().filter(|verdict| verdict.duplicated).count();
         let unknown: Vec<bool> = verdicts.iter().filter_map(|verdict| verdict.unknown).collect();
         let store = verdicts.first().map_or("", |verdict| verdict.store.name());
         self.lines.push(format!(
-            "{:<9} {:<8} rows {:>2}, cases {:>3} passed, {failed:>3} failed, {waiting:>2} not yet, {not_here:>2} not here | effects > 1: {duplicated} | unknown: {} ({} had happened)",
+            "{:<9} {:<8} rows {:>2}, cases {:>3} passed, {failed:>3} failed, {not_yet:>2} not yet, {not_here:>2} not here | effects > 1: {duplicated} | unknown: {} ({} had happened)",
             "matrix", store, rows.len(), passed, unknown.len(), unknown.iter().filter(|happened| **happened).count(),
         ));
         self.failures += failed;
         self.duplicated += duplicated;
     }
 
-    pub fn add_random(&mut self, figures: RandomFigures) {
+    pub fn add_random(&mut self, figures: &RandomFigures) {
         let store = figures.store.name();
         for wrong in figures.wrong.iter().take(WRONG_SHOWN_MAX) {
             println!("FAILED {store} random: {wrong}");
@@ -121,7 +131,14 @@ impl Report {
         println!("seed {}", self.seed);
         if expects_violations {
             let found = self.duplicated > 0;
-            println!("{}", if found { "violations were found, as they should be" } else { "NO VIOLATION WAS FOUND: this check can not fail" });
+            println!(
+                "{}",
+                if found {
+                    "violations were found, as they should be"
+                } else {
+                    "NO VIOLATION WAS FOUND: this check can not fail"
+                }
+            );
             return found;
         }
         println!("{}", if self.failures == 0 { "no violation" } else { "VIOLATIONS" });

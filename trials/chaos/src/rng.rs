@@ -1,4 +1,4 @@
-//! Numbers that a seed decides: the same seed draws the same schedule. SplitMix64, because nothing here needs more.
+//! Numbers that a seed decides: the same seed draws the same schedule. `SplitMix64`, because nothing here needs more.
 
 /// A source of numbers.
 #[derive(Debug, Clone)]

@@ -15,8 +15,8 @@ use crate::{
 
 /// How long a call of a plain tool may take. Short, because whoever waits for it to be overdue waits this long and more.
 pub const CALL_MS_MAX: u64 = 1_500;
-/// How long a call of a slow tool may take: longer than any pause of a trial.
-pub const SLOW_CALL_MS_MAX: u64 = 60_000;
+/// How long a call of a slow tool may take: longer than any pause of a case.
+pub const SLOW_CALL_MS_MAX: u64 = 5_000;
 /// How long an owner may be silent in a trial.
 pub const OWNER_SILENCE_MS: u64 = 1_500;
 /// For how long the trial's upstream remembers keys.
@@ -167,9 +167,10 @@ fn paying(way: &str, class: &str) -> Value {
         effect["status"] = status;
     }
     contract["effect"] = effect;
+    // What may be sent again is sent again by the gateway itself, too.
+    contract["runtime"]["max_retries"] = json!(if class == "n" { 0 } else { 2 });
     if way == "slow" {
         contract["runtime"]["timeout_ms"] = json!(SLOW_CALL_MS_MAX);
-        contract["execution"]["timeout_class"] = json!("long_running");
     }
     if way == "checked" {
         contract["preconditions"] = json!([{

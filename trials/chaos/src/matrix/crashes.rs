@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::timeout};
 
-use super::{
-    How, Row, Stop, Trial,
-    trial::CALL_PATIENCE,
-};
+use super::{How, Row, Stop, Trial, trial::CALL_PATIENCE};
 use crate::effects;
 
 /// The ways to these rows.
@@ -54,7 +51,9 @@ async fn claim_not_acknowledged(trial: &mut Trial) -> Result<(), Stop> {
     let state = trial.seen().await?.map(|seen| seen.state);
     if state.as_deref() == Some("dispatching") {
         trial.expect_settled_by_class(false).await?;
-        return Err(Stop::NotYet("claim and dispatch are one commit even with a precondition: this was row 5".to_owned()));
+        return Err(Stop::NotYet(
+            "claim and dispatch are one commit even with a precondition: this was row 5".to_owned(),
+        ));
     }
     trial.expect_state("after the crash", &["", "claimed"]).await;
     let (answer, _) = trial.persist().await?;
@@ -164,7 +163,8 @@ async fn done_and_told_otherwise(trial: &mut Trial) -> Result<(), Stop> {
 async fn uncertain(trial: &mut Trial, first: &crate::agent::Answer, done: bool) -> Result<(), Stop> {
     let honest = first.is_unknown() || first.is_success() || first.says_it_happened();
     // Of a class that can find out, "provably never ran" is an answer too.
-    let honest = honest || (trial.class != crate::world::Class::N && !done && !matches!(first, crate::agent::Answer::Nothing(_)));
+    let honest = honest
+        || (trial.class != crate::world::Class::N && !done && !matches!(first, crate::agent::Answer::Nothing(_)));
     let read = !trial.class.mutates();
     trial.expect(honest || read, || format!("the caller was told: {}", first.short()));
     trial.expect_settled_by_class(done).await
@@ -223,7 +223,8 @@ async fn expect_stored(trial: &mut Trial) -> Result<(), Stop> {
         return Ok(());
     }
     let receipt = before.receipts.first().cloned().unwrap_or_default();
-    let same = matches!(&answer, crate::agent::Answer::Success { content, .. } if content.contains(&format!("\"{receipt}\"")));
+    let same =
+        matches!(&answer, crate::agent::Answer::Success { content, .. } if content.contains(&format!("\"{receipt}\"")));
     trial.expect(same, || format!("the stored result is not that of `{receipt}`: {}", answer.short()));
     let calls = trial.account().await?.calls;
     trial.expect(calls == before.calls, || "the stored result made a call to the upstream".to_owned());
@@ -277,7 +278,9 @@ async fn client_leaves_before(trial: &mut Trial) -> Result<(), Stop> {
     trial.stage.hostile.plan(&asked, "hold,answer").await?;
     let call = trial.begin(address);
     if trial.held(&asked).await.is_err() {
-        return Err(Stop::NotYet("the gateway asks no preconditions yet, so there is no time before a dispatch".to_owned()));
+        return Err(Stop::NotYet(
+            "the gateway asks no preconditions yet, so there is no time before a dispatch".to_owned(),
+        ));
     }
     call.abort();
     let _ = call.await;

@@ -17,7 +17,11 @@ pub const ROWS: [Row; 7] = [
     Row { number: 12, way: "running", how: How::Beside(|trial| Box::pin(other_payload_while_running(trial))) },
     Row { number: 19, way: "", how: How::Beside(|trial| Box::pin(broken_output(trial))) },
     Row { number: 20, way: "", how: How::Beside(|trial| Box::pin(expired(trial))) },
-    Row { number: 20, way: "store", how: How::Alone(|trial, postgres| Box::pin(expired_in_the_store(trial, postgres))) },
+    Row {
+        number: 20,
+        way: "store",
+        how: How::Alone(|trial, postgres| Box::pin(expired_in_the_store(trial, postgres))),
+    },
     Row { number: 23, way: "ahead", how: How::Beside(|trial| Box::pin(clock_jumps(trial, "+1h"))) },
     Row { number: 23, way: "behind", how: How::Beside(|trial| Box::pin(clock_jumps(trial, "-1h"))) },
 ];

@@ -22,7 +22,8 @@ pub use trial::{Shared, Stage, Stop, Trial};
 const SIDE_BY_SIDE: usize = 8;
 
 type Run = for<'a> fn(&'a mut Trial) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
-type Disruption = for<'a> fn(&'a mut Trial, &'a Postgres) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
+type Disruption =
+    for<'a> fn(&'a mut Trial, &'a Postgres) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + Send + 'a>>;
 
 /// A way to reach a row.
 #[derive(Debug, Clone, Copy)]

@@ -11,7 +11,9 @@ use crate::{
 };
 
 /// Longer than an owner may be silent.
-const PAUSE_MS: u64 = 2 * OWNER_SILENCE_MS + 500;
+const PAUSE_MS: u64 = OWNER_SILENCE_MS + 700;
+/// How long a replica stalls at its failpoint, so that it can be paused there.
+const STALL_MS: u64 = 800;
 
 /// The ways to these rows.
 pub const ROWS: [Row; 5] = [
@@ -77,18 +79,25 @@ async fn zombie_before_the_fence(trial: &mut Trial) -> Result<(), Stop> {
 async fn zombie_before_the_write(trial: &mut Trial) -> Result<(), Stop> {
     trial.only_with_replicas()?;
     trial.order.tool = trial.class.tool("slow");
-    let address = trial.start(Some(&format!("upstream.before_write=pause:{PAUSE_MS}@1"))).await?;
+    let address = trial.start(Some(&format!("upstream.before_write=pause:{STALL_MS}@1"))).await?;
     trial.arm()?;
     let call = trial.begin(address);
-    sleep(Duration::from_millis(OWNER_SILENCE_MS / 2)).await;
-    let state = trial.seen().await?.map(|seen| seen.state);
-    trial.expect(state.as_deref() == Some("dispatching") || trial.class == Class::R, || {
-        format!("while it is paused the state is {state:?}")
-    });
+    sleep(Duration::from_millis(STALL_MS / 4)).await;
+    trial.victim()?.pause();
     let calls = trial.account().await?.calls;
     trial.expect(calls == 0, || "the crash point was not reached: the fault did not fire".to_owned());
-    let (meanwhile, _) = trial.persist().await?;
+    trial.expect_state("while it is paused", &["dispatching"]).await;
+    sleep(Duration::from_millis(PAUSE_MS)).await;
+    if trial.class == Class::N {
+        let (meanwhile, _) = trial.persist().await?;
+        trial.expect(meanwhile.is_unknown(), || format!("while its owner is away: {}", meanwhile.short()));
+    } else if trial.class == Class::K {
+        let (meanwhile, _) = trial.persist().await?;
+        trial.expect_success("the takeover", &meanwhile);
+    }
+    trial.victim()?.resume();
     let zombie = call.await.map_err(|error| error.to_string())?;
+    let (meanwhile, _) = trial.persist().await?;
     let told = meanwhile.is_success() || (trial.class == Class::N && meanwhile.is_unknown());
     trial.expect(told, || format!("meanwhile: {}; the zombie: {}", meanwhile.short(), zombie.short()));
     trial.expect_effects("in the end", 1).await
@@ -132,7 +141,9 @@ async fn answer_after_the_deadline(trial: &mut Trial) -> Result<(), Stop> {
     match trial.class {
         // Whether anybody still listens after a deadline is the gateway's choice; that it never sends again is not.
         Class::N => trial.expect(answer.is_unknown() || answer.is_success(), || format!("later: {}", answer.short())),
-        Class::Q => trial.expect(answer.is_success() || answer.says_it_happened(), || format!("later: {}", answer.short())),
+        Class::Q => {
+            trial.expect(answer.is_success() || answer.says_it_happened(), || format!("later: {}", answer.short()));
+        }
         _ => trial.expect_success("later", &answer),
     }
     let calls = trial.account().await?.calls;

@@ -94,12 +94,7 @@ impl Trial {
 
     /// Starts the victim with these faults, which wait to be armed, and lets it meet its upstream.
     pub async fn start(&mut self, faults: Option<&str>) -> Result<SocketAddr, Stop> {
-        let launch = Launch {
-            faults: faults.map(str::to_owned),
-            waits_for_arm: true,
-            seed: 1,
-            clock: None,
-        };
+        let launch = Launch { faults: faults.map(str::to_owned), waits_for_arm: true, seed: 1, clock: None };
         self.start_with(&launch).await
     }
 
@@ -191,14 +186,13 @@ impl Trial {
         loop {
             let answer = self.call(address).await;
             let wait_ms = match &answer {
-                Answer::Success { .. } | Answer::Strange(_) => return Ok((answer, conflicts)),
                 Answer::Refused(refusal) if refusal.code == "IDEMPOTENCY_CONFLICT" => {
                     conflicts += 1;
                     refusal.retry_after_ms.unwrap_or(RETRY_WAIT_MS_MAX)
                 }
                 Answer::Refused(refusal) if refusal.effect == "none" && !refusal.is_about_the_key() => 200,
-                Answer::Refused(_) => return Ok((answer, conflicts)),
                 Answer::Nothing(_) => 100,
+                Answer::Success { .. } | Answer::Strange(_) | Answer::Refused(_) => return Ok((answer, conflicts)),
             };
             if started.elapsed() > RETRY_PATIENCE {
                 return Ok((answer, conflicts));
@@ -237,7 +231,9 @@ impl Trial {
                     format!("{when}: the state is `{state}`, not one of {states:?}")
                 });
             }
-            Err(Stop::Broken(why) | Stop::NotYet(why) | Stop::NotHere(why)) => self.wrong.push(format!("{when}: the state is not known: {why}")),
+            Err(Stop::Broken(why) | Stop::NotYet(why) | Stop::NotHere(why)) => {
+                self.wrong.push(format!("{when}: the state is not known: {why}"));
+            }
         }
     }
 

@@ -22,9 +22,22 @@ use crate::{
 
 /// What a hostile upstream may do with a call.
 const SCRIPTS: [&str; 16] = [
-    "close", "reset", "effect,reset", "effect,close", "effect,never", "never", "delay:400,effect,answer",
-    "effect,delay:2500,answer", "delay:2500,effect,answer", "effect,twice", "effect,rpc_error", "effect,status:500",
-    "effect,status:503", "effect,bad_schema", "rpc_error", "status:502",
+    "close",
+    "reset",
+    "effect,reset",
+    "effect,close",
+    "effect,never",
+    "never",
+    "delay:400,effect,answer",
+    "effect,delay:2500,answer",
+    "delay:2500,effect,answer",
+    "effect,twice",
+    "effect,rpc_error",
+    "effect,status:500",
+    "effect,status:503",
+    "effect,bad_schema",
+    "rpc_error",
+    "status:502",
 ];
 const ATTEMPTS_MAX: u64 = 7;
 
@@ -84,8 +97,13 @@ impl Client {
         let letter = *self.rng.pick(self.classes.as_bytes());
         let class = Class::ALL.into_iter().find(|class| class.letter().as_bytes() == [letter]).unwrap_or(Class::N);
         let business = format!("{}-{}-{}-{made}", self.scene.store.name(), class.letter(), self.number);
-        let order =
-            Order { tool: class.tool("pay"), key: format!("key-{business}"), business, amount: 7, script: self.script() };
+        let order = Order {
+            tool: class.tool("pay"),
+            key: format!("key-{business}"),
+            business,
+            amount: 7,
+            script: self.script(),
+        };
         let mut log = KeyLog { order, class, attempts: Vec::new() };
         for _ in 0..self.rng.between(1, ATTEMPTS_MAX) {
             let other = !log.attempts.is_empty() && self.rng.permille(60);
@@ -110,7 +128,11 @@ impl Client {
         let mut scripts = Vec::new();
         while scripts.len() < 3 && self.rng.permille(self.scene.hostile_permille) {
             let cut = self.rng.between(0, 1000);
-            let script = if self.rng.permille(200) { format!("effect,cut:{cut}") } else { (*self.rng.pick(&SCRIPTS)).to_owned() };
+            let script = if self.rng.permille(200) {
+                format!("effect,cut:{cut}")
+            } else {
+                (*self.rng.pick(&SCRIPTS)).to_owned()
+            };
             scripts.push(script);
         }
         if scripts.is_empty() { HONEST.to_owned() } else { scripts.join("|") }

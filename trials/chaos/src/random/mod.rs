@@ -17,7 +17,12 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
-    hostile::Hostile, options::Options, postgres::Postgres, report::RandomFigures, rng::Rng, world::{Setup, Store},
+    hostile::Hostile,
+    options::Options,
+    postgres::Postgres,
+    report::RandomFigures,
+    rng::Rng,
+    world::{Setup, Store},
 };
 use clients::{Client, KeyLog};
 use disasters::{Disasters, Replica};
@@ -80,7 +85,13 @@ pub async fn run(
         over: AtomicBool::new(false),
         begun: AtomicU64::new(0),
         keys_max: options.calls.unwrap_or(u64::MAX),
-        hostile_permille: if options.calm { 0 } else if options.calls.is_some() { 20 } else { 400 },
+        hostile_permille: if options.calm {
+            0
+        } else if options.calls.is_some() {
+            20
+        } else {
+            400
+        },
         logs: Mutex::default(),
     });
     let folder = setup.folder.join("replica-0");

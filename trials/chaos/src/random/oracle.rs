@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long recovery may take when nothing fails any more.
-const RECOVERY_PATIENCE: Duration = Duration::from_secs(60);
+const RECOVERY_PATIENCE: Duration = Duration::from_mins(1);
 /// How many acknowledged answers are asked for again.
 const REPLAYS_MAX: usize = 2_000;
 /// With more keys than this, only what is not settled is listed.
@@ -53,7 +53,8 @@ async fn recovered(scene: &Scene, folder: &Path, keys: usize) -> Result<Option<L
     loop {
         let listing = effects::list(&scene.setup, folder, limit).await?;
         let under_way = |state: &str| ["claimed", "dispatching"].contains(&state);
-        let left: Vec<&String> = listing.iter().filter(|(_, seen)| under_way(&seen.state)).map(|(key, _)| key).collect();
+        let left: Vec<&String> =
+            listing.iter().filter(|(_, seen)| under_way(&seen.state)).map(|(key, _)| key).collect();
         if left.is_empty() {
             return Ok((keys < LISTED_MAX).then_some(listing));
         }
@@ -75,10 +76,12 @@ fn compare(log: &KeyLog, books: &Books, listing: Option<&Listing>, figures: &mut
         wrong("more than one effect");
         figures.duplicated += 1;
     }
-    let succeeded = |other: bool| attempts.iter().filter_map(move |(is_other, said)| match said {
-        Said::Success(digest) if *is_other == other => Some(*digest),
-        _ => None,
-    });
+    let succeeded = |other: bool| {
+        attempts.iter().filter_map(move |(is_other, said)| match said {
+            Said::Success(digest) if *is_other == other => Some(*digest),
+            _ => None,
+        })
+    };
     let acknowledged = succeeded(false).next().or_else(|| succeeded(true).next());
     if acknowledged.is_some() && effects != 1 {
         wrong("a success was acknowledged");
@@ -114,11 +117,15 @@ fn compare_state(log: &KeyLog, effects: usize, acknowledged: bool, listing: &Lis
         _ => true,
     };
     if !agrees {
-        figures.wrong.push(format!("{key}: the state is `{state}`, and there are {effects} effects; {:?}", log.attempts));
+        figures
+            .wrong
+            .push(format!("{key}: the state is `{state}`, and there are {effects} effects; {:?}", log.attempts));
     }
     if acknowledged && state != "completed" {
         figures.lost += 1;
-        figures.wrong.push(format!("{key}: a success was acknowledged, and the state is `{state}`; {:?}", log.attempts));
+        figures
+            .wrong
+            .push(format!("{key}: a success was acknowledged, and the state is `{state}`; {:?}", log.attempts));
     }
     if listing.get(key).is_some_and(|seen| log.class == Class::N && seen.dispatches > 1) {
         figures.wrong.push(format!("{key}: class N was dispatched more than once"));
@@ -151,7 +158,10 @@ async fn replay(
     let mut wire = Wire::new(home);
     for log in &chosen {
         let answer = log.order.call_over(&mut wire, CALL_PATIENCE).await;
-        let first = log.attempts.iter().find_map(|(other, said)| matches!(said, Said::Success(_)).then_some(*said).filter(|_| !other));
+        let first = log
+            .attempts
+            .iter()
+            .find_map(|(other, said)| matches!(said, Said::Success(_)).then_some(*said).filter(|_| !other));
         if first != Some(said_by(&answer).0) {
             figures.lost += 1;
             figures.wrong.push(format!("{}: an acknowledged success is now {}", log.order.key, answer.short()));

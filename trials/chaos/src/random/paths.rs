@@ -20,7 +20,10 @@ pub async fn watch(scene: Arc<Scene>, folder: PathBuf) -> Vec<String> {
         if let Ok(now) = effects::list(&scene.setup, &folder, LOOKED_AT_MAX).await {
             for (key, seen) in &now {
                 if let Some(earlier) = before.get(key).filter(|earlier| !is_legal(earlier, seen, key)) {
-                    wrong.push(format!("{key}: `{}` of epoch {} became `{}` of epoch {}", earlier.state, earlier.epoch, seen.state, seen.epoch));
+                    wrong.push(format!(
+                        "{key}: `{}` of epoch {} became `{}` of epoch {}",
+                        earlier.state, earlier.epoch, seen.state, seen.epoch
+                    ));
                 }
             }
             before.extend(now);

@@ -9,7 +9,10 @@ use std::{
     collections::HashMap,
     io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -26,7 +29,7 @@ use script::Step;
 
 pub use books::{Account, Books, Ledger};
 
-const NEVER: Duration = Duration::from_secs(120);
+const NEVER: Duration = Duration::from_mins(2);
 
 /// Everything connections share.
 struct Office {
@@ -37,6 +40,10 @@ struct Office {
     releases: Mutex<HashMap<String, watch::Sender<u64>>>,
     /// How many wait now, by name.
     held: Mutex<HashMap<String, u64>>,
+    /// Counts arrivals and questions.
+    moments: AtomicU64,
+    /// When somebody was told that a key was not executed, by key.
+    denials: Mutex<HashMap<String, u64>>,
 }
 
 /// What a call was, as far as answering needs it.
@@ -47,6 +54,8 @@ struct Call {
     amount: i64,
     key: Option<String>,
     steps: Vec<Step>,
+    /// When it came.
+    moment: u64,
     /// What holds and releases are named by.
     name: String,
 }
@@ -58,6 +67,8 @@ pub async fn serve(listener: TcpListener, books: &Path, syncs: bool) -> io::Resu
         plans: Mutex::default(),
         releases: Mutex::default(),
         held: Mutex::default(),
+        moments: AtomicU64::new(0),
+        denials: Mutex::default(),
     });
     loop {
         let (stream, _) = listener.accept().await?;
@@ -139,7 +150,10 @@ async fn call(
     let mut receipt = String::new();
     for step in &call.steps {
         match step {
-            Step::Effect => receipt = office.perform(&call)?,
+            Step::Effect => match office.perform(&call)? {
+                Some(done) => receipt = done,
+                None => return Ok(false),
+            },
             Step::Hold => office.hold(&call.name).await,
             Step::Delay(ms) => sleep(Duration::from_millis(*ms)).await,
             Step::Never => sleep(NEVER).await,
@@ -177,22 +191,35 @@ impl Office {
             amount: arguments["amount"].as_i64().unwrap_or(0),
             key: key.map(str::to_owned),
             steps: script::steps(script, number)?,
+            moment: self.moments.fetch_add(1, Ordering::SeqCst),
             name,
         })
     }
 
-    fn perform(&self, call: &Call) -> io::Result<String> {
-        match call.tool.rsplit_once('_') {
-            Some((_, "r")) => Ok(format!("{}#0", call.business)),
-            _ if call.tool == "balance" => Ok(String::new()),
-            Some((_, class)) => lock(&self.ledger).perform(&call.business, call.key.as_deref(), class == "k"),
-            None => Ok(String::new()),
+    /// Does it and gives the receipt; nothing for a call whose caller was told that it was not executed.
+    fn perform(&self, call: &Call) -> io::Result<Option<String>> {
+        let class = call.tool.rsplit_once('_').map_or("", |(_, class)| class);
+        if !tools::MUTATING.contains(&class) {
+            return Ok(Some(format!("{}#0", call.business)));
         }
+        let mut ledger = lock(&self.ledger);
+        let key = call.key.as_deref();
+        let denied = key.and_then(|key| lock(&self.denials).get(key).copied());
+        if class == "q" && denied.is_some_and(|denied| denied > call.moment) {
+            return Ok(None);
+        }
+        ledger.perform(&call.business, key, class == "k").map(Some)
     }
 
-    /// Whether a key was executed.
+    /// Whether a key was executed. The contract says that "no" is authoritative, so that after a "no" nothing that came
+    /// before it is executed any more: anything less would be a lie that no gateway could make up for.
     fn status(&self, id: &Value, key: &str) -> String {
-        let receipt = lock(&self.ledger).receipt(key);
+        let ledger = lock(&self.ledger);
+        let receipt = ledger.receipt(key);
+        if receipt.is_none() {
+            lock(&self.denials).insert(key.to_owned(), self.moments.fetch_add(1, Ordering::SeqCst));
+        }
+        drop(ledger);
         let said = json!({ "found": receipt.is_some(), "receipt": receipt });
         let content = json!([{ "type": "text", "text": said.to_string() }]);
         json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content, "structuredContent": said } }).to_string()
@@ -265,7 +292,8 @@ impl Call {
 }
 
 fn response(status: u16, content_type: &str, body: &str) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n", body.len());
+    let head =
+        format!("HTTP/1.1 {status} Status\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n", body.len());
     format!("{head}\r\n{body}").into_bytes()
 }
 
