@@ -16,9 +16,8 @@ mod world;
 
 use std::{path::Path, process::ExitCode, sync::Arc, time::Instant};
 
-use gateway::{Gateway, Launch};
 use hostile::Hostile;
-use matrix::{Shared, Stage};
+use matrix::Stage;
 use options::Options;
 use postgres::Postgres;
 use report::Report;
@@ -68,18 +67,18 @@ async fn trial(args: &[String]) -> Result<bool, String> {
 
 async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result<(), String> {
     let wants_postgres = options.stores.contains(&Store::Postgres);
-    let postgres = if wants_postgres { Some(Postgres::start(&folder.join("postgres")).await?) } else { None };
+    let postgres = if wants_postgres { Some(Arc::new(Postgres::start(&folder.join("postgres")).await?)) } else { None };
     for store in &options.stores {
         let folder = folder.join(store.name());
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let postgres = postgres.as_ref().filter(|_| *store == Store::Postgres);
+        let postgres = postgres.clone().filter(|_| *store == Store::Postgres);
         if options.matrix {
-            report.add_matrix(&matrix_on(options, *store, &folder, postgres).await?);
+            report.add_matrix(&matrix_on(options, *store, &folder, postgres.clone()).await?);
         }
         if options.random.is_some() || options.calls.is_some() {
             let hostile = Arc::new(Hostile::start(&folder, options.calls.is_none()).await?);
             let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
-            report.add_random(&random::run(options, *store, &setup, &hostile, postgres).await?);
+            report.add_random(&random::run(options, *store, &setup, &hostile, postgres.as_deref()).await?);
         }
     }
     Ok(())
@@ -89,27 +88,15 @@ async fn matrix_on(
     options: &Options,
     store: Store,
     folder: &Path,
-    postgres: Option<&Postgres>,
+    postgres: Option<Arc<Postgres>>,
 ) -> Result<Vec<matrix::Verdict>, String> {
     let started = Instant::now();
     let folder = folder.join("matrix");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let hostile = Arc::new(Hostile::start(&folder, true).await?);
     let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
-    let (mut survivor, mut shared) = (None, None);
-    if let Some(postgres) = postgres {
-        let database = postgres.database("matrix").await?;
-        let home = folder.join("survivor");
-        setup.write(&home, Some(&database)).map_err(|error| error.to_string())?;
-        let gateway = Gateway::start(&setup, &home, &Launch::default()).await?;
-        shared = Some(Shared { database, survivor: gateway.address });
-        survivor = Some(gateway);
-    }
-    let stage = Arc::new(Stage { setup, hostile, store, shared });
-    let verdicts = matrix::run(&stage, postgres, options.only.as_deref()).await;
-    if let Some(mut survivor) = survivor {
-        survivor.kill().await;
-    }
+    let stage = Arc::new(Stage { setup, hostile, store, postgres });
+    let verdicts = matrix::run(&stage, options.only.as_deref()).await;
     eprintln!("the matrix on {} took {} s", store.name(), started.elapsed().as_secs());
     Ok(verdicts)
 }

@@ -50,7 +50,7 @@ impl Postgres {
     /// Starts it, on a clock that shows another time if one is given.
     pub async fn up(&self, clock: Option<&str>) -> Result<(), String> {
         let options = format!(
-            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} -c max_connections=200 \
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} -c max_connections=500 \
              -c shared_buffers=64MB -c synchronous_commit=on -c fsync=on",
             self.port,
             self.folder.display()

@@ -18,7 +18,7 @@ pub const CALL_MS_MAX: u64 = 1_500;
 /// How long a call of a slow tool may take: longer than any pause of a case.
 pub const SLOW_CALL_MS_MAX: u64 = 5_000;
 /// How long an owner may be silent in a trial.
-pub const OWNER_SILENCE_MS: u64 = 1_500;
+pub const OWNER_SILENCE_MS: u64 = 2_000;
 /// For how long the trial's upstream remembers keys.
 const KEY_WINDOW_SEC: u64 = 3_600;
 /// For how long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.

@@ -48,9 +48,10 @@ async fn other_payload_while_running(trial: &mut Trial) -> Result<(), Stop> {
         return Err(Stop::NotHere("reads run side by side".to_owned()));
     }
     let address = trial.start(None).await?;
+    let home = trial.home().await?;
     let call = trial.begin(address);
     trial.held(&trial.order.business).await?;
-    let other = trial.order.other_payload().call(trial.home().await?, CALL_PATIENCE).await;
+    let other = trial.order.other_payload().call(home, CALL_PATIENCE).await;
     expect_mismatch(trial, &other);
     trial.release(&trial.order.business).await?;
     let first = call.await.map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use crate::{
     world::{Class, Store},
 };
 
-pub use trial::{Shared, Stage, Stop, Trial};
+pub use trial::{Stage, Stop, Trial};
 
 /// How many cases run side by side: they wait far more than they work.
 const SIDE_BY_SIDE: usize = 8;
@@ -82,7 +82,7 @@ fn rows() -> Vec<Row> {
 }
 
 /// Runs the matrix on one store. `only` is a part of a case's name.
-pub async fn run(stage: &Arc<Stage>, postgres: Option<&Postgres>, only: Option<&str>) -> Vec<Verdict> {
+pub async fn run(stage: &Arc<Stage>, only: Option<&str>) -> Vec<Verdict> {
     let (mut beside, mut verdicts) = (JoinSet::new(), Vec::new());
     let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let wanted = |name: &str| only.is_none_or(|only| name.contains(only));
@@ -101,7 +101,7 @@ pub async fn run(stage: &Arc<Stage>, postgres: Option<&Postgres>, only: Option<&
         verdicts.extend(verdict);
     }
     for (row, class, name) in cases {
-        match (row.how, postgres) {
+        match (row.how, &stage.postgres) {
             (How::Alone(disrupt), Some(postgres)) => {
                 verdicts.push(judge_alone(stage, postgres, class, &name, row.number, disrupt).await);
             }
@@ -126,7 +126,7 @@ fn named(row: Row) -> impl Iterator<Item = (Row, Class, String)> {
 
 async fn judge(stage: &Arc<Stage>, class: Class, name: &str, row: u8, run: Run) -> Verdict {
     let started = Instant::now();
-    let mut trial = match Trial::new(stage, class, name) {
+    let mut trial = match Trial::new(stage, class, name).await {
         Ok(trial) => trial,
         Err(why) => return broken(stage, name, row, why),
     };
@@ -143,7 +143,7 @@ async fn judge_alone(
     disrupt: Disruption,
 ) -> Verdict {
     let started = Instant::now();
-    let mut trial = match Trial::new(stage, class, name) {
+    let mut trial = match Trial::new(stage, class, name).await {
         Ok(trial) => trial,
         Err(why) => return broken(stage, name, row, why),
     };
@@ -172,9 +172,9 @@ async fn conclude(mut trial: Trial, row: u8, ended: Result<(), Stop>, started: I
     {
         eprintln!("{}: {wrong:?}\n  the gateway said: {}", trial.name, victim.said());
     }
-    if let Some(mut victim) = trial.victim.take() {
-        victim.resume();
-        victim.kill().await;
+    for mut gateway in [trial.victim.take(), trial.other.take()].into_iter().flatten() {
+        gateway.resume();
+        gateway.kill().await;
     }
     let (store, ms) = (trial.stage.store, started.elapsed().as_millis());
     Verdict { name: trial.name, store, row, outcome, duplicated: effects > 1, unknown, ms }

@@ -13,6 +13,7 @@ use crate::{
     effects::{self, Seen},
     gateway::{Gateway, Launch},
     hostile::Hostile,
+    postgres::Postgres,
     upstream::{Account, script::HONEST},
     world::{Class, Setup, Store},
 };
@@ -24,6 +25,7 @@ const RETRY_PATIENCE: Duration = Duration::from_secs(25);
 const RETRY_WAIT_MS_MAX: u64 = 400;
 /// How long a crash point may take to be reached.
 const CRASH_PATIENCE: Duration = Duration::from_secs(5);
+const READ_CRASH_PATIENCE: Duration = Duration::from_millis(500);
 /// So many effects are looked through for one's own.
 const LISTED_MAX: usize = 10_000;
 
@@ -50,15 +52,7 @@ pub struct Stage {
     pub setup: Setup,
     pub hostile: Arc<Hostile>,
     pub store: Store,
-    /// The database all replicas share, and a replica that nobody kills.
-    pub shared: Option<Shared>,
-}
-
-/// PostgreSQL's side of a stage.
-#[derive(Debug)]
-pub struct Shared {
-    pub database: String,
-    pub survivor: SocketAddr,
+    pub postgres: Option<Arc<Postgres>>,
 }
 
 /// One case.
@@ -68,18 +62,27 @@ pub struct Trial {
     pub class: Class,
     pub name: String,
     pub folder: PathBuf,
+    /// Its database, if it is on PostgreSQL.
+    database: Option<String>,
     pub order: Order,
     /// The replica things happen to.
     pub victim: Option<Gateway>,
+    /// On PostgreSQL, another one on the same database, from when it is first asked: until then nobody looks after what the
+    /// victim left.
+    pub other: Option<Gateway>,
     /// What is not as the specification says.
     pub wrong: Vec<String>,
 }
 
 impl Trial {
-    pub fn new(stage: &Arc<Stage>, class: Class, name: &str) -> Result<Self, String> {
+    /// A case with a folder and, on PostgreSQL, a database of its own.
+    pub async fn new(stage: &Arc<Stage>, class: Class, name: &str) -> Result<Self, String> {
         let folder = stage.setup.folder.join(format!("{}-{name}", stage.store.name()));
-        let database = stage.shared.as_ref().map(|shared| shared.database.as_str());
-        stage.setup.write(&folder, database).map_err(|error| error.to_string())?;
+        let database = match &stage.postgres {
+            Some(postgres) => Some(postgres.database(name).await?),
+            None => None,
+        };
+        stage.setup.write(&folder, database.as_deref()).map_err(|error| error.to_string())?;
         let business = format!("{}-{name}", stage.store.name());
         let order = Order {
             tool: class.tool("pay"),
@@ -89,7 +92,7 @@ impl Trial {
             script: HONEST.to_owned(),
         };
         let (stage, name) = (stage.clone(), name.to_owned());
-        Ok(Self { stage, class, name, folder, order, victim: None, wrong: Vec::new() })
+        Ok(Self { stage, class, name, folder, database, order, victim: None, other: None, wrong: Vec::new() })
     }
 
     /// Starts the victim with these faults, which wait to be armed, and lets it meet its upstream.
@@ -141,8 +144,12 @@ impl Trial {
         tokio::spawn(async move { order.call(address, CALL_PATIENCE).await })
     }
 
-    /// Fails unless the victim died of its fault.
+    /// Fails unless the victim died of its fault. A read need not come by a commit; its victim is killed all the same.
     pub async fn died(&mut self) -> Result<(), Stop> {
+        if !self.class.mutates() {
+            self.victim()?.ended(READ_CRASH_PATIENCE).await;
+            return self.kill().await;
+        }
         if self.victim()?.ended(CRASH_PATIENCE).await {
             return Ok(());
         }
@@ -161,10 +168,18 @@ impl Trial {
         Ok(self.stage.hostile.release(name).await?)
     }
 
-    /// Where somebody can be asked: a replica that lives, or the victim started again.
+    /// Where somebody can be asked: another replica, or on SQLite the victim, started again if it died.
     pub async fn home(&mut self) -> Result<SocketAddr, Stop> {
-        if let Some(shared) = &self.stage.shared {
-            return Ok(shared.survivor);
+        if self.stage.store == Store::Postgres {
+            if let Some(other) = &self.other {
+                return Ok(other.address);
+            }
+            let folder = self.folder.join("other");
+            self.stage.setup.write(&folder, self.database.as_deref()).map_err(|error| error.to_string())?;
+            let other = Gateway::start(&self.stage.setup, &folder, &Launch::default()).await?;
+            let address = other.address;
+            self.other = Some(other);
+            return Ok(address);
         }
         if let Some(victim) = &mut self.victim
             && victim.is_running()
@@ -210,6 +225,18 @@ impl Trial {
     pub async fn seen(&self) -> Result<Option<Seen>, Stop> {
         let mut listing = effects::list(&self.stage.setup, &self.folder, LISTED_MAX).await?;
         Ok(listing.remove(&self.order.key))
+    }
+
+    /// Waits until the key is in this state.
+    pub async fn reaches(&self, state: &str) -> Result<(), Stop> {
+        let started = Instant::now();
+        while started.elapsed() < CRASH_PATIENCE {
+            if self.seen().await?.is_some_and(|seen| seen.state == state) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Err(Stop::Broken(format!("the state does not become `{state}`")))
     }
 
     /// Notes what is wrong unless it holds.
