@@ -26,10 +26,24 @@ pub struct Seen {
 /// The effects by the client's key.
 pub type Listing = BTreeMap<String, Seen>;
 
-/// The newest effects, so many at the most.
+/// The newest effects, so many at the most, however this version wants to be asked.
 pub async fn list(setup: &Setup, folder: &Path, limit: usize) -> Result<Listing, String> {
-    let listed = run(setup, folder, &["effects", "list", "--json", "--limit", &limit.to_string()]).await?;
-    let rows = listed.as_array().or_else(|| listed["effects"].as_array()).ok_or("`effects list` is not a list")?;
+    let limit = limit.to_string();
+    let ways: [&[&str]; 2] =
+        [&["effects", "--json", "--limit", &limit], &["effects", "list", "--json", "--limit", &limit]];
+    let mut why = String::new();
+    for way in ways {
+        match run(setup, folder, way).await {
+            Ok(listed) => {
+                let rows = listed.as_array().or_else(|| listed["effects"].as_array());
+                return Ok(rows.ok_or("`effects` is not a list")?.iter().filter_map(seen).collect());
+            }
+            Err(error) => why = error,
+        }
+    }
+    // Without a limit of one's own it is the newest few, which is enough for a case.
+    let listed = run(setup, folder, &["effects", "--json"]).await.map_err(|_| why)?;
+    let rows = listed.as_array().ok_or("`effects` is not a list")?;
     Ok(rows.iter().filter_map(seen).collect())
 }
 

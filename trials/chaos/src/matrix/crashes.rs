@@ -8,7 +8,7 @@ use super::{How, Row, Stop, Trial, trial::CALL_PATIENCE};
 use crate::effects;
 
 /// The ways to these rows.
-pub const ROWS: [Row; 17] = [
+pub const ROWS: [Row; 20] = [
     Row { number: 1, way: "", how: How::Beside(|trial| Box::pin(before_the_claim(trial))) },
     Row { number: 2, way: "", how: How::Beside(|trial| Box::pin(claim_not_acknowledged(trial))) },
     Row { number: 3, way: "", how: How::Beside(|trial| Box::pin(claimed(trial))) },
@@ -20,9 +20,12 @@ pub const ROWS: [Row; 17] = [
     Row { number: 7, way: "timeout", how: How::Beside(|trial| Box::pin(upstream_is_silent(trial))) },
     Row { number: 8, way: "", how: How::Beside(|trial| Box::pin(done_and_killed(trial))) },
     Row { number: 8, way: "commit", how: How::Beside(|trial| Box::pin(done_and_not_committed(trial))) },
-    Row { number: 8, way: "error", how: How::Beside(|trial| Box::pin(done_and_told_otherwise(trial))) },
+    Row { number: 8, way: "error", how: How::Beside(|trial| Box::pin(done_and(trial, "rpc_error"))) },
+    Row { number: 8, way: "status", how: How::Beside(|trial| Box::pin(done_and(trial, "status:503"))) },
+    Row { number: 8, way: "cut", how: How::Beside(|trial| Box::pin(done_and(trial, "cut:800"))) },
     Row { number: 9, way: "", how: How::Beside(|trial| Box::pin(result_not_acknowledged(trial))) },
     Row { number: 10, way: "", how: How::Beside(|trial| Box::pin(reply_lost(trial))) },
+    Row { number: 10, way: "twice", how: How::Beside(|trial| Box::pin(answered_twice(trial))) },
     Row { number: 15, way: "", how: How::Beside(|trial| Box::pin(client_leaves_after(trial))) },
     Row { number: 15, way: "before", how: How::Beside(|trial| Box::pin(client_leaves_before(trial))) },
     Row { number: 24, way: "", how: How::Beside(|trial| Box::pin(record_beside_the_state(trial))) },
@@ -151,12 +154,21 @@ async fn upstream_is_silent(trial: &mut Trial) -> Result<(), Stop> {
     uncertain(trial, &first, false).await
 }
 
-/// An error after the effect says nothing about it.
-async fn done_and_told_otherwise(trial: &mut Trial) -> Result<(), Stop> {
-    "effect,rpc_error".clone_into(&mut trial.order.script);
+/// Neither an error after the effect nor a part of an answer says anything about it.
+async fn done_and(trial: &mut Trial, then: &str) -> Result<(), Stop> {
+    trial.order.script = format!("effect,{then}");
     let address = trial.start(None).await?;
     let first = trial.call(address).await;
     uncertain(trial, &first, true).await
+}
+
+/// The first of two answers counts, and is the one that is stored.
+async fn answered_twice(trial: &mut Trial) -> Result<(), Stop> {
+    "effect,twice".clone_into(&mut trial.order.script);
+    let address = trial.start(None).await?;
+    let first = trial.call(address).await;
+    trial.expect_success("the first answer", &first);
+    expect_stored(trial).await
 }
 
 /// The gateway lives and was not told how the dispatch ended. It may have settled it by itself already.
