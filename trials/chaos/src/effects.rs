@@ -26,25 +26,26 @@ pub struct Seen {
 /// The effects by the client's key.
 pub type Listing = BTreeMap<String, Seen>;
 
-/// The newest effects, so many at the most, however this version wants to be asked.
-pub async fn list(setup: &Setup, folder: &Path, limit: usize) -> Result<Listing, String> {
+/// The newest effects in these states (in all, if none is named), so many at the most, however this version wants to be
+/// asked.
+pub async fn list(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -> Result<Listing, String> {
     let limit = limit.to_string();
-    let ways: [&[&str]; 2] =
-        [&["effects", "--json", "--limit", &limit], &["effects", "list", "--json", "--limit", &limit]];
-    let mut why = String::new();
-    for way in ways {
-        match run(setup, folder, way).await {
+    let wanted = states.iter().flat_map(|state| ["--state", state]);
+    let plain: Vec<&str> = ["effects", "--json"].into_iter().chain(wanted.clone()).collect();
+    let limited: Vec<&str> = plain.iter().copied().chain(["--limit", &limit]).collect();
+    let named: Vec<&str> = ["effects", "list", "--json", "--limit", &limit].into_iter().chain(wanted).collect();
+    let mut why = None;
+    // Without a limit of one's own it is the newest few, which is enough for a case of the matrix.
+    for way in [limited, named, plain] {
+        match run(setup, folder, &way).await {
             Ok(listed) => {
                 let rows = listed.as_array().or_else(|| listed["effects"].as_array());
                 return Ok(rows.ok_or("`effects` is not a list")?.iter().filter_map(seen).collect());
             }
-            Err(error) => why = error,
+            Err(error) => why = why.or(Some(error)),
         }
     }
-    // Without a limit of one's own it is the newest few, which is enough for a case.
-    let listed = run(setup, folder, &["effects", "--json"]).await.map_err(|_| why)?;
-    let rows = listed.as_array().ok_or("`effects` is not a list")?;
-    Ok(rows.iter().filter_map(seen).collect())
+    Err(why.unwrap_or_default())
 }
 
 /// One recorded call.

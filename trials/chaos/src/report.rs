@@ -10,6 +10,9 @@ use crate::{
 /// So many complaints of a schedule are printed.
 const WRONG_SHOWN_MAX: usize = 12;
 
+/// So many reasons why nobody knows are printed, the commonest first.
+const REASONS_SHOWN_MAX: usize = 12;
+
 /// What a random schedule came to.
 #[derive(Debug)]
 pub struct RandomFigures {
@@ -109,7 +112,9 @@ impl Report {
         if figures.wrong.len() > WRONG_SHOWN_MAX {
             println!("FAILED {store} random: and {} more", figures.wrong.len() - WRONG_SHOWN_MAX);
         }
-        for (reason, count) in &figures.unknown_reasons {
+        let mut reasons: Vec<(&String, &usize)> = figures.unknown_reasons.iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for (reason, count) in reasons.into_iter().take(REASONS_SHOWN_MAX) {
             println!("unknown {store}: {count} × {reason}");
         }
         let disasters: Vec<String> = figures.disasters.iter().map(|(what, count)| format!("{count} {what}")).collect();

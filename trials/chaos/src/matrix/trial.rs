@@ -223,7 +223,7 @@ impl Trial {
 
     /// What the gateway says about the key.
     pub async fn seen(&self) -> Result<Option<Seen>, Stop> {
-        let mut listing = effects::list(&self.stage.setup, &self.folder, LISTED_MAX).await?;
+        let mut listing = effects::list(&self.stage.setup, &self.folder, &[], LISTED_MAX).await?;
         Ok(listing.remove(&self.order.key))
     }
 

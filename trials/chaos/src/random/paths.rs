@@ -17,7 +17,7 @@ pub async fn watch(scene: Arc<Scene>, folder: PathBuf) -> Vec<String> {
     // A schedule of a million keys is judged by its end.
     while !scene.is_over() && scene.keys_max == u64::MAX {
         // With its database away, nobody can say anything.
-        if let Ok(now) = effects::list(&scene.setup, &folder, LOOKED_AT_MAX).await {
+        if let Ok(now) = effects::list(&scene.setup, &folder, &[], LOOKED_AT_MAX).await {
             for (key, seen) in &now {
                 if let Some(earlier) = before.get(key).filter(|earlier| !is_legal(earlier, seen, key)) {
                     wrong.push(format!(
