@@ -10,6 +10,8 @@ use tokio::{process::Command, time::timeout};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
+const STANDBY_LOOKS_MAX: u32 = 200;
+
 /// A cluster.
 #[derive(Debug)]
 pub struct Postgres {
@@ -100,7 +102,14 @@ impl Postgres {
         let copy = ["-h", "127.0.0.1", "-p", &from, "-U", "servanda", "-D", &data, "-R", "-X", "stream", "--no-sync"];
         run(standby.command("pg_basebackup").args(copy).args(["-c", "fast"])).await?;
         standby.up(None).await?;
-        Ok(standby)
+        for _ in 0..STANDBY_LOOKS_MAX {
+            // Fails as long as nobody follows.
+            if self.sql("postgres", "select 1 / count(*) from pg_stat_replication").await.is_ok() {
+                return Ok(standby);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Err("the standby does not follow".to_owned())
     }
 
     fn data(&self) -> String {
