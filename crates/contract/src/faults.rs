@@ -3,7 +3,8 @@
 //! `SERVANDA_FAULTS_SEED` makes it happen the same way again.
 //!
 //! `ledger.after_commit=kill@0.01,upstream.before_write=pause:2000@0.05,ledger.before_commit=error` is three rules: a point, an
-//! act, and how likely it is (always, if it does not say).
+//! act, and how likely it is (always, if it does not say). Where `SERVANDA_FAULTS_ARMED` names a file, nothing happens while
+//! that file is not there, so that a trial can begin in peace.
 
 /// A point let something fail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,8 +18,15 @@ pub const fn at(_point: &'static str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// A time that trials may shorten by a variable of this name.
+#[cfg(not(feature = "faults"))]
+#[inline]
+pub const fn limit_ms(_variable: &'static str, usual_ms: u64) -> u64 {
+    usual_ms
+}
+
 #[cfg(feature = "faults")]
-pub use driven::at;
+pub use driven::{at, limit_ms};
 
 #[cfg(feature = "faults")]
 mod driven {
@@ -59,9 +67,20 @@ mod driven {
         AtomicU64::new(text.parse().unwrap_or_else(|_| panic!("SERVANDA_FAULTS_SEED: `{text}` is not a number")))
     });
 
+    static ARMED: LazyLock<Option<std::path::PathBuf>> =
+        LazyLock::new(|| std::env::var_os("SERVANDA_FAULTS_ARMED").map(Into::into));
+
+    /// A time that trials may shorten by a variable of this name.
+    pub fn limit_ms(variable: &'static str, usual_ms: u64) -> u64 {
+        std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual_ms)
+    }
+
     /// Passes a point: dies, stalls or fails there if a rule says so.
     pub fn at(point: &'static str) -> Result<(), Fault> {
         for rule in RULES.iter().filter(|rule| rule.point == point) {
+            if ARMED.as_ref().is_some_and(|file| !file.exists()) {
+                continue;
+            }
             if rule.likelihood >= 1.0 || throw() < rule.likelihood {
                 match rule.act {
                     Act::Kill => std::process::abort(),

@@ -13,7 +13,7 @@ use servanda_contract::{
 };
 use servanda_gates::{
     CompiledContract, Fenced, Recovery,
-    effect::{Effect, EffectId, EffectState, End, OWNER_SILENCE_MS_MAX, Reply},
+    effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max},
     recover,
 };
 use servanda_mcp::{RawObject, fields::member as field};
@@ -34,10 +34,6 @@ use crate::{
     trace, upstream_failure,
 };
 
-/// How often this process says that it is alive: three times as often as it would be missed.
-const BEAT_MS: u64 = OWNER_SILENCE_MS_MAX / 3;
-/// How often it is looked whether somebody left something behind.
-const ROUND_MS: u64 = 5_000;
 /// How many are looked after in a round, and how many at once.
 const ORPHANS_MAX: u32 = 64;
 const AT_ONCE_MAX: usize = 8;
@@ -46,6 +42,12 @@ const EXPIRED_MAX: u32 = 1_000;
 /// Effects whose contract is gone that were told of.
 const TOLD_MAX: usize = 4_096;
 
+/// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
+/// left something behind.
+fn beat() -> Duration {
+    Duration::from_millis(owner_silence_ms_max() / 3)
+}
+
 /// Looks after effects until told to stop.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     let beating = async {
@@ -53,14 +55,14 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
             if let Err(error) = core.effects.beat(core.owner.clone()).await {
                 tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
             }
-            tokio::time::sleep(Duration::from_millis(BEAT_MS)).await;
+            tokio::time::sleep(beat()).await;
         }
     };
     let looking = async {
         let mut told = BTreeSet::new();
         loop {
             look_once(core, &mut told).await;
-            tokio::time::sleep(Duration::from_millis(ROUND_MS)).await;
+            tokio::time::sleep(beat()).await;
         }
     };
     tokio::select! {

@@ -250,6 +250,9 @@ pub(crate) struct EffectsArgs {
     /// List only effects in this state; may be given more than once.
     #[arg(long, value_name = "STATE", value_parser = effect_state, conflicts_with = "handle")]
     pub state: Vec<EffectState>,
+    /// List at most so many, the newest first.
+    #[arg(long, value_name = "NUMBER", default_value_t = 50, conflicts_with = "handle")]
+    pub limit: u32,
 }
 
 /// What to do about an effect.

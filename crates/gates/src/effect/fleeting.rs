@@ -12,12 +12,9 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, is_orphaned, step,
+    OwnerId, Step, Target, is_orphaned, owner_silence_ms_max, step,
 };
 use crate::{JournalError, PortFuture};
-
-/// How long an owner may be silent before it is taken for gone. Owners say that they live three times as often.
-pub const OWNER_SILENCE_MS_MAX: u64 = 15_000;
 
 /// Effects in memory.
 #[derive(Debug)]
@@ -64,7 +61,7 @@ impl Kept {
     }
 
     fn is_gone(&self, owner: &OwnerId, now_ms: u64) -> bool {
-        self.beats.get(owner).is_some_and(|beat_ms| now_ms.saturating_sub(*beat_ms) > OWNER_SILENCE_MS_MAX)
+        self.beats.get(owner).is_some_and(|beat_ms| now_ms.saturating_sub(*beat_ms) > owner_silence_ms_max())
     }
 
     fn around(&self, effect: Option<&Effect>, event: &Event, now_ms: u64) -> Circumstances {

@@ -16,7 +16,7 @@ use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 
 use crate::{JournalError, PortFuture};
 
-pub use fleeting::{FleetingEffects, OWNER_SILENCE_MS_MAX};
+pub use fleeting::FleetingEffects;
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
@@ -382,6 +382,11 @@ pub trait Effects: Send + Sync + fmt::Debug {
 
     /// Makes tombstones of settled effects whose time is over, and forgets those nobody can ask for. Says how many.
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;
+}
+
+/// How long an owner may be silent before it is taken for gone. Owners say that they live three times as often.
+pub fn owner_silence_ms_max() -> u64 {
+    servanda_contract::faults::limit_ms("SERVANDA_OWNER_SILENCE_MS", 15_000)
 }
 
 impl EffectId {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Change, Circumstances, Effect, EffectId, EffectState, Event, OWNER_SILENCE_MS_MAX, Step, Target,
+    Applied, Begin, Change, Circumstances, Effect, EffectId, EffectState, Event, Step, Target, owner_silence_ms_max,
     step,
 };
 
@@ -130,7 +130,7 @@ impl Batch {
             (None, Event::Begin(begin)) if is_keyless(begin) => self.twin(begin),
             _ => None,
         };
-        Circumstances { now_ms: self.now_ms, owner_is_gone: silent_ms > OWNER_SILENCE_MS_MAX, twin }
+        Circumstances { now_ms: self.now_ms, owner_is_gone: silent_ms > owner_silence_ms_max(), twin }
     }
 
     fn twin(&self, begin: &Begin) -> Option<EffectId> {

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, OWNER_SILENCE_MS_MAX, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target, owner_silence_ms_max},
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
@@ -221,7 +221,7 @@ impl Effects for PostgresLedger {
     fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let now_ms = self.desk.now_ms(client).await?;
-            let silent_since_ms = signed(now_ms.saturating_sub(OWNER_SILENCE_MS_MAX));
+            let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
             let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &i64::from(limit)]).await?;
             rows.iter().map(rows::effect).collect()

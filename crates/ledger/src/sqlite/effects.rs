@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Change, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, OWNER_SILENCE_MS_MAX, Step,
-    Target, step,
+    Applied, Change, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target,
+    owner_silence_ms_max, step,
 };
 
 use super::put;
@@ -89,7 +89,7 @@ pub(super) fn orphans(connection: &Connection, limit: u32, now_ms: u64) -> Resul
         " where state in ('claimed', 'dispatching') and (due_ms <= ?1 or (needs_owner and beat_ms < ?2))",
         " order by due_ms limit ?3"
     );
-    let silent_since_ms = now_ms.saturating_sub(OWNER_SILENCE_MS_MAX);
+    let silent_since_ms = now_ms.saturating_sub(owner_silence_ms_max());
     many(connection, sql, params![signed(now_ms), signed(silent_since_ms), limit])
 }
 
@@ -125,7 +125,7 @@ fn under_way(effect: &Effect) -> bool {
 fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, LedgerError> {
     let mut statement = transaction.prepare_cached("select beat_ms from owners where owner = ?1")?;
     let beat_ms: Option<i64> = statement.query_row(params![owner], |row| row.get(0)).optional()?;
-    Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > OWNER_SILENCE_MS_MAX))
+    Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
 }
 
 fn insert(transaction: &Connection, effect: &Effect) -> Result<(), LedgerError> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_gates::effect::{
     Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Event,
-    OWNER_SILENCE_MS_MAX, OwnerId, Reply, StoredAnswer, Target,
+    OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -291,7 +291,7 @@ async fn heartbeats(kept: Kept) {
     let waits = mine(apply(effects, begun(long("task", &away, EffectClass::N))).await.reply);
     let until_ms = effects.find(Target::Id(waits.id.clone())).await.unwrap().unwrap().overdue_at_ms;
     apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), until_ms))).await;
-    kept.advance(OWNER_SILENCE_MS_MAX + 1_000);
+    kept.advance(owner_silence_ms_max() + 1_000);
     effects.beat(here.clone()).await.unwrap();
     let orphans = effects.orphans(100).await.unwrap();
     let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();

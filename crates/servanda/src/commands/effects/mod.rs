@@ -21,8 +21,6 @@ use crate::{
     screen::Screen,
 };
 
-/// Effects listed at once.
-const LISTED_MAX: u32 = 50;
 /// Effects that are looked through for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
 /// The longest evidence.
@@ -30,7 +28,7 @@ const EVIDENCE_CHARS_MAX: usize = 2_000;
 
 /// What is wanted, however it was typed.
 enum Wanted<'a> {
-    List(&'a [EffectState]),
+    List { states: &'a [EffectState], limit: u32 },
     Show(&'a str),
     Settle { handle: &'a str, settle_as: SettleAs, evidence: &'a str },
 }
@@ -40,7 +38,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
     let wanted = wanted(args)?;
     let effects = loaded.ledger_place()?.open().await?;
     match wanted {
-        Wanted::List(states) => list(effects.as_ref(), states, screen).await,
+        Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
             if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
@@ -68,14 +66,14 @@ fn wanted(args: &EffectsArgs) -> Result<Wanted<'_>, Failure> {
             let evidence = evidence.ok_or_else(|| Failure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
             Wanted::Settle { handle, settle_as, evidence }
         }
-        (None, None, _) => Wanted::List(&args.state),
+        (None, None, _) => Wanted::List { states: &args.state, limit: args.limit },
     })
 }
 
 const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
 
-async fn list(effects: &dyn Effects, states: &[EffectState], screen: Screen) -> Result<(), Failure> {
-    let found = effects.list(EffectQuery { states: states.to_vec(), limit: LISTED_MAX }).await.map_err(away)?;
+async fn list(effects: &dyn Effects, states: &[EffectState], limit: u32, screen: Screen) -> Result<(), Failure> {
+    let found = effects.list(EffectQuery { states: states.to_vec(), limit }).await.map_err(away)?;
     if screen.json {
         return screen.json(&found);
     }
@@ -175,5 +173,6 @@ fn who() -> String {
 }
 
 fn away(JournalError(why): JournalError) -> Failure {
-    Failure::failed(format!("the store of effects does not answer: {why}")).hint("`servanda doctor` looks at the ledger")
+    Failure::failed(format!("the store of effects does not answer: {why}"))
+        .hint("`servanda doctor` looks at the ledger")
 }

@@ -115,7 +115,7 @@ fn both_ways_to_say_it_mean_the_same() {
         let cli = Cli::try_parse_from(["servanda", "effects"].iter().chain(words)).unwrap();
         let Command::Effects(args) = cli.command else { panic!("another command") };
         match wanted(&args).unwrap() {
-            Wanted::List(states) => format!("list {states:?}"),
+            Wanted::List { states, .. } => format!("list {states:?}"),
             Wanted::Show(handle) => format!("show {handle}"),
             Wanted::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
         }
