@@ -49,6 +49,7 @@ impl Passage<'_> {
         way: &mut Way,
     ) -> Result<(), RpcError> {
         if !permit.effect_class().mutates() {
+            self.nonce = way.round.as_ref().map(|round| round.nonce.clone());
             return Ok(());
         }
         let Some(Round { nonce, .. }) = way.round.take() else {

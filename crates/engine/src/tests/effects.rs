@@ -407,6 +407,21 @@ async fn a_read_without_a_key_is_no_effect_and_one_with_a_key_is_answered_again(
 }
 
 #[tokio::test]
+async fn a_read_with_a_key_that_waits_for_input_goes_on() {
+    let server = Scripted::new(Era::Modern, &json!({}), |heard| {
+        let answer = asks_once(&heard);
+        async { Ok(answer) }
+    });
+    let bank = Bank::new(server, vec![draft("up", "echo", false)]);
+    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
+    let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", Terms::default()) }).await);
+    let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
+    let done = result(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", terms) }).await);
+    assert_eq!((&done["content"][0]["text"], bank.states().await), (&json!("done"), vec![EffectState::Completed]));
+}
+
+#[tokio::test]
 async fn what_became_a_task_is_settled_by_its_end() {
     let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
         Ok(match heard.method {

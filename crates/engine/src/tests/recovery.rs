@@ -186,6 +186,23 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_effect_is_not_taken_while_its_server_is_not_there() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
+    let asked_tool = writing(json!({"class": "Q", "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
+    for contracts in [vec![keyed_tool], vec![asked_tool, status_tool()]] {
+        let crashed = crashed(contracts.clone(), json!({"found": true})).await;
+        crashed.bank.clock.pass_ms(MINUTE_MS);
+        let down = Scripted::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
+        let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
+        look_once(early.engine.core(), &mut BTreeSet::new()).await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
+        crashed.look().await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
+    }
+}
+
+#[tokio::test]
 async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
     let server = Scripted::new(Era::Modern, &json!({}), |_| std::future::pending());
     let bank = Bank::new(server, vec![draft("up", "write", true)]);

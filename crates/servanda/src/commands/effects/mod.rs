@@ -176,5 +176,6 @@ fn who() -> String {
 }
 
 fn away(JournalError(why): JournalError) -> Failure {
-    Failure::failed(format!("the store of effects does not answer: {why}")).hint("`servanda doctor` looks at the ledger")
+    Failure::failed(format!("the store of effects does not answer: {why}"))
+        .hint("`servanda doctor` looks at the ledger")
 }
