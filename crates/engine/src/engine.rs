@@ -219,6 +219,11 @@ impl Engine {
         recovery::look_after(&self.core, stop).await;
     }
 
+    /// Says that this process is alive until told to stop: enough for one that makes a single call.
+    pub async fn stay_alive(&self, stop: CancellationToken) {
+        recovery::stay_alive(&self.core, stop).await;
+    }
+
     /// Which tools exist.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.core.scene().catalog)

@@ -20,7 +20,7 @@ use servanda_gates::{
 };
 use servanda_mcp::{ClientCapabilities, RawObject, fields::member as field};
 use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::status::ask_and_settle;
@@ -52,14 +52,6 @@ const TOLD_MAX: usize = 4_096;
 
 /// Looks after effects until told to stop.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
-    let beating = async {
-        loop {
-            if let Err(error) = core.effects.beat(core.owner.clone()).await {
-                tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
-            }
-            tokio::time::sleep(Duration::from_millis(BEAT_MS)).await;
-        }
-    };
     let looking = async {
         let mut told = BTreeSet::new();
         loop {
@@ -68,9 +60,21 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
         }
     };
     tokio::select! {
-        () = beating => {}
+        () = stay_alive(core, stop) => {}
         () = looking => {}
-        () = stop.cancelled() => {}
+    }
+}
+
+/// Says that this process is alive until told to stop, so that nobody takes over what it does.
+pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = core.effects.beat(core.owner.clone()).await {
+            tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(BEAT_MS)) => {}
+            () = stop.cancelled() => return,
+        }
     }
 }
 
@@ -79,7 +83,7 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
     match core.effects.orphans(ORPHANS_MAX).await {
         Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
         Ok(orphans) => {
-            let mut recovering = JoinSet::new();
+            let mut recovering = Vec::new();
             for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {
                 let scene = core.scene();
                 if needs_its_tool(&orphan) && exposed(&scene, &orphan).is_none() {
@@ -87,18 +91,23 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
                     continue;
                 }
                 let inside = Arc::clone(core);
-                // Tracked, so that the gateway does not end in the middle of it.
-                let recovered = core.in_flight.track_future(async move { take(&inside, &scene, orphan).await });
-                recovering.spawn(recovered);
+                // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
+                recovering.push(core.in_flight.spawn(async move { take(&inside, &scene, orphan).await }));
                 if recovering.len() >= AT_ONCE_MAX {
-                    recovering.join_next().await;
+                    join(&mut recovering).await;
                 }
             }
-            while recovering.join_next().await.is_some() {}
+            join(&mut recovering).await;
         }
     }
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
+    }
+}
+
+async fn join(tasks: &mut Vec<JoinHandle<()>>) {
+    for task in tasks.drain(..) {
+        let _ = task.await;
     }
 }
 
