@@ -45,6 +45,9 @@ const ORPHANS_MAX: u32 = 64;
 const AT_ONCE_MAX: usize = 8;
 /// How long a server may take to be there.
 const READY_MS_MAX: u64 = 5_000;
+/// How long what is sent again or asked may take, whatever its contract says.
+const RESEND_MS_MAX: u64 = 300_000;
+const ASK_MS_MAX: u64 = 30_000;
 /// Tombstones made in a round.
 const EXPIRED_MAX: u32 = 1_000;
 /// Effects whose contract is gone that were told of.
@@ -173,7 +176,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
             resend(core, &ready, *fenced, &taken, record).await;
         }
         (Ok(Recovery::Ask(claim, taken)), _) => {
-            let deadline = within_ms(taken.order.timeout_ms);
+            let deadline = within_ms(ASK_MS_MAX);
             ask_and_settle(core, scene, claim, &taken, deadline).await;
         }
         (Ok(Recovery::Done(Reply::Unknown, _)), _) => {
@@ -198,7 +201,8 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
         key_header: None,
     };
     outline.carry_key(contract.contract(), Some(&fenced), None);
-    let deadline = within_ms(effect.order.timeout_ms);
+    // Nobody waits who could have said for how long.
+    let deadline = within_ms(contract.contract().timeout_ms().min(RESEND_MS_MAX));
     let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
     let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());

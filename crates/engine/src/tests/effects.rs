@@ -327,6 +327,20 @@ async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_that_nobody_uses_is_taken_back() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::None, 0));
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    while bank.states().await != [EffectState::FailedRetryable] {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    result(bank.call(keyed("k")).await);
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_afterwards_costs_nobody_the_answer_and_gets_it_when_it_is_back() {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, awaited) = (begun.clone(), gate.clone());
