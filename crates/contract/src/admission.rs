@@ -216,21 +216,16 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
         EffectClass::K => {
             let placed = effect.key.is_some() && effect.key_window_sec.is_some();
             verdict.require(placed, conjunct, "effect class K needs effect.key and effect.key_window_sec");
-            if let Some(KeyPlacement::Header(name)) = &effect.key {
-                let reason = "effect.key names a header that cannot be sent, or that is the protocol's own";
-                verdict.require(is_free_header(name), conjunct, reason);
-            }
-            if let Some(KeyPlacement::Argument(name)) = &effect.key {
-                let declared = contract.affordance.input_schema.get("properties").and_then(|known| known.get(name));
-                let reason =
-                    "effect.key names an argument of the input schema: what a caller sends there would be lost";
-                verdict.require(declared.is_none(), conjunct, reason);
-            }
         }
         EffectClass::Q => {
-            verdict.require(effect.status.is_some(), conjunct, "effect class Q needs effect.status");
+            // A status tool that is asked by a key which the upstream never saw would always say no.
+            let placed = effect.key.is_some() && effect.status.is_some();
+            verdict.require(placed, conjunct, "effect class Q needs effect.key and effect.status");
         }
         EffectClass::R | EffectClass::N => {}
+    }
+    if effect.class.takes_key() {
+        key_placed(contract, effect.key.as_ref(), verdict);
     }
     sent_again(contract, effect.class, verdict);
     let possible = idempotency.supported || !idempotency.required;
@@ -239,6 +234,23 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
     verdict.require(!empty, conjunct, "effect.not_executed_errors has an empty text, which every error contains");
     let remembered = !idempotency.required || idempotency.ttl_seconds.is_some();
     verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
+}
+
+/// Our key goes where nothing else is.
+fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut Verdict) {
+    let conjunct = Conjunct::IdempotencySpecified;
+    match key {
+        Some(KeyPlacement::Header(name)) => {
+            let reason = "effect.key names a header that cannot be sent, or that is the protocol's own";
+            verdict.require(is_free_header(name), conjunct, reason);
+        }
+        Some(KeyPlacement::Argument(name)) => {
+            let declared = contract.affordance.input_schema.get("properties").and_then(|known| known.get(name));
+            let reason = "effect.key names an argument of the input schema: what a caller sends there would be lost";
+            verdict.require(declared.is_none(), conjunct, reason);
+        }
+        Some(KeyPlacement::Meta(_)) | None => {}
+    }
 }
 
 /// Whether a header can be written and means nothing to HTTP or MCP.

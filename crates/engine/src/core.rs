@@ -15,7 +15,7 @@ use servanda_gates::{
     effect::{EffectId, Effects, OwnerId},
 };
 use tokio::{
-    sync::{broadcast, watch},
+    sync::{Semaphore, broadcast, watch},
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) owner: OwnerId,
     pub(crate) keys: Keys,
     pub(crate) in_hand: Arc<InHand>,
+    /// Places for looking whether a mark was made that nobody uses.
+    pub(crate) abandoning: Arc<Semaphore>,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,

@@ -15,7 +15,7 @@ use servanda_gates::{
 };
 use servanda_mcp::{LogLevel, RpcError, fields::method};
 use servanda_upstream::{Remark, Upstream};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -37,6 +37,8 @@ use crate::{
 
 /// News a slow listener may be behind with.
 const NEWS_MAX: usize = 256;
+/// Marks that were not made in time and are looked for, so that they can be taken back.
+const ABANDONING_MAX: usize = 64;
 /// How long a server has to hear how much it should log.
 const LEVEL_MS_MAX: u64 = 10_000;
 
@@ -170,6 +172,7 @@ impl Engine {
             effects,
             owner: OwnerId::new(),
             in_hand: Arc::default(),
+            abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             tallies: Arc::default(),
             clock,
             gate_limits: limits.gates,
@@ -222,6 +225,11 @@ impl Engine {
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
     pub async fn look_after_effects(&self, stop: CancellationToken) {
         recovery::look_after(&self.core, stop).await;
+    }
+
+    /// Says that this process is alive until told to stop: enough for one that makes a single call.
+    pub async fn stay_alive(&self, stop: CancellationToken) {
+        recovery::stay_alive(&self.core, stop).await;
     }
 
     /// Which tools exist.

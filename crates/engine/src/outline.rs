@@ -1,7 +1,7 @@
 //! The terms of a guest's request that stay the same however often it is made at the upstream.
 
 use serde_json::value::RawValue;
-use servanda_contract::tool::{EffectClass, KeyPlacement, ToolContract};
+use servanda_contract::tool::{KeyPlacement, ToolContract};
 use servanda_gates::Fenced;
 use servanda_mcp::{envelope::to_json, fields::meta};
 use servanda_upstream::{Counterpart, Delivery};
@@ -25,7 +25,7 @@ impl Outline {
     /// Puts the key of an effect where the upstream takes it, and the operation beside it. Among the arguments it is already.
     pub(crate) fn carry_key(&mut self, contract: &ToolContract, fenced: Option<&Fenced>, operation_id: Option<&str>) {
         let Some((fenced, key)) = fenced.and_then(|fenced| Some((fenced, fenced.upstream_key()?))) else { return };
-        if fenced.effect_class() != EffectClass::K {
+        if !fenced.effect_class().takes_key() {
             return;
         }
         match contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) {

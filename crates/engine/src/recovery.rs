@@ -8,17 +8,19 @@ mod status;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use servanda_contract::{
-    CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal, record::Outcome, refusal::EffectKnowledge,
-    tool::EffectClass,
+    CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
+    record::Outcome,
+    refusal::EffectKnowledge,
+    tool::{EffectClass, Identity},
 };
 use servanda_gates::{
     CompiledContract, Fenced, Recovery,
     effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max},
     recover,
 };
-use servanda_mcp::{RawObject, fields::member as field};
+use servanda_mcp::{ClientCapabilities, RawObject, fields::member as field};
 use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::status::ask_and_settle;
@@ -37,6 +39,11 @@ use crate::{
 /// How many are looked after in a round, and how many at once.
 const ORPHANS_MAX: u32 = 64;
 const AT_ONCE_MAX: usize = 8;
+/// How long a server may take to be there.
+const READY_MS_MAX: u64 = 5_000;
+/// How long what is sent again or asked may take, whatever its contract says.
+const RESEND_MS_MAX: u64 = 300_000;
+const ASK_MS_MAX: u64 = 30_000;
 /// Tombstones made in a round.
 const EXPIRED_MAX: u32 = 1_000;
 /// Effects whose contract is gone that were told of.
@@ -50,14 +57,6 @@ fn beat() -> Duration {
 
 /// Looks after effects until told to stop.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
-    let beating = async {
-        loop {
-            if let Err(error) = core.effects.beat(core.owner.clone()).await {
-                tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
-            }
-            tokio::time::sleep(beat()).await;
-        }
-    };
     let looking = async {
         let mut told = BTreeSet::new();
         loop {
@@ -66,9 +65,21 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
         }
     };
     tokio::select! {
-        () = beating => {}
+        () = stay_alive(core, stop) => {}
         () = looking => {}
-        () = stop.cancelled() => {}
+    }
+}
+
+/// Says that this process is alive until told to stop, so that nobody takes over what it does.
+pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = core.effects.beat(core.owner.clone()).await {
+            tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(beat()) => {}
+            () = stop.cancelled() => return,
+        }
     }
 }
 
@@ -77,22 +88,21 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
     match core.effects.orphans(ORPHANS_MAX).await {
         Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
         Ok(orphans) => {
-            let mut recovering = JoinSet::new();
+            let mut recovering = Vec::new();
             for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {
                 let scene = core.scene();
-                let Some(ground) = Ground::of(&scene, &orphan) else {
+                if needs_its_tool(&orphan) && exposed(&scene, &orphan).is_none() {
                     tell_once(told, &orphan);
                     continue;
-                };
+                }
                 let inside = Arc::clone(core);
-                // Tracked, so that the gateway does not end in the middle of it.
-                let recovered = core.in_flight.track_future(async move { take(&inside, &scene, orphan, ground).await });
-                recovering.spawn(recovered);
+                // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
+                recovering.push(core.in_flight.spawn(async move { take(&inside, &scene, orphan).await }));
                 if recovering.len() >= AT_ONCE_MAX {
-                    recovering.join_next().await;
+                    join(&mut recovering).await;
                 }
             }
-            while recovering.join_next().await.is_some() {}
+            join(&mut recovering).await;
         }
     }
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
@@ -100,36 +110,44 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
     }
 }
 
-/// What an effect is recovered with.
-#[derive(Debug)]
-enum Ground {
-    /// Nothing: there is nothing to send or to ask.
-    Bare,
-    /// Its contract as it is now, and the server that performs it.
-    Performed(Arc<CompiledContract>, Arc<Member>),
-}
-
-impl Ground {
-    /// None if what would be needed is not there; then it is left as it is.
-    fn of(scene: &Scene, effect: &Effect) -> Option<Self> {
-        let sends = effect.state == EffectState::Dispatching && effect.class == EffectClass::K;
-        let asks = effect.state == EffectState::Dispatching && effect.class == EffectClass::Q;
-        if !sends && !asks {
-            return Some(Self::Bare);
-        }
-        let contract = contract_of(scene, effect)?;
-        let member = scene.member(&effect.order.upstream)?.clone();
-        Some(Self::Performed(contract, member))
+async fn join(tasks: &mut Vec<JoinHandle<()>>) {
+    for task in tasks.drain(..) {
+        let _ = task.await;
     }
 }
 
-/// The contract of an effect as it is now: what is passed on or sent today keeps today's promises.
-fn contract_of(scene: &Scene, effect: &Effect) -> Option<Arc<CompiledContract>> {
-    let of_effect = |contract: &CompiledContract| {
-        let identity = &contract.contract().identity;
-        identity.name == effect.key.tool && identity.major() == effect.key.contract_major
-    };
-    scene.catalog.entries().map(|(_, entry)| &entry.contract).find(|contract| of_effect(contract)).cloned()
+/// A tool that the gateway may call on its own account.
+#[derive(Debug)]
+struct Ready {
+    contract: Arc<CompiledContract>,
+    member: Arc<Member>,
+}
+
+/// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
+/// while its server is not there; then it is looked again later.
+async fn ready(scene: &Scene, exposed: &str) -> Option<Ready> {
+    scene.discovery.acquaint_itself(exposed).await;
+    let contract = scene.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
+    let member = scene.member(&contract.contract().binding.upstream)?.clone();
+    member.server.offer(within_ms(READY_MS_MAX)).await.ok()?;
+    member.guard.ask().is_ok().then_some(Ready { contract, member })
+}
+
+/// The exposed name of a contract.
+fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Option<String> {
+    let mut entries = scene.catalog.entries();
+    entries.find(|(_, entry)| of(&entry.contract.contract().identity)).map(|(name, _)| name.to_owned())
+}
+
+/// The exposed name of an effect's tool.
+fn exposed(scene: &Scene, effect: &Effect) -> Option<String> {
+    let key = &effect.key;
+    exposed_as(scene, |identity| identity.name == key.tool && identity.major() == key.contract_major)
+}
+
+/// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
+fn needs_its_tool(effect: &Effect) -> bool {
+    effect.state == EffectState::Dispatching && matches!(effect.class, EffectClass::K | EffectClass::Q)
 }
 
 fn tell_once(told: &mut BTreeSet<EffectId>, effect: &Effect) {
@@ -139,20 +157,28 @@ fn tell_once(told: &mut BTreeSet<EffectId>, effect: &Effect) {
     }
 }
 
-async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect, ground: Ground) {
+async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
+    let mut sends = None;
+    if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
+        let Some(exposed) = exposed(scene, &orphan) else { return };
+        let ready = ready(scene, &exposed).await;
+        // Taken before it can be sent, it would only become unknown.
+        let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
+        sends = Some(ready);
+    }
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
     let recovery = recover(&orphan.id, &core.owner, written, core.effects.as_ref()).await;
     let effect = orphan.id;
-    match (recovery, ground) {
+    match (recovery, sends) {
         (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),
-        (Ok(Recovery::Resend(fenced, taken)), Ground::Performed(contract, member)) => {
+        (Ok(Recovery::Resend(fenced, taken)), Some(ready)) => {
             tracing::info!(%effect, "an effect that was left behind is sent again with its key");
-            resend(core, &contract, &member, *fenced, &taken, record).await;
+            resend(core, &ready, *fenced, &taken, record).await;
         }
         (Ok(Recovery::Ask(claim, taken)), _) => {
-            let deadline = within_ms(taken.order.timeout_ms);
+            let deadline = within_ms(ASK_MS_MAX);
             ask_and_settle(core, scene, claim, &taken, deadline).await;
         }
         (Ok(Recovery::Done(Reply::Unknown, _)), _) => {
@@ -163,14 +189,8 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect, ground: Ground) {
 }
 
 /// Sends the same bytes with the same key, and settles by what comes back.
-async fn resend(
-    core: &Arc<Core>,
-    contract: &CompiledContract,
-    member: &Member,
-    fenced: Fenced,
-    effect: &Effect,
-    mut record: CallRecord,
-) {
+async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect, mut record: CallRecord) {
+    let Ready { contract, member } = ready;
     let Some(claim) = fenced.claim().cloned() else { return };
     let held = Some(core.in_hand.hold(&claim.id));
     let mut outline = Outline {
@@ -183,7 +203,8 @@ async fn resend(
         key_header: None,
     };
     outline.carry_key(contract.contract(), Some(&fenced), None);
-    let deadline = within_ms(effect.order.timeout_ms);
+    // Nobody waits who could have said for how long.
+    let deadline = within_ms(contract.contract().timeout_ms().min(RESEND_MS_MAX));
     let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
     let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());

@@ -233,6 +233,8 @@ pub(crate) struct KeptEffects {
     records: Arc<Records>,
     /// Whether nothing can be changed at the moment.
     pub(crate) down: AtomicBool,
+    /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
+    pub(crate) late: AtomicBool,
 }
 
 impl Effects for KeptEffects {
@@ -240,6 +242,10 @@ impl Effects for KeptEffects {
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) {
                 return Err(JournalError("the store is away".to_owned()));
+            }
+            if self.late.load(Ordering::Relaxed) {
+                self.effects.apply(change).await?;
+                return Err(JournalError("the acknowledgement was lost".to_owned()));
             }
             let before = self.effects.records().len();
             let applied = self.effects.apply(change).await?;
@@ -254,6 +260,9 @@ impl Effects for KeptEffects {
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        if self.late.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(JournalError("the store is away".to_owned())) });
+        }
         self.effects.find(target)
     }
 
@@ -304,6 +313,7 @@ impl House {
             effects: FleetingEffects::new(Arc::clone(&clock)),
             records: records.clone(),
             down: AtomicBool::new(false),
+            late: AtomicBool::new(false),
         });
         let engine = Engine::in_scene(scene, records.clone(), kept, effects.clone(), clock, Limits::default());
         Self { engine, records, notebook, effects }

@@ -67,7 +67,7 @@ fn upstream_key(key: &EffectKey) -> String {
 
 /// The bytes to send: the canonical arguments, with our key among them where the upstream takes it there.
 fn arguments(canonical: &Bytes, effect: Option<&Effect>, upstream_key: &str) -> Result<Bytes, serde_json::Error> {
-    let placed = effect.filter(|effect| effect.class == EffectClass::K).and_then(|effect| effect.key.as_ref());
+    let placed = effect.filter(|effect| effect.class.takes_key()).and_then(|effect| effect.key.as_ref());
     let Some(KeyPlacement::Argument(name)) = placed else { return Ok(canonical.clone()) };
     let mut arguments: Value = serde_json::from_slice(canonical)?;
     if let Some(members) = arguments.as_object_mut() {

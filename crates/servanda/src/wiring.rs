@@ -78,8 +78,14 @@ impl Station {
         Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
     }
 
-    /// Says that this process is alive, and settles effects that others left behind.
-    pub(crate) fn look_after_effects(&self) {
+    /// Says that this process is alive, so that nobody takes over what it does.
+    pub(crate) fn stay_alive(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.stay_alive(stop).await });
+    }
+
+    /// The same, and settles effects that others left behind.
+    fn look_after_effects(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
         self.followers.spawn(async move { engine.look_after_effects(stop).await });
     }

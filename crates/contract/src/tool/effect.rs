@@ -15,7 +15,7 @@ pub struct Effect {
     /// Every change the tool may make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest: Vec<SideEffect>,
-    /// Class K: where the upstream takes our key.
+    /// Classes K and Q: where the upstream takes our key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyPlacement>,
     /// Class K: for how long the upstream remembers a key.
@@ -108,6 +108,11 @@ pub struct StatusQuery {
 }
 
 impl EffectClass {
+    /// Whether an upstream is given our key: to dedupe on it, or to be asked by it.
+    pub const fn takes_key(self) -> bool {
+        matches!(self, Self::K | Self::Q)
+    }
+
     /// Whether a call may change anything.
     pub const fn mutates(self) -> bool {
         !matches!(self, Self::R)

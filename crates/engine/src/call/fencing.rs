@@ -49,6 +49,7 @@ impl Passage<'_> {
         way: &mut Way,
     ) -> Result<(), RpcError> {
         if !permit.effect_class().mutates() {
+            self.nonce = way.round.as_ref().map(|round| round.nonce.clone());
             return Ok(());
         }
         let Some(Round { nonce, .. }) = way.round.take() else {
@@ -128,7 +129,10 @@ impl Passage<'_> {
                 Err(not_fenced) => *not_fenced,
             };
             match why {
-                WhyNot::NotOnRecord(refusal) => return Err(NotSent::Refused(refusal)),
+                WhyNot::NotOnRecord(refusal) => {
+                    abandon(self.core, effect_key, call_id);
+                    return Err(NotSent::Refused(refusal));
+                }
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
                     recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline).await;
                     (asked, permit) = (true, back);
@@ -150,10 +154,13 @@ impl Passage<'_> {
     }
 }
 
-/// Takes a mark back that was not made in time, once it is there: nothing was sent under it.
+/// Takes a mark back that was not made in time, or not for all one knows, once it is there: nothing was sent under it. Where
+/// too many are looked for already, it is left to become unknown, which is safe.
 fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
+    let Ok(place) = Arc::clone(&core.abandoning).try_acquire_owned() else { return };
     let inside = Arc::clone(core);
-    core.in_flight.spawn(async move {
+    tokio::spawn(async move {
+        let _place = place;
         for attempt in 0..ABANDON_ATTEMPTS_MAX {
             let found = inside.effects.find(Target::Key(key.clone())).await.ok().flatten();
             let own = found.filter(|effect| effect.call_id == call_id && effect.owner == inside.owner);

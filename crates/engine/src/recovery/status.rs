@@ -14,19 +14,20 @@ use servanda_gates::{
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
 
-use super::contract_of;
+use super::{Ready, exposed, exposed_as, ready};
 use crate::{clock::CallStopwatch, core::Core, observe, scene::Scene, trace};
 
 /// How much of a status tool's answer is kept.
 const ANSWER_CHARS_MAX: usize = 2_000;
 
-/// Asks, and settles what the answer settles. Nothing comes of it where the tool cannot be asked.
+/// Asks, and settles what the answer settles. Where the tool cannot be asked, the effect is left as it is: it is asked about
+/// again.
 pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim, effect: &Effect, deadline: Instant) {
     let end = match ask(core, scene, effect, deadline).await {
         Ok(end) => end,
         Err(why) => {
             tracing::warn!(effect = %effect.id, %why, "how an effect ended could not be asked");
-            End::Unknown(why)
+            return;
         }
     };
     let event = Event::Settle(claim, end);
@@ -37,20 +38,31 @@ pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim
 }
 
 async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<End, String> {
-    let contract = contract_of(scene, effect).ok_or("its contract is gone")?;
+    let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
+    let contract = entry.map(|entry| Arc::clone(&entry.contract)).ok_or("its contract is gone")?;
     let query = contract.contract().effect.as_ref().and_then(|declared| declared.status.as_ref());
     let query = query.ok_or("its contract names no status tool any more")?;
-    let status = scene.catalog.entries().map(|(_, entry)| &entry.contract);
-    let mut status = status.filter(|entry| entry.contract().identity.name == query.tool);
-    let status = status.next().ok_or_else(|| format!("there is no contract `{}`", query.tool))?;
-    let fenced = fenced(core, Arc::clone(status), query, effect).await?;
-    let member =
-        scene.member(fenced.upstream()).ok_or_else(|| format!("there is no upstream `{}`", fenced.upstream()))?;
+    let status = exposed_as(scene, |identity| identity.name == query.tool);
+    let status = status.ok_or_else(|| format!("there is no contract `{}`", query.tool))?;
+    let ready = ready(scene, &status).await;
+    let Ready { contract: status, member } = ready.ok_or_else(|| format!("`{}` cannot be called", query.tool))?;
+    let fenced = fenced(core, Arc::clone(&status), query, effect).await?;
     let performed = member.server.perform(fenced, Delivery::until(deadline)).await;
+    member.guard.learn(&performed.outcome);
     let answer = performed.outcome.map_err(|failure| failure.to_string())?;
-    let observed = observe::observe(status, &answer.result).map_err(|broken| broken.message)?;
+    Ok(judge(&contract, &status, query, &answer.result).unwrap_or_else(End::Unknown))
+}
+
+/// What a status tool's answer means; the error says why that cannot be told.
+fn judge(
+    contract: &CompiledContract,
+    status: &CompiledContract,
+    query: &StatusQuery,
+    result: &Bytes,
+) -> Result<End, String> {
+    let observed = observe::observe(status, result).map_err(|broken| format!("its answer {}", broken.message))?;
     if observed.class != TaxonomyClass::Success {
-        return Err("the status tool failed".to_owned());
+        return Err(format!("the status tool `{}` failed", query.tool));
     }
     let result = observed.data.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
     let found = contract.says_found(&result)?;

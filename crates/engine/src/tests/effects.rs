@@ -327,6 +327,20 @@ async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mark_that_nobody_uses_is_taken_back() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::None, 0));
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    while bank.states().await != [EffectState::FailedRetryable] {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    result(bank.call(keyed("k")).await);
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_is_away_afterwards_costs_nobody_the_answer_and_gets_it_when_it_is_back() {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, awaited) = (begun.clone(), gate.clone());
@@ -404,6 +418,21 @@ async fn a_read_without_a_key_is_no_effect_and_one_with_a_key_is_answered_again(
     result(bank.call(read(Some("k"))).await);
     result(bank.call(read(Some("k"))).await);
     assert_eq!((bank.calls(), bank.effects().await.len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_read_with_a_key_that_waits_for_input_goes_on() {
+    let server = Scripted::new(Era::Modern, &json!({}), |heard| {
+        let answer = asks_once(&heard);
+        async { Ok(answer) }
+    });
+    let bank = Bank::new(server, vec![draft("up", "echo", false)]);
+    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
+    let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", Terms::default()) }).await);
+    let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
+    let done = result(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", terms) }).await);
+    assert_eq!((&done["content"][0]["text"], bank.states().await), (&json!("done"), vec![EffectState::Completed]));
 }
 
 #[tokio::test]

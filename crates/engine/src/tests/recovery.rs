@@ -10,8 +10,9 @@ use std::{
 
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, refusal::EffectKnowledge};
-use servanda_gates::effect::{EffectState, StoredAnswer};
+use servanda_gates::effect::{ByHand, Change, EffectState, Effects as _, Event, StoredAnswer, Target};
 use servanda_mcp::Era;
+use tokio::sync::Notify;
 
 use super::{
     conversations::result,
@@ -186,6 +187,23 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
 }
 
 #[tokio::test]
+async fn an_effect_is_not_taken_while_its_server_is_not_there() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
+    let asked_tool = writing(json!({"class": "Q", "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
+    for contracts in [vec![keyed_tool], vec![asked_tool, status_tool()]] {
+        let crashed = crashed(contracts.clone(), json!({"found": true})).await;
+        crashed.bank.clock.pass_ms(MINUTE_MS);
+        let down = Scripted::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
+        let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
+        look_once(early.engine.core(), &mut BTreeSet::new()).await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
+        crashed.look().await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
+    }
+}
+
+#[tokio::test]
 async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
     let server = Scripted::new(Era::Modern, &json!({}), |_| std::future::pending());
     let bank = Bank::new(server, vec![draft("up", "write", true)]);
@@ -200,4 +218,58 @@ async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
     bank.clock.pass_ms(MINUTE_MS);
     look_once(bank.house.engine.core(), &mut BTreeSet::new()).await;
     assert_eq!(bank.states().await, [EffectState::Dispatching]);
+}
+
+/// A call that hangs until it is let go, while somebody else takes it for forgotten.
+async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
+    let gate = Arc::new(Notify::new());
+    let awaited = gate.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+        let awaited = awaited.clone();
+        async move {
+            awaited.notified().await;
+            Ok(text(Era::Modern, "done"))
+        }
+    });
+    let contract = draft("up", "write", true);
+    let bank = Arc::new(Bank::new(server, vec![contract.clone()]));
+    let inside = bank.clone();
+    let mut calling = Box::pin(async move { inside.call(keyed("k")).await });
+    while bank.calls() == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut calling => panic!("it hangs"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    bank.clock.pass_ms(MINUTE_MS);
+    let other = bank.house.restarted(scene_of(&bank.server, vec![contract]), bank.clock.clone());
+    look_once(other.engine.core(), &mut BTreeSet::new()).await;
+    assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
+    if settled_by_hand {
+        let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
+        let target = Target::Id(bank.effects().await[0].id.clone());
+        let event = Event::SettleByHand(by_hand);
+        bank.house.effects.apply(Change { target, event, record: None, quarantine: None }).await.unwrap();
+    }
+    gate.notify_one();
+    let answer = result(calling.await);
+    (bank, answer)
+}
+
+#[tokio::test]
+async fn a_late_answer_settles_what_nobody_knew() {
+    let (bank, answer) = overtaken(false).await;
+    assert_eq!(answer["content"][0]["text"], "done");
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_given_and_on_record_and_changes_nothing() {
+    let (bank, answer) = overtaken(true).await;
+    assert_eq!(answer["content"][0]["text"], "done", "the caller gets the truth");
+    assert_eq!(bank.states().await, [EffectState::FailedRetryable], "a person has settled it");
+    assert_eq!(bank.house.last_record().outcome.name(), "completed");
 }

@@ -82,7 +82,7 @@ pub struct Effect {
     pub id: EffectId,
     /// What it is looked up by.
     pub key: EffectKey,
-    /// The digest of what was proposed under the key: tenant, tool, contract, canonical arguments.
+    /// The digest of what was proposed under the key: tenant, tool, canonical arguments.
     pub request: Digest,
     /// What may follow an uncertain dispatch.
     pub class: EffectClass,

@@ -33,7 +33,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
     let station = Station::assemble(&loaded).await?;
-    station.look_after_effects();
+    station.stay_alive();
     let cancel = CancellationToken::new();
     let request = CallRequest {
         guest: super::local_guest("servanda-cli"),
