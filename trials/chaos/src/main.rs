@@ -67,18 +67,23 @@ async fn trial(args: &[String]) -> Result<bool, String> {
 
 async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result<(), String> {
     let wants_postgres = options.stores.contains(&Store::Postgres);
-    let postgres = if wants_postgres { Some(Arc::new(Postgres::start(&folder.join("postgres")).await?)) } else { None };
+    let mut clusters = None;
+    if wants_postgres {
+        // Cases make many databases, and a cluster of many takes long to come back from a crash.
+        let steady = Arc::new(Postgres::start(&folder.join("postgres")).await?);
+        clusters = Some((steady, Arc::new(Postgres::start(&folder.join("postgres-crashing")).await?)));
+    }
     for store in &options.stores {
         let folder = folder.join(store.name());
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let postgres = postgres.clone().filter(|_| *store == Store::Postgres);
+        let (steady, crashing) = clusters.clone().filter(|_| *store == Store::Postgres).unzip();
         if options.matrix {
-            report.add_matrix(&matrix_on(options, *store, &folder, postgres.clone()).await?);
+            report.add_matrix(&matrix_on(options, *store, &folder, (steady, crashing.clone())).await?);
         }
         if options.random.is_some() || options.calls.is_some() {
             let hostile = Arc::new(Hostile::start(&folder, options.calls.is_none()).await?);
             let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
-            report.add_random(&random::run(options, *store, &setup, &hostile, postgres.as_deref()).await?);
+            report.add_random(&random::run(options, *store, &setup, &hostile, crashing.as_deref()).await?);
         }
     }
     Ok(())
@@ -88,15 +93,16 @@ async fn matrix_on(
     options: &Options,
     store: Store,
     folder: &Path,
-    postgres: Option<Arc<Postgres>>,
+    (postgres, crashing): (Option<Arc<Postgres>>, Option<Arc<Postgres>>),
 ) -> Result<Vec<matrix::Verdict>, String> {
     let started = Instant::now();
     let folder = folder.join("matrix");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let hostile = Arc::new(Hostile::start(&folder, true).await?);
     let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
-    let stage = Arc::new(Stage { setup, hostile, store, postgres });
-    let verdicts = matrix::run(&stage, options.only.as_deref()).await;
+    let stage = Arc::new(Stage { setup: setup.clone(), hostile: hostile.clone(), store, postgres });
+    let crashing = Arc::new(Stage { setup, hostile, store, postgres: crashing });
+    let verdicts = matrix::run(&stage, &crashing, options.only.as_deref()).await;
     eprintln!("the matrix on {} took {} s", store.name(), started.elapsed().as_secs());
     Ok(verdicts)
 }

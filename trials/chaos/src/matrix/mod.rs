@@ -81,8 +81,9 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Runs the matrix on one store. `only` is a part of a case's name.
-pub async fn run(stage: &Arc<Stage>, only: Option<&str>) -> Vec<Verdict> {
+/// Runs the matrix on one store. Cases that take the database away have a stage of their own. `only` is a part of a case's
+/// name.
+pub async fn run(stage: &Arc<Stage>, crashing: &Arc<Stage>, only: Option<&str>) -> Vec<Verdict> {
     let (mut beside, mut verdicts) = (JoinSet::new(), Vec::new());
     let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let wanted = |name: &str| only.is_none_or(|only| name.contains(only));
@@ -101,9 +102,9 @@ pub async fn run(stage: &Arc<Stage>, only: Option<&str>) -> Vec<Verdict> {
         verdicts.extend(verdict);
     }
     for (row, class, name) in cases {
-        match (row.how, &stage.postgres) {
+        match (row.how, &crashing.postgres) {
             (How::Alone(disrupt), Some(postgres)) => {
-                verdicts.push(judge_alone(stage, postgres, class, &name, row.number, disrupt).await);
+                verdicts.push(judge_alone(crashing, postgres, class, &name, row.number, disrupt).await);
             }
             (How::NotYet(why), _) => {
                 let outcome = Outcome::NotYet(why.to_owned());
