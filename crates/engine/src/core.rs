@@ -41,6 +41,7 @@ pub(crate) struct Core {
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
+    pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
     pub(crate) in_flight: TaskTracker,
     pub(crate) bridge: Arc<Bridge>,

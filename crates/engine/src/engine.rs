@@ -72,12 +72,14 @@ pub struct Limits {
     pub gates: GateLimits,
     /// Of repair loops.
     pub repair: RepairLimits,
+    /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
+    pub accepts_lost_commits: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let gates = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
-        Self { gates, repair: RepairLimits::default() }
+        Self { gates, repair: RepairLimits::default(), accepts_lost_commits: false }
     }
 }
 
@@ -176,6 +178,7 @@ impl Engine {
             tallies: Arc::default(),
             clock,
             gate_limits: limits.gates,
+            accepts_lost_commits: limits.accepts_lost_commits,
             repairs: Repairs::new(limits.repair),
             in_flight: TaskTracker::new(),
             tasks: Arc::new(TaskIndex::default()),

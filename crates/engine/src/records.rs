@@ -17,9 +17,11 @@ use crate::{
 
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
-/// How often the end of an effect is offered to a store that does not take it, and how long after the first time.
-const SETTLE_ATTEMPTS_MAX: u32 = 7;
+/// How often the end of an effect is offered to a store that does not take it, how long after the first time, and how long
+/// between two times at the most.
+const SETTLE_ATTEMPTS_MAX: u32 = 24;
 const SETTLE_WAIT_MS: u64 = 250;
+const SETTLE_WAIT_MS_MAX: u64 = 5_000;
 
 /// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
 /// what it could not keep.
@@ -48,18 +50,21 @@ pub(crate) struct Settling {
 }
 
 /// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
-/// store that is away gets it when it is back, and until then the effect counts as under way.
-pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) {
+/// store that is away gets it when it is back, and until then the effect counts as under way. Says whether it is on record.
+pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> bool {
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
     let inside = Arc::clone(core);
     let settled = core.in_flight.spawn(async move { offer(&inside, settling).await });
-    if tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await.is_err() {
-        tracing::error!(%call_id, "the store is too slow: the caller has its answer, and whoever asks again may be told that nobody knows");
+    let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
+    let on_record = matches!(on_record, Ok(Ok(true)));
+    if !on_record {
+        tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
     }
+    on_record
 }
 
-async fn offer(core: &Core, settling: Settling) {
+async fn offer(core: &Core, settling: Settling) -> bool {
     let Settling { claim, end, record, quarantine, held } = settling;
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     for attempt in 0..SETTLE_ATTEMPTS_MAX {
@@ -70,23 +75,26 @@ async fn offer(core: &Core, settling: Settling) {
             quarantine: quarantine.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(applied) if applied.reply == Reply::Settled => return,
+            Ok(applied) if applied.reply == Reply::Settled => return true,
             Ok(applied) => {
                 // After an error it may have been this very end that was taken.
                 if attempt == 0 {
                     tracing::warn!(%call_id, %effect, reply = ?applied.reply, "an answer came too late to settle its effect");
                 }
-                return keep(core, record, quarantine).await;
+                keep(core, record, quarantine).await;
+                return true;
             }
             Err(JournalError(error)) => {
                 tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
-                tokio::time::sleep(Duration::from_millis(SETTLE_WAIT_MS << attempt)).await;
+                let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
             }
         }
     }
     tracing::error!(%call_id, %effect, "the end of an effect is not on record: it will be taken for unknown");
     drop(held);
     keep(core, record, quarantine).await;
+    false
 }
 
 /// At least the record, where it can still be kept.

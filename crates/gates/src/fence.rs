@@ -54,6 +54,8 @@ pub struct Intent {
     pub continues: Option<String>,
     /// What a crash leaves behind.
     pub record: CallRecord,
+    /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
+    pub accepts_lost_commits: bool,
 }
 
 /// A call that is not to be sent. Its permit is back: nothing was done with it.
@@ -112,6 +114,13 @@ pub struct JournalError(pub String);
 pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     if !permit.effect_class().mutates() && !intent.key.can_come_again() {
         return Ok(Fenced::unmarked(&permit));
+    }
+    // After a failover nobody would know that it was sent, and it would be sent again.
+    if permit.effect_class() == EffectClass::N
+        && !intent.accepts_lost_commits
+        && let Some(why) = effects.loses_commits()
+    {
+        return Err(could_be_forgotten(permit, &why));
     }
     let key = order::effect_key(&permit, intent.key.clone());
     let order = match order::order(&permit, &key, intent.timeout_ms) {
@@ -183,6 +192,18 @@ fn is_dispatched(effect: &Effect, claim: &Claim) -> bool {
 /// Whether a dispatch is this very call's.
 fn is_own(effect: &Effect, owner: &OwnerId, call_id: &CallId) -> bool {
     effect.state == EffectState::Dispatching && effect.owner == *owner && effect.call_id == *call_id
+}
+
+fn could_be_forgotten(permit: Permit, why: &str) -> Box<NotFenced> {
+    let refusal = Refusal::new(
+        permit.call_id().clone(),
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the store may lose what it acknowledged, and this call cannot be repeated, so it was not sent: {why}"),
+        "operators: make the standby synchronous, or accept the risk with `accepts_lost_commits: true`".to_owned(),
+    );
+    let refusal = refusal.with_effect(EffectKnowledge::None);
+    Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
 fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {

@@ -117,6 +117,10 @@ impl Effects for Ledger {
         self.store.apply(change)
     }
 
+    fn loses_commits(&self) -> Option<String> {
+        self.store.may_lose_commits()
+    }
+
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         self.store.find(target)
     }

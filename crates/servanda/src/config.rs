@@ -56,6 +56,10 @@ pub(crate) struct Config {
     /// What is done about tools whose definitions are not those in `servanda.lock`.
     #[serde(default, skip_serializing_if = "PinsConfig::is_default")]
     pub pins: PinsConfig,
+    /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
+    /// failover may forget that they were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_lost_commits: bool,
     /// How much is taken.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
@@ -215,6 +219,7 @@ impl Config {
             names: NameStyle::default(),
             upstreams,
             pins: PinsConfig::default(),
+            accepts_lost_commits: false,
             limits: LimitsConfig::default(),
         }
     }

@@ -71,6 +71,7 @@ impl Station {
                     arguments_depth_max: limits.arguments_depth_max,
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
+                accepts_lost_commits: loaded.config.accepts_lost_commits,
             },
         });
         let stop = CancellationToken::new();

@@ -53,6 +53,7 @@ async fn fenced(arguments: &'static str) -> Fenced {
         timeout_ms: 60_000,
         continues: None,
         record,
+        accepts_lost_commits: false,
     };
     fence(permit, intent, &FleetingEffects::new(Arc::new(NoTime))).await.expect("fenced")
 }

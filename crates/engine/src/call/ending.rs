@@ -12,7 +12,7 @@ use servanda_contract::{
     tool::EffectClass,
 };
 use servanda_gates::{
-    Stopwatch as _,
+    Fenced, Stopwatch as _,
     effect::{Awaits, End},
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
@@ -64,8 +64,26 @@ impl Passage<'_> {
                 observation.status.retryable &= !fenced.effect_class().mutates();
                 let answered = answer::of_observed(&observed, &observation, member.exposure(), result.len());
                 let end = records::end_of(&observed, compiled.contract(), &result);
-                self.conclude(end, fenced.effect_class().mutates(), None).await;
-                answered
+                let (trace_id, received_at) = (self.record.trace_id.clone(), self.record.received_at);
+                let finished_at = self.record.finished_at.unwrap_or(received_at);
+                let attempt_number = self.record.attempts.unwrap_or(1);
+                if self.conclude(end, fenced.effect_class().mutates(), None).await {
+                    return answered;
+                }
+                let identity = &compiled.contract().identity;
+                let (tool, version, call_id) = (&*identity.name, &*identity.version, fenced.call_id());
+                let (trace_id, idempotency_hit) = (&*trace_id, false);
+                let occasion = Occasion {
+                    tool,
+                    version,
+                    call_id,
+                    received_at,
+                    finished_at,
+                    trace_id,
+                    attempt_number,
+                    idempotency_hit,
+                };
+                unsaid(&occasion, fenced)
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
@@ -205,13 +223,16 @@ impl Passage<'_> {
         self.record.verdicts = self.trail.take_verdicts();
     }
 
-    /// Puts down how it ended; where it is an effect, that is settled with the same commit.
-    async fn conclude(self, end: End, durable: bool, quarantine: Option<Bytes>) {
+    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says whether it is on record.
+    async fn conclude(self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
         match self.mark {
-            None => records::put_down(self.core, self.record, durable, quarantine).await,
+            None => {
+                records::put_down(self.core, self.record, durable, quarantine).await;
+                true
+            }
             Some(Mark { claim, held }) => {
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
-                records::settle(self.core, settling).await;
+                records::settle(self.core, settling).await
             }
         }
     }
@@ -240,6 +261,14 @@ impl Passage<'_> {
     fn occasion_of_record(&self) -> Occasion<'_> {
         answer::occasion(&self.record)
     }
+}
+
+/// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
+fn unsaid(occasion: &Occasion<'_>, fenced: &Fenced) -> ToolResult {
+    let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
+    let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle);
+    let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
+    answer::of_refusal(&refusal, &observation)
 }
 
 /// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.

@@ -118,6 +118,7 @@ impl Passage<'_> {
                 timeout_ms,
                 continues: self.nonce.clone(),
                 record: self.dispatching_record(),
+                accepts_lost_commits: self.core.accepts_lost_commits,
             };
             let fenced = tokio::time::timeout_at(deadline, fence(permit, intent, self.core.effects.as_ref())).await;
             let Ok(fenced) = fenced else {

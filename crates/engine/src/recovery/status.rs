@@ -110,6 +110,7 @@ async fn fenced(
     let permit = pass_all(Resolved::new(proposal, status), core.gate_limits, &mut Trail::new(&stopwatch))
         .map_err(|refusal| format!("`{}` does not take the question: {}", query.tool, refusal.message))?;
     let key = ClientKey::Call(permit.call_id().clone());
-    let intent = Intent { key, owner: core.owner.clone(), timeout_ms, continues: None, record };
+    let intent =
+        Intent { key, owner: core.owner.clone(), timeout_ms, continues: None, record, accepts_lost_commits: true };
     fence(permit, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
 }

@@ -128,7 +128,9 @@ async fn settle(core: &Arc<Core>, ours: &str, note: TaskNote, end: End, durable:
     let record = note.record.clone();
     match note.claim() {
         None => records::put_down(core, record, durable, quarantine).await,
-        Some(claim) => records::settle(core, Settling { claim, end, record, quarantine, held: None }).await,
+        Some(claim) => {
+            records::settle(core, Settling { claim, end, record, quarantine, held: None }).await;
+        }
     }
     if let Err(error) = note::write(core, ours, &TaskNote { settled: true, ..note }).await {
         tracing::warn!(%error, task = ours, "that a task is settled could not be kept");

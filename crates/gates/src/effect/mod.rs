@@ -4,6 +4,7 @@
 //! Deliberately not here: storage, and the choice of a client's key.
 
 mod fleeting;
+mod key;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -17,40 +18,8 @@ use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 use crate::{JournalError, PortFuture};
 
 pub use fleeting::FleetingEffects;
+pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
-
-/// Identifies one effect for ever: the handle in answers and in `servanda effects`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EffectId(String);
-
-/// What one key is looked up by. The payload is compared, never looked up by, and nobody can name another's key.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EffectKey {
-    /// The tenant.
-    pub tenant: String,
-    /// The authenticated party.
-    pub principal: String,
-    /// The contract's name.
-    pub tool: String,
-    /// The contract's major version.
-    pub contract_major: u64,
-    /// The client's key, or one of ours where it gave none.
-    pub client_key: ClientKey,
-}
-
-/// Where a key comes from; keys of different origins never meet.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum ClientKey {
-    /// The client gave the key itself.
-    Given(String),
-    /// Derived from the operation or step the client named.
-    Derived(Digest),
-    /// The client gave none: this call is an operation of its own.
-    Call(CallId),
-}
 
 /// Where an effect is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -157,11 +126,6 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
 }
-
-/// A process that performs effects. One that was started anew is another one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct OwnerId(String);
 
 /// What the end of a dispatched effect waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -368,6 +332,11 @@ pub trait Effects: Send + Sync + fmt::Debug {
     /// applied: whoever sends bytes reads first.
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>>;
 
+    /// Why what was acknowledged may still be lost, if it may: then nothing is sent that could not be sent again.
+    fn loses_commits(&self) -> Option<String> {
+        None
+    }
+
     /// The effect.
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>>;
 
@@ -387,49 +356,6 @@ pub trait Effects: Send + Sync + fmt::Debug {
 /// How long an owner may be silent before it is taken for gone. Owners say that they live three times as often.
 pub fn owner_silence_ms_max() -> u64 {
     servanda_contract::faults::limit_ms("SERVANDA_OWNER_SILENCE_MS", 15_000)
-}
-
-impl EffectId {
-    /// A new one; ids made later sort later.
-    pub fn new() -> Self {
-        Self(format!("eff_{}", uuid::Uuid::now_v7().simple()))
-    }
-
-    /// The text form.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for EffectId {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl OwnerId {
-    /// A new one, for a process that has just started.
-    pub fn new() -> Self {
-        Self(format!("own_{}", uuid::Uuid::now_v7().simple()))
-    }
-
-    /// The text form.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for OwnerId {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ClientKey {
-    /// Whether the client may come again with it.
-    pub const fn can_come_again(&self) -> bool {
-        !matches!(self, Self::Call(_))
-    }
 }
 
 impl EffectState {
@@ -474,55 +400,6 @@ impl EffectState {
             Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
             Self::Compensated => "COMPENSATED",
             Self::Expired => "EXPIRED",
-        }
-    }
-}
-
-impl From<String> for EffectId {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<String> for OwnerId {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Display for EffectId {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl fmt::Display for ClientKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Given(key) => write!(formatter, "key:{key}"),
-            Self::Derived(digest) => write!(formatter, "derived:{digest}"),
-            Self::Call(call_id) => write!(formatter, "call:{call_id}"),
-        }
-    }
-}
-
-impl From<ClientKey> for String {
-    fn from(key: ClientKey) -> Self {
-        key.to_string()
-    }
-}
-
-impl TryFrom<String> for ClientKey {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("key", key)) => Ok(Self::Given(key.to_owned())),
-            Some(("call", call_id)) => Ok(Self::Call(CallId::from(call_id.to_owned()))),
-            Some(("derived", digest)) => {
-                Digest::try_from(digest.to_owned()).map(Self::Derived).map_err(|error| error.to_string())
-            }
-            _ => Err("a stored key begins with `key:`, `derived:` or `call:`".to_owned()),
         }
     }
 }

@@ -104,7 +104,7 @@ fn intent(permit: &Permit, key: ClientKey) -> Intent {
         outcome: Outcome::Dispatching,
         ..CallRecord::new(permit.proposal())
     };
-    Intent { key, owner: owner(), timeout_ms: 5_000, continues: None, record }
+    Intent { key, owner: owner(), timeout_ms: 5_000, continues: None, record, accepts_lost_commits: false }
 }
 
 fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
