@@ -42,15 +42,15 @@ pub(crate) fn encoded() -> Encoded {
 /// Its intent is durable before bytes would leave, its end before it would be answered.
 pub(crate) async fn call(ledger: Arc<Ledger>) {
     let call_id = CallId::new();
-    let begin = begin(&call_id);
-    let key = begin.key.clone();
+    let first = begin(&call_id);
+    let key = first.key.clone();
     let change = |target, event, outcome| Change {
         target,
         event,
         record: Some(record(call_id.clone(), outcome)),
         quarantine: None,
     };
-    let begun = change(Target::Key(key), Event::Begin(Box::new(begin)), Outcome::Dispatching);
+    let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
     let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
     let end = End::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
     let settled = change(Target::Id(claim.id.clone()), Event::Settle(claim, end), Outcome::Completed);

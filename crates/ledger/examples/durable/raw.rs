@@ -46,7 +46,9 @@ impl Raw {
         let settings = [("cache_size", -32_768), ("wal_autocheckpoint", 8_000)];
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
         connection.pragma_update(None, "synchronous", "full").unwrap();
-        settings.iter().for_each(|(name, value)| connection.pragma_update(None, name, value).unwrap());
+        for (name, value) in settings {
+            connection.pragma_update(None, name, value).unwrap();
+        }
         connection.execute_batch(include_str!("../../sql/sqlite/0001_calls.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0003_effects.sql")).unwrap();
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
@@ -58,7 +60,9 @@ impl Raw {
                     put_in_file(&transaction, &encoded);
                 }
                 transaction.commit().unwrap();
-                batch.into_iter().for_each(|done| done.send(()).unwrap());
+                for done in batch {
+                    done.send(()).unwrap();
+                }
             }
         });
         Self { queues: vec![queue], next: AtomicUsize::new(0) }
@@ -98,7 +102,9 @@ impl Raw {
                     let columns: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
                         [&effect_ids, &digests, &bodies, &arguments, &call_ids, &records];
                     client.execute(&insert, &columns).await.unwrap();
-                    batch.into_iter().for_each(|done| done.send(()).unwrap());
+                    for done in batch {
+                        done.send(()).unwrap();
+                    }
                 }
             });
             queues.push(queue);

@@ -181,7 +181,7 @@ fn remember(recent: &Recent, batch: &Batch, written: &Written) {
 fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<Outcome>> {
     let outcome = |part| match part {
         Part::Put => Some(Outcome::Put),
-        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(Box::new(stepped.applied))),
+        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(stepped.applied)),
         Part::Left => None,
     };
     parts.into_iter().map(outcome).collect()
