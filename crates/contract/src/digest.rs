@@ -92,13 +92,10 @@ impl Domain {
     }
 }
 
-/// Lower-case hex of any bytes.
+/// Lower-case hex of any bytes. Every stored effect and record has several digests: this is not left to the formatter.
 pub fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 impl fmt::Display for Digest {

@@ -3,8 +3,9 @@
 //!
 //!     cargo run --release -p servanda-ledger --example durable -- FOLDER [POSTGRES-URL]
 //!
-//! `raw` puts rows of about the size of an effect with its record into one table with one key, a batch per transaction, as
-//! fast as the store takes them: what any durable record costs at the least. FOLDER is where the SQLite files are made.
+//! A raw insert puts the two rows that one commit of a call writes into tables like the ledger's, a batch per transaction, as
+//! fast as the store takes them. A call is two such commits, one after the other: half as many in the same time would mean
+//! that reading, deciding and comparing cost nothing. FOLDER is where the SQLite files are made.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a command for people; what fails is a finding")]
 
 #[path = "durable/call.rs"]
@@ -21,13 +22,13 @@ use std::{
 use servanda_ledger::Ledger;
 use tokio::task::JoinSet;
 
-use call::call;
+use call::{call, encoded};
 use raw::Raw;
 
 const IN_FLIGHT: usize = 64;
-const ROUND: Duration = Duration::from_secs(4);
-const ROUNDS: usize = 3;
-const SINGLES: usize = 500;
+const TURN: Duration = Duration::from_millis(1_500);
+const TURNS: usize = 7;
+const SINGLES: usize = 1_000;
 
 #[tokio::main]
 async fn main() {
@@ -35,37 +36,34 @@ async fn main() {
     let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let place = folder.join(format!("durable-{}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
-    report("SQLite", &Raw::file(&place.join("raw.db")), Ledger::open(&place.join("ledger.db")).unwrap()).await;
+    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()), Ledger::open(&place.join("ledger.db")).unwrap())
+        .await;
     std::fs::remove_dir_all(&place).unwrap();
     if let Some(url) = arguments.next() {
         let ledger = Ledger::connect(&url).await.unwrap();
         if let Some(reason) = ledger.may_lose_commits() {
             println!("note: {reason}");
         }
-        report("PostgreSQL", &Raw::server(&url).await, ledger).await;
+        report("PostgreSQL", &Raw::server(&url, encoded()).await, ledger).await;
     }
 }
 
-/// Rounds of both, one after the other, so that both meet the same machine.
+/// Both in turns, so that both meet the same machine; the ratio is the middle of the turns' ratios.
 async fn report(name: &str, raw: &Raw, ledger: Ledger) {
     let ledger = Arc::new(ledger);
-    let (mut inserts, mut calls, mut insert_us, mut call_us) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        inserts.push(per_second(|| raw.insert()).await);
-        calls.push(per_second(|| call(ledger.clone())).await);
-        insert_us.push(each_us(|| raw.insert()).await);
-        call_us.push(each_us(|| call(ledger.clone())).await);
+    let (mut rates, mut singles) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        rates.push((per_second(|| raw.insert()).await, per_second(|| call(ledger.clone())).await));
     }
-    let [inserts, calls, insert_us, call_us] = [inserts, calls, insert_us, call_us].map(middle);
-    println!("{name}, middle of {ROUNDS} rounds");
-    println!(
-        "  {IN_FLIGHT} in flight:  {inserts:.0} raw inserts/s, {calls:.0} durable calls/s, ratio {:.2}",
-        calls / inserts
-    );
-    println!(
-        "  1 in flight: p50 {insert_us:.0} us a commit, {call_us:.0} us begin and settle, ratio {:.2}",
-        call_us / insert_us
-    );
+    for _ in 0..SINGLES {
+        singles.push((took_us(raw.insert()).await, took_us(call(ledger.clone())).await));
+    }
+    let (inserts, calls, ratio) = middles(&rates);
+    println!("{name}");
+    println!("  {IN_FLIGHT} in flight:  {inserts:.0} raw inserts/s, {calls:.0} durable calls/s, ratio {ratio:.2}");
+    let (insert_us, call_us, _) = middles(&singles);
+    let ratio = call_us / insert_us;
+    println!("  1 in flight: p50 {insert_us:.0} us a commit, {call_us:.0} us begin and settle, ratio {ratio:.2}");
 }
 
 async fn per_second<F: Future<Output = ()> + Send + 'static>(make: impl Fn() -> F) -> f64 {
@@ -77,21 +75,22 @@ async fn per_second<F: Future<Output = ()> + Send + 'static>(make: impl Fn() -> 
     while let Some(ended) = tasks.join_next().await {
         ended.unwrap();
         done += 1;
-        if started.elapsed() < ROUND {
+        if started.elapsed() < TURN {
             tasks.spawn(make());
         }
     }
     f64::from(done) / started.elapsed().as_secs_f64()
 }
 
-async fn each_us<F: Future<Output = ()>>(make: impl Fn() -> F) -> f64 {
-    let mut took = Vec::new();
-    for _ in 0..SINGLES {
-        let started = Instant::now();
-        make().await;
-        took.push(started.elapsed().as_secs_f64() * 1e6);
-    }
-    middle(took)
+async fn took_us(work: impl Future<Output = ()>) -> f64 {
+    let started = Instant::now();
+    work.await;
+    started.elapsed().as_secs_f64() * 1e6
+}
+
+fn middles(pairs: &[(f64, f64)]) -> (f64, f64, f64) {
+    let of = |value: fn(&(f64, f64)) -> f64| middle(pairs.iter().map(value).collect());
+    (of(|pair| pair.0), of(|pair| pair.1), of(|pair| pair.1 / pair.0))
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {

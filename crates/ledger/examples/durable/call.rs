@@ -10,17 +10,54 @@ use servanda_contract::{
     tool::EffectClass,
 };
 use servanda_gates::effect::{
-    Begin, Change, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Reply, StoredAnswer,
-    Target,
+    Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Reply,
+    StoredAnswer, Target, step,
 };
 use servanda_ledger::Ledger;
 
 const ANSWER: &[u8] =
     br#"{"content":[{"type":"text","text":"paid"}],"structuredContent":{"payment":"p-1","state":"paid"}}"#;
 
+/// What of a call is written at its beginning.
+#[derive(Debug, Clone)]
+pub(crate) struct Encoded {
+    pub(crate) body: String,
+    pub(crate) arguments: Bytes,
+    pub(crate) record: String,
+}
+
+/// What of a call is written at its beginning, as text.
+pub(crate) fn encoded() -> Encoded {
+    let call_id = CallId::new();
+    let event = Event::Begin(Box::new(begin(&call_id)));
+    let around = Circumstances { now_ms: 1_800_000_000_000, owner_is_gone: false, twin: None };
+    let effect = step(None, &event, &around).change.unwrap();
+    Encoded {
+        body: serde_json::to_string(&effect).unwrap(),
+        arguments: effect.order.arguments,
+        record: serde_json::to_string(&record(call_id, Outcome::Dispatching)).unwrap(),
+    }
+}
+
 /// Its intent is durable before bytes would leave, its end before it would be answered.
 pub(crate) async fn call(ledger: Arc<Ledger>) {
     let call_id = CallId::new();
+    let first = begin(&call_id);
+    let key = first.key.clone();
+    let change = |target, event, outcome| Change {
+        target,
+        event,
+        record: Some(record(call_id.clone(), outcome)),
+        quarantine: None,
+    };
+    let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
+    let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
+    let end = End::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
+    let settled = change(Target::Id(claim.id.clone()), Event::Settle(claim, end), Outcome::Completed);
+    assert_eq!(ledger.apply(settled).await.unwrap().reply, Reply::Settled);
+}
+
+fn begin(call_id: &CallId) -> Begin {
     let key = EffectKey {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
@@ -28,9 +65,9 @@ pub(crate) async fn call(ledger: Arc<Ledger>) {
         contract_major: 1,
         client_key: ClientKey::Given(format!("order-{call_id}")),
     };
-    let begin = Begin {
+    Begin {
         id: EffectId::new(),
-        key: key.clone(),
+        key,
         request: Digest::of(Domain::Proposal, &[call_id.as_str().as_bytes()]),
         class: EffectClass::N,
         owner: OwnerId::from("own_bench".to_owned()),
@@ -38,18 +75,7 @@ pub(crate) async fn call(ledger: Arc<Ledger>) {
         order: order(),
         go: Go::Dispatch,
         continues: None,
-    };
-    let change = |target, event, outcome| Change {
-        target,
-        event,
-        record: Some(record(call_id.clone(), outcome)),
-        quarantine: None,
-    };
-    let begun = change(Target::Key(key), Event::Begin(Box::new(begin)), Outcome::Dispatching);
-    let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
-    let end = End::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
-    let settled = change(Target::Id(claim.id.clone()), Event::Settle(claim, end), Outcome::Completed);
-    assert_eq!(ledger.apply(settled).await.unwrap().reply, Reply::Settled);
+    }
 }
 
 fn order() -> Order {

@@ -1,6 +1,6 @@
 -- A whole batch in one statement: new effects unless somebody was first or a blind retry has a twin, changed ones only if they
 -- are still what was read, and records only beside an effect that was written (I6). What comes back was written; what does
--- not was not.
+-- not was not. The arrays are sorted, by key and by call, so that no two batches wait for each other's.
 with new as (
     insert into effects (effect_id, key_digest, tenant, principal, tool, contract_major, client_key, request, state, epoch,
         revision, owner, needs_owner, due_ms, expires_ms, body, arguments, answer)
@@ -16,9 +16,7 @@ with new as (
         where twin.state = 'outcome_unknown' and twin.request = fresh.request and twin.tenant = fresh.tenant
             and twin.principal = fresh.principal
     )
-    -- One order, so that no two batches wait for each other's keys.
-    order by fresh.key_digest
-    on conflict do nothing
+    on conflict (key_digest) do nothing
     returning effect_id
 ),
 changed as (
@@ -45,7 +43,6 @@ recorded as (
         $40::bigint[], $41::text[]) as call (effect_id, call_id, tenant, principal, tool, outcome, class, received_ms,
         finished_ms, record)
     where call.effect_id is null or call.effect_id in (select written.effect_id from written)
-    order by call.call_id
     on conflict (call_id) do update
     set outcome = excluded.outcome, class = excluded.class, finished_ms = excluded.finished_ms, record = excluded.record
     where calls.outcome in ('dispatching', 'task_created')

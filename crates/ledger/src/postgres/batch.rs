@@ -54,7 +54,7 @@ pub(super) struct Twin {
 /// What became of one event.
 #[derive(Debug)]
 pub(super) struct Stepped {
-    pub(super) applied: Applied,
+    pub(super) applied: Box<Applied>,
     /// Which effect it stands and falls with.
     pub(super) slot: Option<usize>,
     /// Whether it changed the effect, so that its record is to be written.
@@ -86,7 +86,7 @@ impl Batch {
         let around = self.around(slot, before, &change.event);
         let Step { change: changed, reply } = step(before, &change.event, &around);
         let effect = changed.as_ref().or(before).cloned();
-        let stepped = Stepped { applied: Applied { reply, effect }, slot, changed: changed.is_some() };
+        let stepped = Stepped { applied: Box::new(Applied { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {

@@ -48,7 +48,7 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         count += 1;
     }
     if !tombstones.is_empty() {
-        tombstones.write(client, &statements.write_batch).await?;
+        tombstones.write(client, statements).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
     let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));

@@ -13,11 +13,13 @@ use crate::{LedgerError, error::says};
 const CONNECT_MS_MAX: u64 = 5_000;
 /// How long the whole of a transaction or a question may take before the connection is given up.
 pub(super) const ANSWER_MS_MAX: u64 = 20_000;
-/// What the server itself holds us to. A process that was stopped in the middle must not keep its locks for long, and all
-/// that we do here has an index: a plan made while a table was small must not read the whole of it when it has grown.
+/// What the server itself holds us to. A process that was stopped in the middle must not keep its locks for long; and all
+/// that we do here is a few rows by an index: a plan that was made while a table was small must not read the whole of it, by
+/// whatever kind of scan or join, when it has grown.
 const SETTINGS: &str = "set statement_timeout = '10s'; set lock_timeout = '5s'; \
     set idle_in_transaction_session_timeout = '10s'; set default_transaction_isolation = 'read committed'; \
-    set enable_seqscan = off; set plan_cache_mode = force_generic_plan";
+    set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off; \
+    set plan_cache_mode = force_generic_plan";
 
 /// Makes connections to one database.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub(super) struct Statements {
     pub(super) lock_effects: Statement,
     pub(super) find_twins: Statement,
     pub(super) write_batch: Statement,
+    pub(super) write_new: Statement,
+    pub(super) write_changed: Statement,
 }
 
 impl Connector {
@@ -110,6 +114,8 @@ impl Statements {
             lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
             find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
             write_batch: client.prepare(include_str!("../../sql/postgres/write_batch.sql")).await?,
+            write_new: client.prepare(include_str!("../../sql/postgres/write_new.sql")).await?,
+            write_changed: client.prepare(include_str!("../../sql/postgres/write_changed.sql")).await?,
         })
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[
         return Ok((jobs.iter().map(|_| None).collect(), None));
     }
     faults::at("ledger.before_commit")?;
-    let written = rows.write(tools.client, &tools.statements.write_batch).await?;
+    let written = rows.write(tools.client, tools.statements).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
     // Without a read nothing is known but what was written.
@@ -134,9 +134,7 @@ async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec
         }
     }
     faults::at("ledger.before_commit")?;
-    let write = async {
-        if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, &statements.write_batch).await }
-    };
+    let write = async { if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements).await } };
     let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
     // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
     let written = written?;
@@ -165,6 +163,7 @@ fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows
             _ => {}
         }
     }
+    rows.sort();
     Ok(rows)
 }
 
@@ -182,7 +181,7 @@ fn remember(recent: &Recent, batch: &Batch, written: &Written) {
 fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<Outcome>> {
     let outcome = |part| match part {
         Part::Put => Some(Outcome::Put),
-        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(Box::new(stepped.applied))),
+        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(stepped.applied)),
         Part::Left => None,
     };
     parts.into_iter().map(outcome).collect()

@@ -6,7 +6,7 @@ use servanda_gates::effect::{
     owner_silence_ms_max, step,
 };
 
-use super::put;
+use super::{put, recent::Recent};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
@@ -29,8 +29,16 @@ pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Ef
 }
 
 /// Applies an event, and puts its record down if the effect changed.
-pub(super) fn apply(transaction: &Connection, change: &Change, now_ms: u64) -> Result<Applied, LedgerError> {
-    let before = find(transaction, &change.target)?;
+pub(super) fn apply(
+    transaction: &Connection,
+    recent: &mut Recent,
+    change: &Change,
+    now_ms: u64,
+) -> Result<Applied, LedgerError> {
+    let before = match recent.get(&change.target) {
+        Some(effect) => Some(effect.clone()),
+        None => find(transaction, &change.target)?,
+    };
     let around = circumstances(transaction, before.as_ref(), &change.event, now_ms)?;
     let Step { change: changed, reply } = step(before.as_ref(), &change.event, &around);
     if let Some(effect) = &changed {
@@ -38,6 +46,7 @@ pub(super) fn apply(transaction: &Connection, change: &Change, now_ms: u64) -> R
             Some(before) => replace(transaction, before, effect)?,
             None => insert(transaction, effect)?,
         }
+        recent.put(effect);
         if let Some(record) = &change.record {
             put::put_call(transaction, record, change.quarantine.as_ref())?;
         }

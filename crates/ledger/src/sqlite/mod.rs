@@ -5,6 +5,7 @@ mod effects;
 mod migrate;
 mod put;
 mod read;
+mod recent;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,11 @@ use crate::{LedgerError, Reader, Store, queue::Write, time::StoreTime};
 use desk::Desk;
 pub(crate) use read::FileReader;
 use writer::Writer;
+
+/// Memory for pages of the file: keys are in no order, and every one of them needs its page.
+const CACHE_KIB: i64 = 32 << 10;
+/// How much of the log gathers before it is worked into the file: pages that change often are then written once.
+const CHECKPOINT_PAGES: i64 = 8_000;
 
 /// The embedded ledger.
 #[derive(Debug)]
@@ -162,6 +168,8 @@ pub(crate) fn configure(connection: &Connection) -> Result<(), rusqlite::Error> 
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", "on")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.busy_timeout(std::time::Duration::from_secs(10))
 }
 

@@ -14,7 +14,7 @@ use servanda_contract::faults;
 use servanda_gates::JournalError;
 use tokio::{runtime, sync::mpsc};
 
-use super::{effects, now_ms, put};
+use super::{effects, now_ms, put, recent::Recent};
 use crate::{
     LedgerError,
     queue::{Job, Outcome, Queue, gather},
@@ -35,7 +35,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(32);
-        let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time };
+        let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time, recent: Recent::default() };
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -106,6 +106,7 @@ struct OpenFile {
     path: PathBuf,
     id: Option<FileId>,
     time: StoreTime,
+    recent: Recent,
 }
 
 /// What tells one file from another of the same name.
@@ -127,9 +128,20 @@ impl OpenFile {
     /// Does all of it or nothing.
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
         self.check()?;
+        let committed = self.transact(batch);
+        if committed.is_err() {
+            self.recent.clear();
+        }
+        committed
+    }
+
+    fn transact(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let now_ms = now_ms(&transaction, &self.time)?;
-        let outcomes = batch.iter().map(|job| perform(&transaction, job, now_ms)).collect::<Result<Vec<_>, _>>()?;
+        self.recent.check(&transaction)?;
+        let recent = &mut self.recent;
+        let perform = |job| perform(&transaction, recent, job, now_ms);
+        let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
         faults::at("ledger.after_commit")?;
@@ -142,11 +154,11 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
+fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now_ms).map(|()| Outcome::Put),
         Job::Apply { change, .. } => {
-            effects::apply(transaction, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
+            effects::apply(transaction, recent, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
     }
