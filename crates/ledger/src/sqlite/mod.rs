@@ -18,7 +18,11 @@ use servanda_gates::{
     effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
 };
 
-use crate::{LedgerError, Reader, Store, queue::Write, time::StoreTime};
+use crate::{
+    LedgerError, Reader, Store,
+    queue::{Recorded, Write},
+    time::StoreTime,
+};
 use desk::Desk;
 pub(crate) use read::FileReader;
 use writer::Writer;
@@ -82,7 +86,7 @@ impl Store for SqliteLedger {
 
 impl Journal for SqliteLedger {
     fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Call { record: Box::new(record), quarantine: None }, true))
+        self.finished(record, None, true)
     }
 
     fn finished(
@@ -91,7 +95,10 @@ impl Journal for SqliteLedger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Call { record: Box::new(record), quarantine }, durable))
+        Box::pin(async move {
+            let recorded = Recorded::new(record, quarantine)?;
+            self.writer.queue().put(Write::Call(recorded), durable).await
+        })
     }
 }
 
