@@ -54,17 +54,13 @@ mod driven {
         pub(super) likelihood: f64,
     }
 
-    static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        let text = std::env::var("SERVANDA_FAULTS").unwrap_or_default();
-        // A trial whose faults are not the ones that were asked for proves nothing.
-        #[allow(clippy::panic)]
-        read(&text).unwrap_or_else(|rule| panic!("SERVANDA_FAULTS: `{rule}` is not a rule like `point=kill@0.01`"))
-    });
+    // A trial whose faults are not the ones that were asked for proves nothing: what cannot be read fails everywhere.
+    static RULES: LazyLock<Result<Vec<Rule>, String>> =
+        LazyLock::new(|| read(&std::env::var("SERVANDA_FAULTS").unwrap_or_default()));
 
-    static DICE: LazyLock<AtomicU64> = LazyLock::new(|| {
-        let text = std::env::var("SERVANDA_FAULTS_SEED").unwrap_or_else(|_| "1".to_owned());
-        #[allow(clippy::panic)]
-        AtomicU64::new(text.parse().unwrap_or_else(|_| panic!("SERVANDA_FAULTS_SEED: `{text}` is not a number")))
+    static DICE: LazyLock<Option<AtomicU64>> = LazyLock::new(|| {
+        let seed = std::env::var("SERVANDA_FAULTS_SEED").unwrap_or_else(|_| "1".to_owned());
+        seed.parse().ok().map(AtomicU64::new)
     });
 
     static ARMED: LazyLock<Option<std::path::PathBuf>> =
@@ -77,11 +73,13 @@ mod driven {
 
     /// Passes a point: dies, stalls or fails there if a rule says so.
     pub fn at(point: &'static str) -> Result<(), Fault> {
-        for rule in RULES.iter().filter(|rule| rule.point == point) {
+        let rules = RULES.as_ref().map_err(|_| Fault("everything: SERVANDA_FAULTS is not a list of rules"))?;
+        let dice = DICE.as_ref().ok_or(Fault("everything: SERVANDA_FAULTS_SEED is not a number"))?;
+        for rule in rules.iter().filter(|rule| rule.point == point) {
             if ARMED.as_ref().is_some_and(|file| !file.exists()) {
                 continue;
             }
-            if rule.likelihood >= 1.0 || throw() < rule.likelihood {
+            if rule.likelihood >= 1.0 || throw(dice) < rule.likelihood {
                 match rule.act {
                     Act::Kill => std::process::abort(),
                     Act::Pause(pause) => std::thread::sleep(pause),
@@ -93,8 +91,8 @@ mod driven {
     }
 
     /// A number from 0 to 1 (splitmix64).
-    fn throw() -> f64 {
-        let state = DICE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    fn throw(dice: &AtomicU64) -> f64 {
+        let state = dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)

@@ -113,15 +113,16 @@ pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
 
 /// A call that the upstream answered, and whose end the store has not taken yet.
 pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
-    Refusal::new(
+    let refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
         TaxonomyClass::DependencyUnavailable,
         "the tool answered, but its answer could not be put on record yet".to_owned(),
         "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
-    )
-    .with_effect(EffectKnowledge::Happened)
-    .with_handle(handle)
+    );
+    let mut refusal = refusal.with_effect(EffectKnowledge::Happened).with_handle(handle);
+    refusal.retryable = false;
+    refusal
 }
 
 /// A call whose key could not be made.

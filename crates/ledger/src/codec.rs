@@ -59,7 +59,7 @@ pub(crate) struct CallRow<'a> {
     pub(crate) class: Option<&'static str>,
     pub(crate) received_ms: i64,
     pub(crate) finished_ms: Option<i64>,
-    pub(crate) record: String,
+    pub(crate) record: &'a str,
 }
 
 /// What an effect is found by; one for every key, whatever its length.
@@ -125,12 +125,10 @@ impl StoredEffect {
 }
 
 impl<'a> CallRow<'a> {
-    pub(crate) fn of(record: &'a CallRecord) -> Result<Self, LedgerError> {
-        let call_id = record.call_id.as_str();
-        let text = serde_json::to_string(record)
-            .map_err(|error| LedgerError::Record { call_id: call_id.to_owned(), reason: error.to_string() })?;
-        Ok(Self {
-            call_id,
+    /// The columns of a record and its text.
+    pub(crate) fn of(record: &'a CallRecord, text: &'a str) -> Self {
+        Self {
+            call_id: record.call_id.as_str(),
             tenant: &record.caller.tenant,
             principal: &record.caller.principal,
             tool: &record.tool,
@@ -139,8 +137,14 @@ impl<'a> CallRow<'a> {
             received_ms: signed(record.received_at.unix_ms()),
             finished_ms: record.finished_at.map(|at| signed(at.unix_ms())),
             record: text,
-        })
+        }
     }
+}
+
+/// A record as text.
+pub(crate) fn encode_call(record: &CallRecord) -> Result<String, LedgerError> {
+    let call_id = record.call_id.to_string();
+    serde_json::to_string(record).map_err(|error| LedgerError::Record { call_id, reason: error.to_string() })
 }
 
 /// A record from its text.

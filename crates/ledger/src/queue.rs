@@ -16,12 +16,14 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     JournalError, Note, NoteKind,
-    effect::{Applied, Change, End, Event, OwnerId, StoredAnswer},
+    effect::{Applied, Change, End, Event, OwnerId, StoredAnswer, Target},
 };
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
+
+use crate::codec::{CallRow, encode_call};
 
 /// Jobs waiting to be written; more than this and callers wait.
 const QUEUE_MAX: usize = 8_192;
@@ -35,8 +37,8 @@ const GATHER_MS_MAX: u64 = 5;
 /// One thing to put down.
 #[derive(Debug)]
 pub(crate) enum Write {
-    /// The record of a call, and its answer if that was kept back.
-    Call { record: Box<CallRecord>, quarantine: Option<Bytes> },
+    /// The record of a call.
+    Call(Box<Recorded>),
     /// A note, in place of one of the same kind and key.
     Note(Note),
     /// A note, unless there is one.
@@ -49,6 +51,15 @@ pub(crate) enum Write {
     Beat(OwnerId),
 }
 
+/// The record of a call, its text, and its answer if that was kept back. The text is made by whoever hands it in: writers are
+/// few, callers are many.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) record: CallRecord,
+    pub(crate) text: String,
+    pub(crate) quarantine: Option<Bytes>,
+}
+
 /// Told how a job ended, once that is durable.
 pub(crate) type Done<T> = oneshot::Sender<Result<T, JournalError>>;
 
@@ -58,7 +69,7 @@ pub(crate) enum Job {
     /// Puts something down; somebody may wait for it.
     Put { write: Write, done: Option<Done<()>> },
     /// Applies an event to an effect.
-    Apply { change: Box<Change>, done: Done<Applied> },
+    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, done: Done<Applied> },
     /// Makes tombstones.
     Expire { limit: u32, done: Done<u64> },
 }
@@ -96,7 +107,9 @@ impl Queue {
     /// Applies a change. Cancel-safe: what was handed in is applied all the same.
     pub(crate) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
         let (done, wait) = oneshot::channel();
-        self.hand_in(Job::Apply { change: Box::new(change), done }).await?;
+        let Change { target, event, record, quarantine } = change;
+        let recorded = record.map(|record| Recorded::new(record, quarantine)).transpose()?;
+        self.hand_in(Job::Apply { target, event, recorded, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
@@ -115,6 +128,18 @@ impl Queue {
     async fn hand_in(&self, job: Job) -> Result<(), JournalError> {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
         sender.ok_or_else(closed)?.send(job).await.map_err(|_| closed())
+    }
+}
+
+impl Recorded {
+    pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
+        let text = encode_call(&record).map_err(|error| JournalError(error.to_string()))?;
+        Ok(Box::new(Self { record, text, quarantine }))
+    }
+
+    /// The columns of the record.
+    pub(crate) fn row(&self) -> CallRow<'_> {
+        CallRow::of(&self.record, &self.text)
     }
 }
 
@@ -151,28 +176,24 @@ impl Job {
 
     /// The bytes of answers and arguments; what else there is of a job is small.
     fn bytes(&self) -> usize {
-        match self {
-            Self::Put { write: Write::Call { quarantine: Some(body), .. }, .. } => body.len(),
-            Self::Put { .. } | Self::Expire { .. } => 0,
-            Self::Apply { change, .. } => {
-                let moved = match &change.event {
-                    Event::Begin(begin) => begin.order.arguments.len(),
-                    Event::Settle(
-                        _,
-                        End::Completed(StoredAnswer::Result(answer)) | End::Failed(StoredAnswer::Result(answer)),
-                    ) => answer.len(),
-                    _ => 0,
-                };
-                moved.saturating_add(change.quarantine.as_ref().map_or(0, Bytes::len))
-            }
-        }
+        let moved = match self {
+            Self::Apply { event: Event::Begin(begin), .. } => begin.order.arguments.len(),
+            Self::Apply { event: Event::Settle(_, End::Completed(answer) | End::Failed(answer)), .. } => match answer {
+                StoredAnswer::Result(answer) => answer.len(),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let kept = self.recorded().and_then(|recorded| recorded.quarantine.as_ref());
+        moved.saturating_add(kept.map_or(0, Bytes::len))
     }
 
     /// The record it puts down, if it does.
-    pub(crate) fn call_id(&self) -> Option<&str> {
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
         match self {
-            Self::Put { write: Write::Call { record, .. }, .. } => Some(record.call_id.as_str()),
-            Self::Apply { change, .. } => change.record.as_ref().map(|record| record.call_id.as_str()),
+            Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
+                Some(recorded)
+            }
             _ => None,
         }
     }
@@ -204,10 +225,10 @@ impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Put { write, .. } => write.fmt(formatter),
-            Self::Apply { change, .. } => match &change.record {
-                Some(record) => write!(formatter, "an effect of {}", record.call_id),
-                None => formatter.write_str("an effect"),
-            },
+            Self::Apply { recorded: Some(recorded), .. } => {
+                write!(formatter, "an effect of {}", recorded.record.call_id)
+            }
+            Self::Apply { .. } => formatter.write_str("an effect"),
             Self::Expire { .. } => formatter.write_str("the end of old effects"),
         }
     }
@@ -216,7 +237,7 @@ impl fmt::Display for Job {
 impl fmt::Display for Write {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Call { record, .. } => write!(formatter, "{}", record.call_id),
+            Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),
             Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
             Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
             Self::Forgetting { .. } => formatter.write_str("the end of old notes"),

@@ -177,7 +177,7 @@ fn idempotency_specified() {
                 ],
             ),
             ("effect.not_executed_errors has an empty text", &[("/effect/not_executed_errors", json!([" "]))]),
-            ("effect class Q needs effect.status", &[("/effect/class", json!("Q"))]),
+            ("effect class Q needs effect.key and effect.status", &[("/effect/class", json!("Q"))]),
             (idempotent, &[("/transactional/semantics", json!("idempotent_write"))]),
             ("runtime.max_retries must be 0 for effect class N", &[("/runtime/max_retries", json!(1))]),
             ("`TIMEOUT` leaves it open", &[("/error_contract/retryable_errors", json!(["RATE_LIMITED", "TIMEOUT"]))]),

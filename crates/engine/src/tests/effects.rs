@@ -341,7 +341,7 @@ async fn a_mark_that_nobody_uses_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_afterwards_costs_nobody_the_answer_and_gets_it_when_it_is_back() {
+async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store_is_back() {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, awaited) = (begun.clone(), gate.clone());
     let bank = Arc::new(Bank::writing(
@@ -360,7 +360,9 @@ async fn a_store_that_is_away_afterwards_costs_nobody_the_answer_and_gets_it_whe
     begun.notified().await;
     bank.house.effects.down.store(true, Ordering::Relaxed);
     gate.notify_one();
-    assert_eq!(first.await.unwrap()["content"][0]["text"], "done");
+    let unsaid = first.await.unwrap();
+    let refusal: Value = serde_json::from_str(unsaid["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("happened"), &json!(false)), "{refusal:#}");
     assert_eq!(bank.states().await, [EffectState::Dispatching], "until it is recorded it counts as under way");
     bank.house.effects.down.store(false, Ordering::Relaxed);
     bank.house.engine.drain(std::time::Duration::from_mins(1)).await;

@@ -111,7 +111,7 @@ async fn an_effect_that_can_be_asked_about_is() {
         (json!({"unexpected": 1}), true, EffectState::OutcomeUnknown),
     ];
     for (found, absence_is_authoritative, state) in table {
-        let asked_tool = writing(json!({"class": "Q", "status": {
+        let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
             "tool": "up.status", "key_argument": "key", "absence_is_authoritative": absence_is_authoritative}}));
         let crashed = crashed(vec![asked_tool, status_tool()], found.clone()).await;
         crashed.bank.clock.pass_ms(MINUTE_MS);
@@ -130,7 +130,7 @@ async fn an_effect_that_can_be_asked_about_is() {
 #[tokio::test]
 async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
     let asked_tool = || {
-        writing(json!({"class": "Q", "status": {
+        writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
         "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true,
         "found_when": "result.state == 'paid'"}}))
     };
@@ -189,7 +189,7 @@ async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
 #[tokio::test]
 async fn an_effect_is_not_taken_while_its_server_is_not_there() {
     let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
-    let asked_tool = writing(json!({"class": "Q", "status": {
+    let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
         "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
     for contracts in [vec![keyed_tool], vec![asked_tool, status_tool()]] {
         let crashed = crashed(contracts.clone(), json!({"found": true})).await;

@@ -57,7 +57,7 @@ fn keyed_tool(key: &Value) -> ToolContract {
 
 fn asked_tool() -> ToolContract {
     of_class(
-        json!({"class": "Q", "status": {"tool": "up.status", "key_argument": "key", "absence_is_authoritative": false}}),
+        json!({"class": "Q", "key": {"meta": "key"}, "status": {"tool": "up.status", "key_argument": "key", "absence_is_authoritative": false}}),
     )
 }
 

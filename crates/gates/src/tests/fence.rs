@@ -197,7 +197,7 @@ fn a_read_only_call_needs_no_mark_unless_it_is_an_operation() {
 #[test]
 fn every_class_but_r_waits_for_its_mark() {
     let manifest = json!([{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }]);
-    let queried = json!({ "class": "Q", "mutation_class": "write_irreversible",
+    let queried = json!({ "class": "Q", "mutation_class": "write_irreversible", "key": { "meta": "key" },
         "status": { "tool": "office.status", "key_argument": "key", "absence_is_authoritative": true },
         "manifest": manifest });
     for permit in [of_class_k(), permit(&[("/effect", queried)])] {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Change, Circumstances, Effect, EffectId, EffectState, Event, Step, Target, owner_silence_ms_max,
-    step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Step, Target, owner_silence_ms_max, step,
 };
 
 use crate::codec::{key_digest, unsigned};
@@ -80,11 +79,11 @@ impl Batch {
     }
 
     /// Applies an event to what has become of its effect so far.
-    pub(super) fn apply(&mut self, change: &Change) -> Stepped {
-        let slot = self.slot_of(&change.target);
+    pub(super) fn apply(&mut self, target: &Target, event: &Event) -> Stepped {
+        let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
-        let around = self.around(slot, before, &change.event);
-        let Step { change: changed, reply } = step(before, &change.event, &around);
+        let around = self.around(slot, before, event);
+        let Step { change: changed, reply } = step(before, event, &around);
         let effect = changed.as_ref().or(before).cloned();
         let stepped = Stepped { applied: Box::new(Applied { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {

@@ -33,7 +33,7 @@ use tokio_postgres::Client;
 use crate::{
     LedgerError, Reader, Store,
     codec::{effect_columns, key_digest, signed},
-    queue::{Queue, Write},
+    queue::{Queue, Recorded, Write},
     time::StoreTime,
 };
 use desk::Desk;
@@ -150,7 +150,7 @@ impl Journal for PostgresLedger {
     ) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let queue = self.queue(&record.call_id.as_str())?;
-            queue.put(Write::Call { record: Box::new(record), quarantine }, durable).await
+            queue.put(Write::Call(Recorded::new(record, quarantine)?), durable).await
         })
     }
 }

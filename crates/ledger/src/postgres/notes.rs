@@ -23,7 +23,7 @@ pub(super) async fn put(client: &Client, write: &Write) -> Result<(), LedgerErro
             return Ok(());
         }
         // Records are written with the batch, beats by the desk.
-        Write::Call { .. } | Write::Beat(_) => return Ok(()),
+        Write::Call(_) | Write::Beat(_) => return Ok(()),
         Write::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
         Write::FirstNote(note) => (include_str!("../../sql/postgres/put_first_note.sql"), note),
     };

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
-use servanda_contract::CallRecord;
 use servanda_gates::effect::{Effect, EffectId};
 use tokio_postgres::{Client, Row, types::ToSql};
 
@@ -11,6 +9,7 @@ use super::{batch::Before, session::Statements};
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
+    queue::Recorded,
 };
 
 /// What a statement has written.
@@ -45,19 +44,13 @@ impl<'a> Rows<'a> {
     }
 
     /// A record; with `beside`, only if that effect is written.
-    pub(super) fn call(
-        &mut self,
-        beside: Option<&'a EffectId>,
-        record: &'a CallRecord,
-        quarantine: Option<&'a Bytes>,
-    ) -> Result<(), LedgerError> {
-        let beside = beside.map(EffectId::as_str);
-        self.calls.push((beside, CallRow::of(record)?));
-        if let Some(body) = quarantine {
+    pub(super) fn call(&mut self, beside: Option<&'a EffectId>, recorded: &'a Recorded) {
+        let (beside, row) = (beside.map(EffectId::as_str), recorded.row());
+        if let Some(body) = &recorded.quarantine {
             let (bytes_total, kept) = quarantined(body);
-            self.quarantine.push((beside, record.call_id.as_str(), bytes_total, kept));
+            self.quarantine.push((beside, row.call_id, bytes_total, kept));
         }
-        Ok(())
+        self.calls.push((beside, row));
     }
 
     /// In one order, so that no two batches wait for each other's rows.
@@ -145,7 +138,7 @@ impl<'a> Rows<'a> {
             column(calls, |(_, call)| call.class),
             column(calls, |(_, call)| call.received_ms),
             column(calls, |(_, call)| call.finished_ms),
-            column(calls, |(_, call)| call.record.as_str()),
+            column(calls, |(_, call)| call.record),
         ]
     }
 

@@ -2,7 +2,7 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{Change, EffectId, Event, Target};
+use servanda_gates::effect::{EffectId, Event, Target};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
@@ -72,19 +72,19 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
 }
 
 fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
-    let change = match job {
-        Job::Put { write: Write::Call { .. }, .. } => return Part::Put,
-        Job::Apply { change, .. } => change,
+    let (target, event) = match job {
+        Job::Put { write: Write::Call(_), .. } => return Part::Put,
+        Job::Apply { target, event, .. } => (target, event),
         Job::Put { .. } | Job::Expire { .. } => return Part::Left,
     };
-    match (&change.target, &change.event) {
-        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(change)),
+    match (target, event) {
+        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(target, event)),
         (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
             if !batch.has(id) {
                 let Some((effect, before)) = recent.get(id) else { return Part::Left };
                 batch.add(effect, before, None);
             }
-            Part::Stepped(batch.apply(change))
+            Part::Stepped(batch.apply(target, event))
         }
         _ => Part::Left,
     }
@@ -125,7 +125,7 @@ async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
 /// Steps the effects, and writes and commits what came of it: one round trip more.
 async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
     let Tools { client, statements, .. } = tools;
-    let step = |job| change_of(job).map_or(Part::Put, |change| Part::Stepped(batch.apply(change)));
+    let step = |job| change_of(job).map_or(Part::Put, |(target, event)| Part::Stepped(batch.apply(target, event)));
     let parts: Vec<Part> = jobs.iter().map(step).collect();
     let rows = rows_of(batch, jobs, &parts)?;
     for job in jobs {
@@ -151,15 +151,11 @@ fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows
         rows.effect(before, effect)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
-        match (job, part) {
-            (Job::Apply { change, .. }, Part::Stepped(stepped)) if stepped.changed => {
-                if let Some(record) = &change.record {
-                    rows.call(batch.waits_for(stepped.slot), record, change.quarantine.as_ref())?;
-                }
+        match (part, job.recorded()) {
+            (Part::Stepped(stepped), Some(recorded)) if stepped.changed => {
+                rows.call(batch.waits_for(stepped.slot), recorded);
             }
-            (Job::Put { write: Write::Call { record, quarantine }, .. }, Part::Put) => {
-                rows.call(None, record, quarantine.as_ref())?;
-            }
+            (Part::Put, Some(recorded)) => rows.call(None, recorded),
             _ => {}
         }
     }
@@ -202,29 +198,29 @@ async fn find_twins(
     client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
 }
 
-fn change_of(job: &Job) -> Option<&Change> {
+fn change_of(job: &Job) -> Option<(&Target, &Event)> {
     match job {
-        Job::Apply { change, .. } => Some(change),
+        Job::Apply { target, event, .. } => Some((target, event)),
         _ => None,
     }
 }
 
-fn key_of(change: &Change) -> Option<servanda_contract::Digest> {
-    match &change.target {
+fn key_of((target, _): (&Target, &Event)) -> Option<servanda_contract::Digest> {
+    match target {
         Target::Key(key) => Some(key_digest(key)),
         Target::Id(_) => None,
     }
 }
 
-fn id_of(change: &Change) -> Option<&str> {
-    match &change.target {
+fn id_of<'a>((target, _): (&'a Target, &Event)) -> Option<&'a str> {
+    match target {
         Target::Key(_) => None,
         Target::Id(id) => Some(id.as_str()),
     }
 }
 
-fn keyless_request(change: &Change) -> Option<&[u8]> {
-    match &change.event {
+fn keyless_request<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+    match event {
         Event::Begin(begin) if is_keyless(begin) => Some(&begin.request.as_bytes()[..]),
         _ => None,
     }

@@ -194,12 +194,12 @@ fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
     let mut parts = vec![Vec::new()];
     let mut seen = BTreeSet::new();
     for job in batch {
-        let repeated = job.call_id().is_some_and(|call_id| !seen.insert(call_id.to_owned()));
+        let repeated = job.recorded().is_some_and(|recorded| !seen.insert(recorded.record.call_id.clone()));
         let alone = matches!(job, Job::Expire { .. });
         let after_alone = parts.last().is_some_and(|part| matches!(part.last(), Some(Job::Expire { .. })));
         if repeated || alone || after_alone {
             seen.clear();
-            seen.extend(job.call_id().map(str::to_owned));
+            seen.extend(job.recorded().map(|recorded| recorded.record.call_id.clone()));
             parts.push(Vec::new());
         }
         if let Some(part) = parts.last_mut() {

@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Change, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target,
-    owner_silence_ms_max, step,
+    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target, owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
+    queue::Recorded,
 };
 
 /// How long a process is remembered that is not heard of any more and has left nothing open.
@@ -32,24 +32,38 @@ pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Ef
 pub(super) fn apply(
     transaction: &Connection,
     recent: &mut Recent,
-    change: &Change,
+    (target, event, recorded): (&Target, &Event, Option<&Recorded>),
     now_ms: u64,
 ) -> Result<Applied, LedgerError> {
-    let before = match recent.get(&change.target) {
+    // Most keys are new: that is tried before it is looked up.
+    if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
+        let around = circumstances(transaction, None, event, now_ms)?;
+        let Step { change, reply } = step(None, event, &around);
+        if let Some(effect) = change.filter(|_| around.twin.is_none())
+            && insert(transaction, &effect)?
+        {
+            recent.put(&effect);
+            recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+            return Ok(Applied { reply, effect: Some(effect) });
+        }
+    }
+    let before = match recent.get(target) {
         Some(effect) => Some(effect.clone()),
-        None => find(transaction, &change.target)?,
+        None => find(transaction, target)?,
     };
-    let around = circumstances(transaction, before.as_ref(), &change.event, now_ms)?;
-    let Step { change: changed, reply } = step(before.as_ref(), &change.event, &around);
+    let around = circumstances(transaction, before.as_ref(), event, now_ms)?;
+    let Step { change: changed, reply } = step(before.as_ref(), event, &around);
     if let Some(effect) = &changed {
-        match &before {
+        let written = match &before {
             Some(before) => replace(transaction, before, effect)?,
             None => insert(transaction, effect)?,
+        };
+        if !written {
+            let reason = "it changed between being read and being written".to_owned();
+            return Err(LedgerError::Effect { effect_id: effect.id.to_string(), reason });
         }
         recent.put(effect);
-        if let Some(record) = &change.record {
-            put::put_call(transaction, record, change.quarantine.as_ref())?;
-        }
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
     }
     Ok(Applied { reply, effect: changed.or(before) })
 }
@@ -137,9 +151,10 @@ fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, L
     Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
 }
 
-fn insert(transaction: &Connection, effect: &Effect) -> Result<(), LedgerError> {
+/// Whether it was written; if not, its key was used before.
+fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError> {
     let row = EffectRow::of(effect)?;
-    transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
+    let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
         row.effect_id,
         row.key_digest.as_bytes(),
         row.key.tenant,
@@ -158,11 +173,11 @@ fn insert(transaction: &Connection, effect: &Effect) -> Result<(), LedgerError> 
         &row.arguments[..],
         row.answer.as_deref(),
     ])?;
-    Ok(())
+    Ok(inserted == 1)
 }
 
 /// I1: a compare-and-set, although the transaction already holds the file: what is written follows on what was read.
-fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result<(), LedgerError> {
+fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result<bool, LedgerError> {
     let row = EffectRow::of(effect)?;
     let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
         row.effect_id,
@@ -178,11 +193,7 @@ fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result
         signed(before.epoch),
         before.state.name(),
     ])?;
-    if changed == 1 {
-        return Ok(());
-    }
-    let reason = "it changed between being read and being written".to_owned();
-    Err(LedgerError::Effect { effect_id: row.effect_id, reason })
+    Ok(changed == 1)
 }
 
 fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {

@@ -18,7 +18,11 @@ use servanda_gates::{
     effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
 };
 
-use crate::{LedgerError, Reader, Store, queue::Write, time::StoreTime};
+use crate::{
+    LedgerError, Reader, Store,
+    queue::{Recorded, Write},
+    time::StoreTime,
+};
 use desk::Desk;
 pub(crate) use read::FileReader;
 use writer::Writer;
@@ -87,7 +91,10 @@ impl Journal for SqliteLedger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Call { record: Box::new(record), quarantine }, durable))
+        Box::pin(async move {
+            let recorded = Recorded::new(record, quarantine)?;
+            self.writer.queue().put(Write::Call(recorded), durable).await
+        })
     }
 }
 

@@ -1,19 +1,17 @@
 //! Records, notes and beats into the file, inside the writer's transaction.
 
-use bytes::Bytes;
 use rusqlite::{Connection, params};
-use servanda_contract::CallRecord;
 
 use crate::{
     LedgerError,
-    codec::{CallRow, quarantined, signed},
-    queue::Write,
+    codec::{quarantined, signed},
+    queue::{Recorded, Write},
 };
 
 /// Puts one thing down.
 pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Result<(), LedgerError> {
     let (statement, note) = match write {
-        Write::Call { record, quarantine } => return put_call(transaction, record, quarantine.as_ref()),
+        Write::Call(recorded) => return put_call(transaction, recorded),
         Write::Erasure { kind, key } => {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;
             erase.execute(params![kind.as_str(), key])?;
@@ -38,12 +36,8 @@ pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Resul
 }
 
 /// The record of a call, and its answer if that was kept back.
-pub(super) fn put_call(
-    transaction: &Connection,
-    record: &CallRecord,
-    quarantine: Option<&Bytes>,
-) -> Result<(), LedgerError> {
-    let row = CallRow::of(record)?;
+pub(super) fn put_call(transaction: &Connection, recorded: &Recorded) -> Result<(), LedgerError> {
+    let row = recorded.row();
     transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
         row.call_id,
         row.tenant,
@@ -55,7 +49,7 @@ pub(super) fn put_call(
         row.finished_ms,
         row.record,
     ])?;
-    if let Some(body) = quarantine {
+    if let Some(body) = &recorded.quarantine {
         let (bytes_total, kept) = quarantined(body);
         let mut put_quarantine = transaction.prepare_cached(include_str!("../../sql/sqlite/put_quarantine.sql"))?;
         put_quarantine.execute(params![row.call_id, bytes_total, kept])?;
