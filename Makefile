@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .PHONY: test lint unit doc interop interop-full conformance conformance-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-unfenced chaos-million demo deny clean
 
-test: lint unit doc interop conformance hygiene bench-smoke deny
+test: lint unit doc interop conformance hygiene chaos-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -15,6 +15,7 @@ lint:
 
 # nextest runs every test in a process of its own; without it cargo's runner does the same tests.
 unit:
+	trials/need-postgres
 	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --workspace; else cargo test --workspace --lib --bins --tests; fi
 
 doc:
@@ -73,7 +74,7 @@ chaos:
 chaos-short:
 	cargo build -p servanda --features faults
 	cp target/debug/servanda target/debug/servanda-faults
-	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 20
+	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 10
 
 # A check that cannot fail is none: without the fence, effects must be found to happen more than once.
 chaos-unfenced:
