@@ -14,7 +14,7 @@ use crate::{
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
     tool::{
-        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, SemanticRule,
+        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, Overlap, SemanticRule,
         SideEffectClass, TransactionSemantics,
     },
 };
@@ -317,6 +317,11 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
     let reason =
         "execution.cache_ttl_sec is only for tools that change nothing: a cached answer would stand for no effect";
     verdict.require(read_only || !cached, conjunct, reason);
+    let reason = "effect.reads is for tools that change nothing; what others change is in effect.manifest";
+    verdict.require(read_only || effect.reads.is_empty(), conjunct, reason);
+    let reason = "effect.version and effect.overlap are for tools that change something";
+    let changes = effect.version.is_some() || effect.overlap != Overlap::default();
+    verdict.require(!read_only || !changes, conjunct, reason);
     if let Some(behaviour) = &contract.behaviour {
         let pure = behaviour.mutability == Mutability::Pure;
         verdict.require(read_only == pure, conjunct, "behaviour.mutability contradicts effect.mutation_class");

@@ -100,6 +100,8 @@ pub enum Decision {
     Passed,
     /// The call ended here.
     Refused,
+    /// The stage was not needed: the answer was there already.
+    Skipped,
 }
 
 /// How a call ended, or that it has not.

@@ -28,6 +28,8 @@ pub enum GateName {
     Bounds,
     /// Gate 5.
     Semantics,
+    /// Gate 9.
+    State,
     /// Gate 10.
     Confirmation,
     /// The durable mark without which no byte leaves.
@@ -222,6 +224,7 @@ impl GateName {
             Self::Types => 3,
             Self::Bounds => 4,
             Self::Semantics => 5,
+            Self::State => 9,
             Self::Confirmation => 10,
             Self::Resolve | Self::Fence | Self::Perform | Self::Observe => return None,
         })
@@ -236,6 +239,7 @@ impl GateName {
             Self::Types => "does every value have its type?",
             Self::Bounds => "is every value within its limits?",
             Self::Semantics => "do the values make sense together?",
+            Self::State => "is the tool in its time, and the world as the contract wants it?",
             Self::Confirmation => "has a person approved, where the contract asks for it?",
             Self::Fence => "is the call durably on record before a byte leaves?",
             Self::Perform => "did the upstream answer in time?",
@@ -253,6 +257,7 @@ impl fmt::Display for GateName {
             Self::Types => "types",
             Self::Bounds => "bounds",
             Self::Semantics => "semantics",
+            Self::State => "state",
             Self::Confirmation => "confirmation",
             Self::Fence => "fence",
             Self::Perform => "perform",

@@ -5,6 +5,7 @@
 //! keeps the time, and makes the one answer every call gets. It knows no wire format of a door.
 
 mod answer;
+mod asking;
 mod bridge;
 #[expect(dead_code, reason = "wired in with the state gate")]
 mod cache;

@@ -11,20 +11,21 @@ use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
     record::Outcome,
     refusal::EffectKnowledge,
-    tool::{EffectClass, Identity},
+    tool::EffectClass,
 };
 use servanda_gates::{
     CompiledContract, Fenced, Recovery,
     effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max},
     recover,
 };
-use servanda_mcp::{ClientCapabilities, RawObject, fields::member as field};
+use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::status::ask_and_settle;
 use crate::{
+    asking::{Ready, exposed_as, ready},
     bridge::Leg,
     call::headers,
     core::{Core, within_ms},
@@ -32,15 +33,13 @@ use crate::{
     outline::Outline,
     records::{self, Settling},
     refusals,
-    scene::{Member, Scene},
+    scene::Scene,
     trace, upstream_failure,
 };
 
 /// How many are looked after in a round, and how many at once.
 const ORPHANS_MAX: u32 = 64;
 const AT_ONCE_MAX: usize = 8;
-/// How long a server may take to be there.
-const READY_MS_MAX: u64 = 5_000;
 /// How long what is sent again or asked may take, whatever its contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
@@ -114,29 +113,6 @@ async fn join(tasks: &mut Vec<JoinHandle<()>>) {
     for task in tasks.drain(..) {
         let _ = task.await;
     }
-}
-
-/// A tool that the gateway may call on its own account.
-#[derive(Debug)]
-struct Ready {
-    contract: Arc<CompiledContract>,
-    member: Arc<Member>,
-}
-
-/// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
-/// while its server is not there; then it is looked again later.
-async fn ready(scene: &Scene, exposed: &str) -> Option<Ready> {
-    scene.discovery.acquaint_itself(exposed).await;
-    let contract = scene.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
-    let member = scene.member(&contract.contract().binding.upstream)?.clone();
-    member.server.offer(within_ms(READY_MS_MAX)).await.ok()?;
-    member.guard.ask().is_ok().then_some(Ready { contract, member })
-}
-
-/// The exposed name of a contract.
-fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Option<String> {
-    let mut entries = scene.catalog.entries();
-    entries.find(|(_, entry)| of(&entry.contract.contract().identity)).map(|(name, _)| name.to_owned())
 }
 
 /// The exposed name of an effect's tool.

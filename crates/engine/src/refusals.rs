@@ -111,6 +111,19 @@ pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
     ))
 }
 
+/// A call that its caller gave up before anything was sent.
+pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::State,
+        TaxonomyClass::DependencyUnavailable,
+        "its caller gave the call up before anything was sent".to_owned(),
+        "call again if it is still wanted".to_owned(),
+    );
+    refusal.retryable = false;
+    Box::new(refusal)
+}
+
 /// A call that the upstream answered, and whose end the store has not taken yet.
 pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
     let refusal = Refusal::new(

@@ -10,7 +10,10 @@ use servanda_contract::{
     schema::{CompiledSchema, Profile},
 };
 
-use crate::rules::{CompiledRules, Condition};
+use crate::{
+    rules::{CompiledRules, Condition},
+    state::Demands,
+};
 
 /// An admitted contract with everything compiled that its gates need.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub struct CompiledContract {
     output: Option<CompiledSchema>,
     rules: CompiledRules,
     found_when: Option<Condition>,
+    demands: Demands,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -51,6 +55,10 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         let reason = format!("effect.status.found_when: {reason}");
         failures.push(Failure::new(Conjunct::IdempotencySpecified, reason));
     }
+    let demands = Demands::compile(&contract, input.as_ref().ok()).unwrap_or_else(|reasons| {
+        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+        Demands::default()
+    });
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
@@ -60,7 +68,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     let digest = contract.digest();
     match (input, output, rules, found_when, digest) {
         (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => {
-            Ok(CompiledContract { contract, digest, input, output, rules, found_when })
+            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands })
         }
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -131,6 +139,10 @@ impl CompiledContract {
     /// Whether a status tool's structured answer says that the key was executed; the error says why that cannot be told.
     pub fn says_found(&self, result: &serde_json::Value) -> Result<bool, &'static str> {
         self.found_when.as_ref().map_or(Err("there is no status tool"), |condition| condition.holds(result))
+    }
+
+    pub(crate) fn demands(&self) -> &Demands {
+        &self.demands
     }
 
     pub(crate) fn rules(&self) -> &CompiledRules {

@@ -16,6 +16,7 @@ use crate::{
     operation::Operation,
     order,
     semantics::Meant,
+    state::InTime,
 };
 
 /// Evidence that every gate said yes. The only thing that can be fenced.
@@ -24,7 +25,8 @@ pub struct Permit {
     meant: Meant,
 }
 
-pub(crate) fn gate(meant: Meant) -> Result<Permit, Box<Refusal>> {
+pub(crate) fn gate(in_time: InTime) -> Result<Permit, Box<Refusal>> {
+    let InTime { meant } = in_time;
     let contract = meant.resolved.contract.contract();
     if contract.transactional.confirmation_required {
         return Err(Box::new(Refusal::new(
@@ -87,6 +89,21 @@ impl Permit {
     /// Which operation it is, as its client says.
     pub fn operation(&self) -> &Operation {
         &self.meant.operation
+    }
+
+    /// Whether its contract wants to know something before it may be sent.
+    pub fn asks_first(&self) -> bool {
+        !self.contract().demands().is_empty()
+    }
+
+    /// What it changes, by name.
+    pub fn changes(&self) -> Vec<String> {
+        order::changes(self)
+    }
+
+    /// What it reads, by name.
+    pub fn reads(&self) -> Vec<String> {
+        order::reads(self)
     }
 
     /// What may follow an uncertain dispatch.

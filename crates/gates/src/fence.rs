@@ -112,8 +112,54 @@ pub struct JournalError(pub String);
 /// Fences a permitted call. One of class R that is nobody's operation changes nothing and needs no mark; every other waits
 /// for it.
 pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+    // What has to be asked first is claimed first: there is no way around it here.
+    if permit.asks_first() {
+        return Err(not_on_record(permit, "its contract wants to know something first, and nobody asked"));
+    }
+    let (permit, started) = start(permit, &intent, Go::Dispatch, effects)?;
+    let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(&permit)) };
+    let mut record = intent.record;
+    if !begin.key.client_key.can_come_again() {
+        // Of a key that was used before, the handle is another one.
+        record.effect_id = Some(begin.id.to_string());
+    }
+    let event = Event::Begin(Box::new(begin));
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    match effects.apply(change).await {
+        Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
+            Ok(Fenced::marked(permit.call_id().clone(), &effect))
+        }
+        #[cfg(feature = "unfenced")]
+        Ok(_) => Ok(Fenced::unmarked(&permit)),
+        #[cfg(not(feature = "unfenced"))]
+        Ok(Applied { reply, effect }) => {
+            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
+        }
+        // Nobody knows whether it was applied: only what is read afterwards is evidence.
+        Err(error) => match effects.find(target).await {
+            Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
+                Ok(Fenced::marked(permit.call_id().clone(), &effect))
+            }
+            _ => Err(not_on_record(permit, &error.to_string())),
+        },
+    }
+}
+
+/// A call as an effect, about to be begun.
+pub(crate) struct Started {
+    pub(crate) target: Target,
+    pub(crate) begin: Begin,
+}
+
+/// What it takes to begin a call, which is nothing where it is no effect.
+pub(crate) fn start(
+    permit: Permit,
+    intent: &Intent,
+    go: Go,
+    effects: &dyn Effects,
+) -> Result<(Permit, Option<Started>), Box<NotFenced>> {
     if !permit.effect_class().mutates() && !intent.key.can_come_again() {
-        return Ok(Fenced::unmarked(&permit));
+        return Ok((permit, None));
     }
     // After a failover nobody would know that it was sent, and it would be sent again.
     if permit.effect_class() == EffectClass::N
@@ -135,35 +181,10 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
         owner: intent.owner.clone(),
         call_id: permit.call_id().clone(),
         order,
-        go: Go::Dispatch,
-        continues: intent.continues,
+        go,
+        continues: intent.continues.clone(),
     };
-    let mut record = intent.record;
-    if !key.client_key.can_come_again() {
-        // Of a key that was used before, the handle is another one.
-        record.effect_id = Some(begin.id.to_string());
-    }
-    let target = Target::Key(key);
-    let event = Event::Begin(Box::new(begin));
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
-    match effects.apply(change).await {
-        Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
-            Ok(Fenced::marked(permit.call_id().clone(), &effect))
-        }
-        #[cfg(feature = "unfenced")]
-        Ok(_) => Ok(Fenced::unmarked(&permit)),
-        #[cfg(not(feature = "unfenced"))]
-        Ok(Applied { reply, effect }) => {
-            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
-        }
-        // Nobody knows whether it was applied: only what is read afterwards is evidence.
-        Err(error) => match effects.find(target).await {
-            Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
-                Ok(Fenced::marked(permit.call_id().clone(), &effect))
-            }
-            _ => Err(not_on_record(permit, &error.to_string())),
-        },
-    }
+    Ok((permit, Some(Started { target: Target::Key(key), begin })))
 }
 
 /// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it.
@@ -206,7 +227,7 @@ fn could_be_forgotten(permit: Permit, why: &str) -> Box<NotFenced> {
     Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
-fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
+pub(crate) fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
     let refusal = Refusal::new(
         permit.call_id().clone(),
         GateName::Fence,
@@ -219,7 +240,7 @@ fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
 }
 
 impl Fenced {
-    fn unmarked(permit: &Permit) -> Self {
+    pub(crate) fn unmarked(permit: &Permit) -> Self {
         let binding = &permit.contract().contract().binding;
         Self {
             call_id: permit.call_id().clone(),
@@ -232,7 +253,7 @@ impl Fenced {
     }
 
     /// What is sent is what the effect says, which for one that was sent before is what was sent before.
-    fn marked(call_id: CallId, effect: &Effect) -> Self {
+    pub(crate) fn marked(call_id: CallId, effect: &Effect) -> Self {
         let order = &effect.order;
         Self {
             call_id,

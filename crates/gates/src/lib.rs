@@ -36,6 +36,7 @@
 //! ```
 
 mod bounds;
+mod claim;
 mod compiled;
 mod confirmation;
 pub mod effect;
@@ -48,11 +49,13 @@ pub mod repair;
 mod rules;
 mod semantics;
 mod sequence;
+mod state;
 mod structure;
 #[cfg(test)]
 mod tests;
 mod types;
 
+pub use claim::{Begun, Claimed, Current, begin, fence_current};
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;
 pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, recover};
@@ -60,3 +63,4 @@ pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said};
 pub use parse::GateLimits;
 pub use sequence::{Stopwatch, Trail, pass_all};
+pub use state::Question;

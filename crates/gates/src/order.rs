@@ -54,7 +54,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         key_window_ms: window_sec.map(|sec| sec.saturating_mul(1_000)),
         dedup_window_ms: dedup_window_ms(contract),
         keeps_answer: key.client_key.can_come_again() || outlasts,
-        resources: resources(effect, permit.arguments().bytes()),
+        resources: changes(permit),
     })
 }
 
@@ -82,13 +82,25 @@ fn dedup_window_ms(contract: &ToolContract) -> u64 {
 }
 
 /// The manifest's resources with this call's arguments in place of `{name}`.
-fn resources(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {
+pub(crate) fn changes(permit: &Permit) -> Vec<String> {
+    let effect = permit.contract().contract().effect.as_ref();
     let manifest = effect.map_or(&[][..], |effect| &effect.manifest);
-    if !manifest.iter().any(|change| change.resource.contains('{')) {
-        return manifest.iter().map(|change| change.resource.clone()).collect();
+    resources(manifest.iter().map(|change| &*change.resource), permit.arguments().bytes())
+}
+
+/// The same of what is read.
+pub(crate) fn reads(permit: &Permit) -> Vec<String> {
+    let effect = permit.contract().contract().effect.as_ref();
+    let reads = effect.map_or(&[][..], |effect| &effect.reads);
+    resources(reads.iter().map(|name| &**name), permit.arguments().bytes())
+}
+
+fn resources<'a>(templates: impl Iterator<Item = &'a str> + Clone, arguments: &Bytes) -> Vec<String> {
+    if !templates.clone().any(|template| template.contains('{')) {
+        return templates.map(str::to_owned).collect();
     }
     let arguments: Value = serde_json::from_slice(arguments).unwrap_or_default();
-    manifest.iter().map(|change| rendered(&change.resource, &arguments)).collect()
+    templates.map(|template| rendered(template, &arguments)).collect()
 }
 
 fn rendered(template: &str, arguments: &Value) -> String {

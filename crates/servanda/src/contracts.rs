@@ -36,28 +36,35 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
             Ok(contract) => {
                 let identity = &contract.contract().identity;
                 registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
-                if let Some(status) = status_tool(&contract) {
-                    asked.push((file.display().to_string(), status));
-                }
+                let asks = asked_tools(contract.contract());
+                asked.extend(asks.map(|(member, tool)| (file.display().to_string(), member, tool)));
                 admitted.push(contract);
             }
             Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
         }
     }
-    for (file, tool) in asked {
-        let mut named = admitted.iter().filter(|contract| contract.contract().identity.name == tool);
-        if !named.any(|contract| !contract.contract().effect_class().mutates()) {
-            let reason = format!("`effect.status.tool`: there is no contract `{tool}` that changes nothing");
+    for (file, member, tool) in asked {
+        let mut named = admitted.iter().map(CompiledContract::contract).filter(|other| other.identity.name == tool);
+        // What has to be asked about itself cannot be asked.
+        if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
+            let reason = format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
             problems.push(Problem { file, reasons: vec![reason] });
         }
     }
     Ok((admitted, problems))
 }
 
-/// The tool that is asked how a call of this contract ended.
-fn status_tool(contract: &CompiledContract) -> Option<String> {
-    let effect = contract.contract().effect.as_ref().filter(|effect| effect.class == EffectClass::Q)?;
-    effect.status.as_ref().map(|status| status.tool.clone())
+/// The tools that are asked on behalf of a call of this contract, and where it says so.
+fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)> {
+    let effect = contract.effect.as_ref();
+    let status = effect.filter(|effect| effect.class == EffectClass::Q).and_then(|effect| effect.status.as_ref());
+    let status = status.map(|status| ("effect.status.tool".to_owned(), status.tool.clone()));
+    let version = effect.and_then(|effect| effect.version.as_ref());
+    let version = version.map(|version| ("effect.version.tool".to_owned(), version.tool.clone()));
+    let preconditions = contract.preconditions.iter().enumerate();
+    let preconditions = preconditions.map(|(number, it)| (format!("preconditions[{number}].tool"), it.tool.clone()));
+    let asked: Vec<_> = status.into_iter().chain(version).chain(preconditions).collect();
+    asked.into_iter()
 }
 
 /// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
@@ -132,9 +139,6 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
 /// Demands this version cannot meet: serving the tool as if they were not there would be worse than not serving it.
 fn unserved(contract: &ToolContract) -> Vec<String> {
     let mut reasons = Vec::new();
-    if !contract.preconditions.is_empty() {
-        reasons.push("`preconditions`: this version cannot check them yet, so it does not serve the tool".to_owned());
-    }
     // A timestamp begins with its date, and dates compare as text.
     if let Some(date) = &contract.identity.lifecycle.sunset_date
         && *date < SystemClock.now().to_string().chars().take(10).collect::<String>()

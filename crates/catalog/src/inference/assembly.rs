@@ -11,7 +11,7 @@ use servanda_contract::{
         Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
         EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability,
         MutationClass, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
-        SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
+        Overlap, SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
     },
 };
 
@@ -219,6 +219,10 @@ fn effect(upstream: &str, reading: &Reading) -> Effect {
         key_window_sec: None,
         status: None,
         not_executed_errors: Vec::new(),
+        // What is inferred names the whole server: to serialise it would be to make one call at a time.
+        overlap: if class.mutates() { Overlap::Allow } else { Overlap::default() },
+        version: None,
+        reads: Vec::new(),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Declared in the contract, never taken from an upstream's hint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// What may follow an uncertain dispatch.
@@ -28,6 +29,40 @@ pub struct Effect {
     /// The upstream's own error codes or texts that mean that nothing was done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_executed_errors: Vec<String>,
+    /// Whether calls that change the same thing wait for each other.
+    #[serde(default, skip_serializing_if = "Overlap::is_default")]
+    pub overlap: Overlap,
+    /// What the caller must have seen last: a lost update becomes a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<VersionQuery>,
+    /// Class R: what is read, by the names that manifests use; anything of the upstream, if nothing is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+}
+
+/// What becomes of two calls that change the same thing at the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// One waits for the other.
+    #[default]
+    Serialise,
+    /// Both are sent.
+    Allow,
+}
+
+/// Which tool tells the version that a call must be about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VersionQuery {
+    /// The argument by which the caller says which version it has seen; the input schema requires it.
+    pub argument: String,
+    /// The read-only tool to ask, by contract name.
+    pub tool: String,
+    /// Its arguments; `{name}` stands for the call's argument of that name.
+    pub arguments: Map<String, Value>,
+    /// A CEL expression over `result`, the structured answer: the version as it is now.
+    pub rule: String,
 }
 
 /// What may follow a dispatch whose outcome is not known.
@@ -116,5 +151,11 @@ impl EffectClass {
     /// Whether a call may change anything.
     pub const fn mutates(self) -> bool {
         !matches!(self, Self::R)
+    }
+}
+
+impl Overlap {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 pub use affordance::{Affordance, Example};
 pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain};
-pub use effect::{Effect, EffectClass, KeyPlacement, MutationClass, SideEffect, SideEffectOperation, StatusQuery};
+pub use effect::{
+    Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery, VersionQuery,
+};
 pub use execution::{Execution, RetryPolicy, TimeoutClass};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{

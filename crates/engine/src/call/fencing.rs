@@ -4,26 +4,43 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{
-    CallId, CallRecord, GateName, Refusal,
+    CallId, CallRecord, GateName, Refusal, faults,
     record::{Decision, Outcome, Verdict},
 };
 use servanda_gates::{
-    Fenced, Intent, NotFenced, Permit, Stopwatch as _, WhyNot,
-    effect::{Change, ClientKey, EffectKey, EffectState, End, Event, Reply, Target},
-    fence,
+    Begun, Claimed, Current, Fenced, Intent, NotFenced, Permit, Question, Stopwatch as _, WhyNot, begin,
+    effect::{self, Change, ClientKey, Effect, EffectKey, EffectState, End, Event, Reply, Target},
+    fence_current,
 };
 use servanda_mcp::{RpcError, envelope::code};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     passage::{Mark, NotSent, Passage},
     way::{Round, Way},
 };
-use crate::{core::Core, gateway::CallAnswer, recovery, refusals};
+use crate::{
+    asking::{self, Asking, Unanswered},
+    core::Core,
+    gateway::CallAnswer,
+    recovery, refusals,
+};
 
 /// How often, and how long after the first time, it is looked whether a mark that came too late is there after all.
 const ABANDON_ATTEMPTS_MAX: u32 = 6;
 const ABANDON_WAIT_MS: u64 = 500;
+/// The longest lease of a claim.
+const LEASE_MS_MAX: u64 = 10_000;
+
+/// What a call has of time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// How long a dispatch may take.
+    pub(super) timeout_ms: u64,
+    /// When the answer has to be there.
+    pub(super) deadline: Instant,
+}
 
 impl Passage<'_> {
     /// Which operation the call is. One that goes on from a state is the operation that the state belongs to.
@@ -80,34 +97,111 @@ impl Passage<'_> {
     }
 
     /// Marks the call as an effect that is its own to dispatch, on record before it is sent. A store that does not answer in
-    /// time refuses the call; should the mark still be made later, it is taken back.
+    /// time refuses the call; should the mark still be made later, it is taken back. Where the contract wants to know
+    /// something first, the call is claimed, and let out when it is known.
     pub(super) async fn fence(
         &mut self,
         permit: Permit,
         key: ClientKey,
-        timeout_ms: u64,
-        deadline: Instant,
+        times: Times,
+        cancel: &CancellationToken,
     ) -> Result<Fenced, NotSent> {
         let started_us = self.stopwatch.elapsed_us();
-        let fenced = self.fence_asking(permit, key, timeout_ms, deadline).await;
+        let effect_key = permit.effect_key(key.clone());
+        let claimed = match self.begin(permit, key, times).await {
+            Ok(Begun::Claimed(claimed)) => *claimed,
+            Ok(Begun::Fenced(fenced)) => {
+                self.trail.note(GateName::Fence, true, started_us);
+                self.mark(fenced.claim());
+                return Ok(fenced);
+            }
+            Err(not_sent) => {
+                self.trail.note(GateName::Fence, false, started_us);
+                return Err(not_sent);
+            }
+        };
+        self.mark(claimed.claim());
+        let current = self.look(claimed, times.deadline, cancel).await?;
+        let started_us = self.stopwatch.elapsed_us();
+        let fenced = self.fence_current(current, effect_key, times.deadline).await;
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
-        if let Ok(fenced) = &fenced
-            && let Some(claim) = fenced.claim()
-        {
-            self.record.effect_id = Some(claim.id.to_string());
-            self.mark = Some(Mark { claim: claim.clone(), held: self.core.in_hand.hold(&claim.id) });
-        }
         fenced
     }
 
-    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again.
-    async fn fence_asking(
-        &self,
-        mut permit: Permit,
-        key: ClientKey,
-        timeout_ms: u64,
+    fn mark(&mut self, claim: Option<&effect::Claim>) {
+        let Some(claim) = claim else { return };
+        self.record.effect_id = Some(claim.id.to_string());
+        self.mark = Some(Mark { claim: claim.clone(), held: self.core.in_hand.hold(&claim.id) });
+    }
+
+    /// Asks what the contract wants to know before the call. Whoever gives up meanwhile has sent nothing.
+    async fn look(
+        &mut self,
+        claimed: Claimed,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<Current, NotSent> {
+        let started_us = self.stopwatch.elapsed_us();
+        let asked = async {
+            let mut answers = Vec::new();
+            for Question { tool, arguments, .. } in claimed.questions() {
+                let caller = claimed.permit().proposal().caller.clone();
+                let asking = Asking { tool: &tool, arguments, caller };
+                let answer = asking::ask(self.core, self.scene, asking, deadline).await;
+                let answer = answer.map_err(Unanswered::into_words);
+                let stop = answer.is_err();
+                answers.push(answer);
+                if stop {
+                    break;
+                }
+            }
+            answers
+        };
+        let answers = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answers = asked => Some(answers),
+        };
+        let call_id = claimed.permit().call_id().clone();
+        let current = match answers {
+            Some(answers) => claimed.judge(&answers),
+            None => Err(refusals::given_up(call_id)),
+        };
+        self.trail.note(GateName::State, current.is_ok(), started_us);
+        current.map_err(NotSent::Refused)
+    }
+
+    async fn fence_current(
+        &mut self,
+        current: Current,
+        effect_key: EffectKey,
         deadline: Instant,
     ) -> Result<Fenced, NotSent> {
+        let call_id = self.record.call_id.clone();
+        let fencing = fence_current(current, self.dispatching_record(), self.core.effects.as_ref());
+        let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
+            // Nobody knows whether the mark was made; whoever looks for it takes it back.
+            self.mark = None;
+            abandon(self.core, effect_key, call_id.clone());
+            return Err(NotSent::Refused(refusals::fence_too_slow(call_id)));
+        };
+        let NotFenced { why, .. } = match fenced {
+            Ok(fenced) => return Ok(fenced),
+            Err(not_fenced) => *not_fenced,
+        };
+        self.mark = None;
+        match why {
+            WhyNot::NotOnRecord(refusal) => {
+                abandon(self.core, effect_key, call_id);
+                Err(NotSent::Refused(refusal))
+            }
+            WhyNot::Reply { reply, effect } => Err(NotSent::Standing(reply, effect)),
+        }
+    }
+
+    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again.
+    async fn begin(&self, mut permit: Permit, key: ClientKey, times: Times) -> Result<Begun, NotSent> {
+        let Times { timeout_ms, deadline } = times;
         let effect_key = permit.effect_key(key.clone());
         let mut asked = false;
         loop {
@@ -120,13 +214,14 @@ impl Passage<'_> {
                 record: self.dispatching_record(),
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };
-            let fenced = tokio::time::timeout_at(deadline, fence(permit, intent, self.core.effects.as_ref())).await;
-            let Ok(fenced) = fenced else {
+            let lease_ms = lease_ms(deadline);
+            let begun = begin(permit, intent, lease_ms, self.core.effects.as_ref());
+            let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
                 abandon(self.core, effect_key, call_id.clone());
                 return Err(NotSent::Refused(refusals::fence_too_slow(call_id)));
             };
-            let NotFenced { permit: back, why } = match fenced {
-                Ok(fenced) => return Ok(fenced),
+            let NotFenced { permit: back, why } = match begun {
+                Ok(begun) => return Ok(begun),
                 Err(not_fenced) => *not_fenced,
             };
             match why {
@@ -165,7 +260,9 @@ fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
         for attempt in 0..ABANDON_ATTEMPTS_MAX {
             let found = inside.effects.find(Target::Key(key.clone())).await.ok().flatten();
             let own = found.filter(|effect| effect.call_id == call_id && effect.owner == inside.owner);
-            if let Some(effect) = own.filter(|effect| effect.state == EffectState::Dispatching) {
+            // A claim is settled like a dispatch that never left.
+            let open = |effect: &Effect| matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
+            if let Some(effect) = own.filter(open) {
                 let end = End::NotExecuted("it was not on record in time, so it was not sent".to_owned());
                 let event = Event::Settle(effect.claim(), end);
                 let change = Change { target: Target::Id(effect.id), event, record: None, quarantine: None };
@@ -176,6 +273,12 @@ fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
             tokio::time::sleep(Duration::from_millis(ABANDON_WAIT_MS << attempt)).await;
         }
     });
+}
+
+/// How long nobody else takes a claim over: as long as the call may take, but not so long that a crash is felt.
+fn lease_ms(deadline: Instant) -> u64 {
+    let left = deadline.saturating_duration_since(Instant::now());
+    u64::try_from(left.as_millis()).unwrap_or(u64::MAX).min(faults::limit_ms("SERVANDA_LEASE_MS", LEASE_MS_MAX))
 }
 
 fn no_time() -> RpcError {

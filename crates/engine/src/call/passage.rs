@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     errand::{CallErrand, Persistence},
+    fencing::Times,
     headers,
     way::Way,
 };
@@ -129,7 +130,11 @@ impl Passage<'_> {
             Err(NotSent::Refused(refusal)) => {
                 let unsent = refusal.effect == EffectKnowledge::None;
                 self.leave_round(spent.filter(|_| unsent)).await;
-                let outcome = if unsent { Outcome::NotExecuted } else { Outcome::Unknown };
+                let outcome = match refusal.gate {
+                    GateName::State => Outcome::Refused,
+                    _ if unsent => Outcome::NotExecuted,
+                    _ => Outcome::Unknown,
+                };
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None).await);
             }
             Err(NotSent::Standing(reply, effect)) => return self.stand(&contract, reply, effect).await,
@@ -181,7 +186,7 @@ impl Passage<'_> {
         let call_id = permit.call_id().clone();
         let contract = permit.shared_contract();
         let operation_id = permit.operation().operation_id().map(str::to_owned);
-        let fenced = self.fence(permit, key, timeout_ms, deadline).await?;
+        let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
         self.record.dispatched_at = Some(self.core.clock.now());
         let started_us = self.stopwatch.elapsed_us();
         let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way).await;

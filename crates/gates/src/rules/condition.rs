@@ -1,43 +1,77 @@
-//! One condition over one result, with the same bounds as the rules over arguments.
+//! One expression over one result, and where it says so over the call's arguments too, with the same bounds as the rules over
+//! arguments alone.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use cel::{Context, Env, Program, Value as CelValue};
 use serde_json::Value;
 
-use super::{COST_MAX, compile, cost, to_cel};
+use super::{ARGUMENTS, COST_MAX, compile, cost, to_cel};
 
-/// What conditions are over.
+/// What every one is over.
 const RESULT: &str = "result";
 
-/// A condition, ready to be looked at.
+/// An expression, ready to be looked at.
 pub(crate) struct Condition {
     environment: Arc<Env>,
     program: Program,
+    /// The arguments that are named.
+    named: BTreeSet<String>,
 }
 
 impl Condition {
-    /// Compiles a condition over `result`.
+    /// Compiles one over `result`.
     pub(crate) fn compile(expression: &str) -> Result<Self, String> {
+        Self::over(expression, &[RESULT]).map(|condition| Self { named: BTreeSet::new(), ..condition })
+    }
+
+    /// Compiles one over `args` and `result`.
+    pub(crate) fn of_call(expression: &str) -> Result<Self, String> {
+        Self::over(expression, &[ARGUMENTS, RESULT])
+    }
+
+    fn over(expression: &str, variables: &'static [&'static str]) -> Result<Self, String> {
         let environment = Arc::new(Env::stdlib());
-        let (program, _) = compile(expression, RESULT, &environment)?;
-        Ok(Self { environment, program })
+        let (program, named) = compile(expression, variables, &environment)?;
+        Ok(Self { environment, program, named })
+    }
+
+    /// The arguments that it names.
+    pub(crate) fn named(&self) -> &BTreeSet<String> {
+        &self.named
     }
 
     /// Whether it holds. What cannot be decided neither holds nor does not.
     pub(crate) fn holds(&self, result: &Value) -> Result<bool, &'static str> {
-        if cost::bound(self.program.expression(), RESULT, result) > COST_MAX {
+        self.holds_for(&Value::Null, result)
+    }
+
+    /// The same, for a call with these arguments.
+    pub(crate) fn holds_for(&self, arguments: &Value, result: &Value) -> Result<bool, &'static str> {
+        match self.evaluate(arguments, result)? {
+            CelValue::Bool(holds) => Ok(holds),
+            _ => Err(UNDECIDED),
+        }
+    }
+
+    /// Whether what it says about a result is this value.
+    pub(crate) fn says(&self, expected: &Value, result: &Value) -> Result<bool, &'static str> {
+        Ok(self.evaluate(&Value::Null, result)? == to_cel(expected))
+    }
+
+    fn evaluate(&self, arguments: &Value, result: &Value) -> Result<CelValue, &'static str> {
+        if cost::bound(self.program.expression(), &[(ARGUMENTS, arguments), (RESULT, result)]) > COST_MAX {
             return Err("the condition would take too many steps for a result of this size");
         }
         let mut context = Context::with_env(Arc::clone(&self.environment));
+        context.add_variable_from_value(ARGUMENTS, to_cel(arguments));
         context.add_variable_from_value(RESULT, to_cel(result));
-        match self.program.execute(&context) {
-            Ok(CelValue::Bool(holds)) => Ok(holds),
-            // The library's own words repeat values.
-            Ok(_) | Err(_) => Err("the condition cannot be decided for this result"),
-        }
+        // The library's own words repeat values.
+        self.program.execute(&context).map_err(|_| UNDECIDED)
     }
 }
+
+const UNDECIDED: &str = "the condition cannot be decided for this result";
 
 impl std::fmt::Debug for Condition {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -12,10 +12,21 @@ const PATTERN_COST: u64 = 10_000;
 /// More than any number, time or duration takes as text.
 const SCALAR_CHARS: u64 = 64;
 
-/// An upper bound on the steps `expression` takes over the variable's `value`.
-pub(super) fn bound(expression: &IdedExpr, variable: &str, value: &Value) -> u64 {
-    let scope = Scope { name: variable, value: Known::Exactly(value), outer: None };
-    cost(expression, &scope).steps
+/// An upper bound on the steps `expression` takes over the values of these variables.
+pub(super) fn bound(expression: &IdedExpr, variables: &[(&str, &Value)]) -> u64 {
+    bound_in(expression, variables, None)
+}
+
+fn bound_in(expression: &IdedExpr, variables: &[(&str, &Value)], outer: Option<&Scope<'_, '_>>) -> u64 {
+    match (variables, outer) {
+        ([(name, value), rest @ ..], outer) => {
+            let scope = Scope { name, value: Known::Exactly(value), outer };
+            bound_in(expression, rest, Some(&scope))
+        }
+        ([], Some(scope)) => cost(expression, scope).steps,
+        // There is always one.
+        ([], None) => u64::MAX,
+    }
 }
 
 /// What is known of a value without having it.

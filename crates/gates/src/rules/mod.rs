@@ -87,7 +87,7 @@ impl CompiledRule {
     fn compile(source: &SemanticRule, environment: &Arc<Env>) -> Result<Self, String> {
         let mut named = BTreeSet::new();
         let mut compile = |expression: &str| -> Result<Program, String> {
-            let (program, members) = compile(expression, ARGUMENTS, environment)?;
+            let (program, members) = compile(expression, &[ARGUMENTS], environment)?;
             named.extend(members);
             Ok(program)
         };
@@ -116,7 +116,7 @@ impl CompiledRule {
     }
 
     fn decide(&self, program: &Program, arguments: &Value, args: &CelValue) -> Result<bool, String> {
-        if cost::bound(program.expression(), ARGUMENTS, arguments) > COST_MAX {
+        if cost::bound(program.expression(), &[(ARGUMENTS, arguments)]) > COST_MAX {
             return Err("it would take too many steps for arguments of this size".to_owned());
         }
         let mut context = Context::with_env(self.environment.clone());
@@ -148,10 +148,10 @@ impl CompiledRule {
     }
 }
 
-/// Compiles an expression over one variable, vetted; and the members of the variable that it names.
+/// Compiles an expression over these variables, vetted; and the members of the first of them that it names.
 fn compile(
     expression: &str,
-    variable: &'static str,
+    variables: &'static [&'static str],
     environment: &Arc<Env>,
 ) -> Result<(Program, BTreeSet<String>), String> {
     if expression.chars().count() > EXPRESSION_CHARS_MAX {
@@ -161,7 +161,7 @@ fn compile(
         return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
     }
     let program = environment.compile(expression).map_err(|error| format!("does not compile: {error}"))?;
-    let named = vetting::vet(program.expression(), environment, variable)?;
+    let named = vetting::vet(program.expression(), environment, variables)?;
     Ok((program, named))
 }
 

@@ -65,23 +65,23 @@ const FUNCTIONS: [&str; 25] = [
 /// What `type(x)` may be compared with.
 const TYPES: [&str; 10] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "timestamp", "uint"];
 
-/// Refuses an expression that uses anything else; `variable` is the only one there is. Returns the members of it that are
-/// named.
+/// Refuses an expression that uses anything else; `given` are the only variables there are. Returns the members of the first
+/// that are named.
 pub(super) fn vet(
     expression: &IdedExpr,
     environment: &Arc<Env>,
-    variable: &'static str,
+    given: &'static [&'static str],
 ) -> Result<BTreeSet<String>, String> {
-    let mut vetting = Vetting { environment, variable, variables: vec![variable], named: BTreeSet::new() };
+    let mut vetting = Vetting { environment, given, variables: given.to_vec(), named: BTreeSet::new() };
     vetting.vet(expression, 0)?;
     Ok(vetting.named)
 }
 
 struct Vetting<'a> {
     environment: &'a Arc<Env>,
-    variable: &'static str,
+    given: &'static [&'static str],
     variables: Vec<&'a str>,
-    /// What is selected from the variable itself.
+    /// What is selected from the first of the given variables itself.
     named: BTreeSet<String>,
 }
 
@@ -94,7 +94,9 @@ impl<'a> Vetting<'a> {
         match &expression.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.variables.contains(&name.as_str()) || TYPES.contains(&name.as_str()) => Ok(()),
-            Expr::Ident(name) => Err(format!("knows only `{}`, not `{name}`", self.variable)),
+            Expr::Ident(name) => {
+                Err(format!("knows only `{}`, not `{name}`", self.given.join("` and `")))
+            }
             Expr::Select(select) => {
                 if self.is_variable(&select.operand) {
                     self.named.insert(select.field.clone());
@@ -124,8 +126,9 @@ impl<'a> Vetting<'a> {
 
     /// A loop's variable may have the same name and hides it.
     fn is_variable(&self, expression: &IdedExpr) -> bool {
-        matches!(&expression.expr, Expr::Ident(name) if name == self.variable)
-            && self.variables.iter().filter(|name| **name == self.variable).count() == 1
+        let Some(first) = self.given.first() else { return false };
+        matches!(&expression.expr, Expr::Ident(name) if name == first)
+            && self.variables.iter().filter(|name| *name == first).count() == 1
     }
 
     fn call(&mut self, call: &'a CallExpr, depth: usize) -> Result<(), String> {

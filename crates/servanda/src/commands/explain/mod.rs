@@ -39,13 +39,14 @@ const INPUT_NEXT: &str =
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
 
 /// Every stage there is, in order, so that the ones not reached are shown too.
-const STAGES: [GateName; 10] = [
+const STAGES: [GateName; 11] = [
     GateName::Resolve,
     GateName::Parse,
     GateName::Structure,
     GateName::Types,
     GateName::Bounds,
     GateName::Semantics,
+    GateName::State,
     GateName::Confirmation,
     GateName::Fence,
     GateName::Perform,
@@ -215,11 +216,15 @@ fn outcome(record: &CallRecord) -> String {
 fn stage(gate: GateName, record: &CallRecord) -> String {
     let number = gate.number().map_or_else(|| "  ".to_owned(), |number| format!("{number:>2}"));
     let name = format!("{:<13}", gate.to_string());
-    let verdict = record.verdicts.iter().find(|verdict| verdict.gate == gate);
+    // The state is judged twice where something was asked: the last word counts.
+    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == gate);
     let Some(verdict) = verdict else {
         return format!("  {number} {name} {}", paint("not reached", Mood::Quiet));
     };
     let passed = verdict.decision == Decision::Passed;
+    if verdict.decision == Decision::Skipped {
+        return format!("  {number} {name} {}  the answer was there already", paint("skipped", Mood::Good));
+    }
     let word = match ended_word(gate) {
         _ if passed => paint("passed ", Mood::Good),
         word => paint(&format!("{:<7}", word.to_uppercase()), Mood::Bad),

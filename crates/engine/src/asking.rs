@@ -1,0 +1,134 @@
+//! Asking a read-only tool on the gateway's own account: whether something was done, or how the world is before a call. The
+//! question is a call like any other, judged by that tool's own contract, which must be one that changes nothing and wants to
+//! know nothing first itself. It is on nobody's record but that of the call it is asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, tool::Identity};
+use servanda_gates::{CompiledContract, Fenced, Intent, Resolved, Trail, effect::ClientKey, fence, pass_all};
+use servanda_mcp::ClientCapabilities;
+use servanda_upstream::Delivery;
+use tokio::time::Instant;
+
+use crate::{
+    clock::CallStopwatch,
+    core::{Core, within_ms},
+    observe,
+    scene::{Member, Scene},
+    trace,
+};
+
+/// How long a server may take to be there.
+const READY_MS_MAX: u64 = 5_000;
+
+/// One question.
+#[derive(Debug)]
+pub(crate) struct Asking<'a> {
+    /// The tool, by contract name.
+    pub(crate) tool: &'a str,
+    /// As JSON.
+    pub(crate) arguments: Bytes,
+    /// On whose behalf.
+    pub(crate) caller: Caller,
+}
+
+/// A tool that the gateway may call on its own account.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) contract: Arc<CompiledContract>,
+    pub(crate) member: Arc<Member>,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// It could not be asked: nothing was learned, and it may be asked again.
+    NotAsked(String),
+    /// It was asked, and what came back cannot be used.
+    Unusable(String),
+}
+
+/// Asks, and returns the structured answer, null where there is none.
+pub(crate) async fn ask(
+    core: &Core,
+    scene: &Scene,
+    asking: Asking<'_>,
+    deadline: Instant,
+) -> Result<Value, Unanswered> {
+    let tool = asking.tool;
+    let asked = async {
+        let exposed = exposed_as(scene, |identity| identity.name == tool);
+        let exposed = exposed.ok_or_else(|| format!("there is no contract `{tool}`"))?;
+        let ready = ready(scene, &exposed).await;
+        let Ready { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
+        let fenced = fenced(core, Arc::clone(&contract), asking).await?;
+        let performed = member.server.perform(fenced, Delivery::until(deadline)).await;
+        member.guard.learn(&performed.outcome);
+        let answer = performed.outcome.map_err(|failure| failure.to_string())?;
+        Ok::<_, String>((contract, answer))
+    };
+    let asked = tokio::time::timeout_at(deadline, asked).await;
+    let asked = asked.unwrap_or_else(|_| Err("there was no answer in time".to_owned()));
+    let (contract, answer) = asked.map_err(Unanswered::NotAsked)?;
+    let observed = observe::observe(&contract, &answer.result)
+        .map_err(|broken| Unanswered::Unusable(format!("its answer {}", broken.message)))?;
+    if observed.class != TaxonomyClass::Success {
+        return Err(Unanswered::Unusable(format!("`{tool}` failed")));
+    }
+    Ok(observed.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default())
+}
+
+/// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
+/// while its server is not there; then it is looked again later.
+pub(crate) async fn ready(scene: &Scene, exposed: &str) -> Option<Ready> {
+    scene.discovery.acquaint_itself(exposed).await;
+    let contract = scene.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
+    let member = scene.member(&contract.contract().binding.upstream)?.clone();
+    member.server.offer(within_ms(READY_MS_MAX)).await.ok()?;
+    member.guard.ask().is_ok().then_some(Ready { contract, member })
+}
+
+/// The exposed name of a contract.
+pub(crate) fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Option<String> {
+    let mut entries = scene.catalog.entries();
+    entries.find(|(_, entry)| of(&entry.contract.contract().identity)).map(|(name, _)| name.to_owned())
+}
+
+/// The question as a call that passed the gates.
+async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>) -> Result<Fenced, String> {
+    let Asking { tool, arguments, caller } = asking;
+    if contract.contract().effect_class().mutates() {
+        return Err(format!("`{tool}` changes something, so it is not asked"));
+    }
+    let proposal = Proposal {
+        call_id: CallId::new(),
+        caller,
+        tool: tool.to_owned(),
+        arguments,
+        received_at: core.clock.now(),
+        trace_id: trace::new_trace_id(),
+        chain: String::new(),
+        caller_wait_ms: None,
+        keys: OperationKeys::default(),
+    };
+    let record = CallRecord::new(&proposal);
+    let stopwatch = CallStopwatch::start();
+    let timeout_ms = contract.contract().timeout_ms();
+    let permit = pass_all(Resolved::new(proposal, contract), core.gate_limits, &mut Trail::new(&stopwatch))
+        .map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
+    let key = ClientKey::Call(permit.call_id().clone());
+    let intent =
+        Intent { key, owner: core.owner.clone(), timeout_ms, continues: None, record, accepts_lost_commits: true };
+    fence(permit, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
+}
+
+impl Unanswered {
+    /// Why, in words.
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Self::NotAsked(why) | Self::Unusable(why) => why,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The two-commit way to the fence, for calls whose contract wants to know something first: claimed, asked about, fenced. A
+//! claim lets nobody else begin while the state is looked at, and it lets nothing out.
+//!
+//! Deliberately not here: the asking, and giving a claim up, which is settling it as not executed.
+
+use bytes::Bytes;
+use serde_json::Value;
+use servanda_contract::{CallRecord, Refusal};
+
+use crate::{
+    Fenced, Intent, NotFenced, Permit, Question, WhyNot,
+    effect::{Applied, Change, Claim, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
+    fence::{self, Started},
+};
+
+/// How far a permitted call came at once.
+#[derive(Debug)]
+pub enum Begun {
+    /// It may be sent.
+    Fenced(Fenced),
+    /// Its contract wants to know something first.
+    Claimed(Box<Claimed>),
+}
+
+/// A call that is this process's to ask about; where it would be an effect, nobody else begins it meanwhile.
+#[derive(Debug)]
+pub struct Claimed {
+    permit: Permit,
+    arguments: Value,
+    claim: Option<Claim>,
+    owner: OwnerId,
+}
+
+/// Evidence: the world is as the contract wants it, or was a moment ago.
+#[derive(Debug)]
+pub struct Current(Claimed);
+
+/// Begins a permitted call: fences it in one commit, or claims it for `lease_ms` where something is to be asked first.
+pub async fn begin(
+    permit: Permit,
+    intent: Intent,
+    lease_ms: u64,
+    effects: &dyn Effects,
+) -> Result<Begun, Box<NotFenced>> {
+    if !permit.asks_first() {
+        return fence::fence(permit, intent, effects).await.map(Begun::Fenced);
+    }
+    let owner = intent.owner.clone();
+    let (permit, started) = fence::start(permit, &intent, Go::Claim { lease_ms }, effects)?;
+    let Some(Started { target, begin }) = started else {
+        return Ok(Begun::Claimed(Box::new(Claimed::new(permit, None, owner))));
+    };
+    // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
+    let change = Change { target: target.clone(), event: Event::Begin(Box::new(begin)), record: None, quarantine: None };
+    let found = match effects.apply(change).await {
+        Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
+        Ok(Applied { reply, effect }) => {
+            return Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }));
+        }
+        // Nobody knows whether it was applied: only what is read afterwards is evidence.
+        Err(error) => match effects.find(target).await {
+            Ok(Some(effect)) if is_own(&effect, &owner, &permit) => effect,
+            _ => return Err(fence::not_on_record(permit, &error.to_string())),
+        },
+    };
+    Ok(match found.state {
+        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(permit, Some(found.claim()), owner))),
+        // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
+        _ => Begun::Fenced(Fenced::marked(permit.call_id().clone(), &found)),
+    })
+}
+
+/// Lets a call out of which everything is known that its contract wants to know. The record is what a crash leaves behind.
+pub async fn fence_current(
+    current: Current,
+    mut record: CallRecord,
+    effects: &dyn Effects,
+) -> Result<Fenced, Box<NotFenced>> {
+    let Claimed { permit, claim, owner, .. } = current.0;
+    let Some(claim) = claim else { return Ok(Fenced::unmarked(&permit)) };
+    record.effect_id = Some(claim.id.to_string());
+    let target = Target::Id(claim.id.clone());
+    let event = Event::Fence(claim.clone());
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    let own = |effect: &Effect| effect.state == EffectState::Dispatching && effect.claim() == claim;
+    match effects.apply(change).await {
+        Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) if own(&effect) => {
+            Ok(Fenced::marked(permit.call_id().clone(), &effect))
+        }
+        Ok(Applied { reply, effect }) => {
+            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
+        }
+        Err(error) => match effects.find(target).await {
+            Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
+                Ok(Fenced::marked(permit.call_id().clone(), &effect))
+            }
+            _ => Err(fence::not_on_record(permit, &error.to_string())),
+        },
+    }
+}
+
+fn is_own(effect: &Effect, owner: &OwnerId, permit: &Permit) -> bool {
+    let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
+    under_way && effect.owner == *owner && effect.call_id == *permit.call_id()
+}
+
+impl Claimed {
+    fn new(permit: Permit, claim: Option<Claim>, owner: OwnerId) -> Self {
+        let arguments = parsed(permit.arguments().bytes());
+        Self { permit, arguments, claim, owner }
+    }
+
+    /// The evidence of the claim; none if the call is no effect.
+    pub fn claim(&self) -> Option<&Claim> {
+        self.claim.as_ref()
+    }
+
+    /// Who calls, and what.
+    pub fn permit(&self) -> &Permit {
+        &self.permit
+    }
+
+    /// What to ask, in this order.
+    pub fn questions(&self) -> Vec<Question> {
+        self.permit.contract().demands().questions(&self.arguments)
+    }
+
+    /// Judges the answers, which are in the order of the questions: a structured result, or why there is none.
+    pub fn judge(self, answers: &[Result<Value, String>]) -> Result<Current, Box<Refusal>> {
+        let permit = &self.permit;
+        permit.contract().demands().judge(permit.call_id(), &self.arguments, answers)?;
+        Ok(Current(self))
+    }
+}
+
+/// Canonical bytes are JSON.
+fn parsed(arguments: &Bytes) -> Value {
+    serde_json::from_slice(arguments).unwrap_or_default()
+}

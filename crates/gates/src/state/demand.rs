@@ -1,0 +1,240 @@
+//! What a contract wants to know before a call: its preconditions and the version its caller must have seen. Compiled when
+//! the contract is admitted, turned into questions for a call, and held against what read-only tools answer.
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, schema::CompiledSchema, tool::ToolContract,
+};
+
+use crate::rules::Condition;
+
+/// What one call may ask about at the most.
+const DEMANDS_MAX: usize = 16;
+
+/// Everything that a contract wants to know first.
+#[derive(Debug, Default)]
+pub(crate) struct Demands(Vec<Demand>);
+
+/// One question to a read-only tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What it is about, as the contract names it.
+    pub id: String,
+    /// The tool, by contract name.
+    pub tool: String,
+    /// The arguments, as JSON.
+    pub arguments: Bytes,
+}
+
+#[derive(Debug)]
+struct Demand {
+    id: String,
+    tool: String,
+    arguments: Map<String, Value>,
+    wanted: Wanted,
+}
+
+#[derive(Debug)]
+enum Wanted {
+    /// It must hold.
+    Holds { condition: Condition, message: String },
+    /// It must be what the caller says in this argument.
+    IsArgument { name: String, rule: Condition },
+}
+
+impl Demands {
+    /// Compiles them; the error has a reason for each that cannot be.
+    pub(crate) fn compile(contract: &ToolContract, input: Option<&CompiledSchema>) -> Result<Self, Vec<String>> {
+        let mut reasons = Vec::new();
+        let mut demands = Vec::new();
+        for (number, precondition) in contract.preconditions.iter().enumerate() {
+            let about = format!("preconditions[{number}] `{}`", precondition.id);
+            let condition = match Condition::of_call(&precondition.expect.rule) {
+                Ok(condition) => condition,
+                Err(reason) => {
+                    reasons.push(format!("{about}: expect.rule {reason}"));
+                    continue;
+                }
+            };
+            let message = precondition.expect.message.clone();
+            let (id, tool, arguments) =
+                (precondition.id.clone(), precondition.tool.clone(), precondition.arguments.clone());
+            demands.push((about, Demand { id, tool, arguments, wanted: Wanted::Holds { condition, message } }));
+        }
+        if let Some(version) = contract.effect.as_ref().and_then(|effect| effect.version.as_ref()) {
+            let about = "effect.version".to_owned();
+            if !is_required(contract, &version.argument) {
+                reasons.push(format!("{about}: the input schema does not require `{}`", version.argument));
+            }
+            match Condition::compile(&version.rule) {
+                Ok(rule) => {
+                    let wanted = Wanted::IsArgument { name: version.argument.clone(), rule };
+                    let (tool, arguments) = (version.tool.clone(), version.arguments.clone());
+                    demands.push((about, Demand { id: "version".to_owned(), tool, arguments, wanted }));
+                }
+                Err(reason) => reasons.push(format!("{about}: rule {reason}")),
+            }
+        }
+        if demands.len() > DEMANDS_MAX {
+            reasons.push(format!("preconditions: more than {DEMANDS_MAX} questions before a call"));
+        }
+        for (about, demand) in &demands {
+            let unknown = demand.names().into_iter().filter(|name| input.is_some_and(|input| !input.may_have(name)));
+            reasons.extend(unknown.map(|name| format!("{about}: the input schema declares no `{name}`")));
+        }
+        if reasons.is_empty() {
+            Ok(Self(demands.into_iter().map(|(_, demand)| demand).collect()))
+        } else {
+            Err(reasons)
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The questions for a call with these arguments.
+    pub(crate) fn questions(&self, arguments: &Value) -> Vec<Question> {
+        let question = |demand: &Demand| {
+            let rendered = demand.arguments.iter().filter_map(|(name, value)| {
+                rendered(value, arguments).map(|rendered| (name.clone(), rendered))
+            });
+            let arguments = Value::Object(rendered.collect());
+            let (id, tool) = (demand.id.clone(), demand.tool.clone());
+            Question { id, tool, arguments: Bytes::from(arguments.to_string()) }
+        };
+        self.0.iter().map(question).collect()
+    }
+
+    /// Holds the answers, in the order of the questions, against what is wanted. What was not answered does not hold.
+    pub(crate) fn judge(
+        &self,
+        call_id: &CallId,
+        arguments: &Value,
+        answers: &[Result<Value, String>],
+    ) -> Result<(), Box<Refusal>> {
+        let not_asked = || Err("nobody asked".to_owned());
+        for (number, demand) in self.0.iter().enumerate() {
+            let answer = answers.get(number).cloned().unwrap_or_else(not_asked);
+            let held = answer.and_then(|result| demand.holds(arguments, &result).map_err(str::to_owned));
+            match held {
+                Ok(true) => {}
+                Ok(false) => return Err(demand.does_not_hold(call_id)),
+                Err(why) => return Err(demand.not_answered(call_id, &why)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Demand {
+    /// The arguments of the call that it needs.
+    fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.arguments.values().for_each(|value| placeholders(value, &mut names));
+        match &self.wanted {
+            Wanted::Holds { condition, .. } => names.extend(condition.named().iter().cloned()),
+            Wanted::IsArgument { name, .. } => names.push(name.clone()),
+        }
+        names
+    }
+
+    fn holds(&self, arguments: &Value, result: &Value) -> Result<bool, &'static str> {
+        match &self.wanted {
+            Wanted::Holds { condition, .. } => condition.holds_for(arguments, result),
+            Wanted::IsArgument { name, rule } => {
+                arguments.get(name).map_or(Ok(false), |said| rule.says(said, result))
+            }
+        }
+    }
+
+    fn does_not_hold(&self, call_id: &CallId) -> Box<Refusal> {
+        let (message, hint) = match &self.wanted {
+            Wanted::Holds { message, .. } => (
+                format!("{message} (precondition `{}`)", self.id),
+                format!("look at the present state, `{}` shows it, and plan again", self.tool),
+            ),
+            Wanted::IsArgument { name, .. } => (
+                format!("it changed since `{name}` was read, so nothing was sent"),
+                format!("read it again with `{}`, look whether the change is still wanted, and send what it says as `{name}`", self.tool),
+            ),
+        };
+        self.refusal(call_id, TaxonomyClass::StaleState, message, hint)
+    }
+
+    fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
+        let message = format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
+        let hint = "try again later; operators: `servanda tools` shows how that tool stands".to_owned();
+        self.refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint)
+    }
+
+    fn refusal(&self, call_id: &CallId, class: TaxonomyClass, message: String, hint: String) -> Box<Refusal> {
+        let refusal = Refusal::new(call_id.clone(), GateName::State, class, message, hint);
+        Box::new(refusal.with_effect(EffectKnowledge::None))
+    }
+}
+
+/// A value with the call's arguments in place of `{name}`: the argument itself where nothing else is there, its text inside
+/// a text. None if an argument is absent that the whole value stands for.
+fn rendered(value: &Value, arguments: &Value) -> Option<Value> {
+    Some(match value {
+        Value::String(text) => match whole(text) {
+            Some(name) => arguments.get(name)?.clone(),
+            None => Value::from(filled(text, arguments)),
+        },
+        Value::Array(items) => Value::Array(items.iter().filter_map(|item| rendered(item, arguments)).collect()),
+        Value::Object(members) => {
+            let members = members.iter();
+            let rendered = members.filter_map(|(name, value)| Some((name.clone(), rendered(value, arguments)?)));
+            Value::Object(rendered.collect())
+        }
+        other => other.clone(),
+    })
+}
+
+/// The name, if a text is nothing but one placeholder.
+fn whole(text: &str) -> Option<&str> {
+    text.strip_prefix('{')?.strip_suffix('}').filter(|name| !name.is_empty() && !name.contains(['{', '}']))
+}
+
+fn filled(text: &str, arguments: &Value) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, name, behind)) = placeholder(rest) {
+        filled.push_str(before);
+        match arguments.get(name) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => filled.push_str(text),
+            Some(other) => filled.push_str(&other.to_string()),
+        }
+        rest = behind;
+    }
+    filled + rest
+}
+
+fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, after) = text.split_once('{')?;
+    let (name, behind) = after.split_once('}')?;
+    Some((before, name, behind))
+}
+
+fn placeholders(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let mut rest = text.as_str();
+            while let Some((_, name, behind)) = placeholder(rest) {
+                names.push(name.to_owned());
+                rest = behind;
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| placeholders(item, names)),
+        Value::Object(members) => members.values().for_each(|value| placeholders(value, names)),
+        _ => {}
+    }
+}
+
+fn is_required(contract: &ToolContract, argument: &str) -> bool {
+    let required = contract.affordance.input_schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(argument)))
+}
