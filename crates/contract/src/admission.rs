@@ -14,8 +14,8 @@ use crate::{
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
     tool::{
-        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, Overlap, SemanticRule,
-        SideEffectClass, TransactionSemantics,
+        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, Overlap,
+        SemanticRule, SideEffectClass, TransactionSemantics,
     },
 };
 

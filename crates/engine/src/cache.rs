@@ -4,7 +4,6 @@
 //! It belongs to one process: what other replicas change is noticed when the answer's time is over. What may be kept at all
 //! is for the contract to say, and who may see it too.
 
-mod resource;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +15,8 @@ use std::{
 
 use bytes::Bytes;
 use servanda_contract::{Caller, Digest};
+use servanda_gates::overlap;
 use tokio::time::Instant;
-
-pub(crate) use resource::overlap;
 
 /// Bytes of answers that are kept.
 const BYTES_MAX: usize = 64 << 20;

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     bridge::Bridge, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions, tasks::TaskIndex,
-    watches::Watches,
+    turns::Turns, watches::Watches,
 };
 
 /// The engine's inside.
@@ -39,6 +39,7 @@ pub(crate) struct Core {
     /// Places for looking whether a mark was made that nobody uses.
     pub(crate) abandoning: Arc<Semaphore>,
     pub(crate) tallies: Arc<Tallies>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
     pub(crate) accepts_lost_commits: bool,

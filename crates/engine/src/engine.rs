@@ -176,6 +176,7 @@ impl Engine {
             in_hand: Arc::default(),
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             tallies: Arc::default(),
+            turns: Arc::default(),
             clock,
             gate_limits: limits.gates,
             accepts_lost_commits: limits.accepts_lost_commits,

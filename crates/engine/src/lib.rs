@@ -39,6 +39,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod turns;
 mod upstream_failure;
 mod watch;
 mod watches;

@@ -11,7 +11,7 @@ use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
     record::Outcome,
     refusal::EffectKnowledge,
-    tool::EffectClass,
+    tool::{EffectClass, Overlap},
 };
 use servanda_gates::{
     CompiledContract, Fenced, Recovery,
@@ -34,7 +34,9 @@ use crate::{
     records::{self, Settling},
     refusals,
     scene::Scene,
-    trace, upstream_failure,
+    trace,
+    turns::{Changes, Crowded, Turn},
+    upstream_failure,
 };
 
 /// How many are looked after in a round, and how many at once.
@@ -142,6 +144,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
         sends = Some(ready);
     }
+    let Ok(_turn) = turn(core, &orphan, sends.as_ref()) else { return };
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
@@ -162,6 +165,18 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         }
         (Ok(Recovery::Done(..) | Recovery::Resend(..)), _) => {}
     }
+}
+
+/// What is sent again waits for its turn like any call; if that is not now, it is the next time it is looked. Where nothing
+/// is sent there is nothing to wait for.
+fn turn(core: &Core, orphan: &Effect, sends: Option<&Ready>) -> Result<Option<Turn>, Crowded> {
+    let declared = sends.and_then(|ready| ready.contract.contract().effect.as_ref());
+    if declared.is_none_or(|effect| effect.overlap == Overlap::Allow) {
+        return Ok(None);
+    }
+    let changes = Changes { key: orphan.key.clone(), resources: orphan.order.resources.clone() };
+    let turn = core.turns.line_up(changes)?;
+    if turn.has_come() { Ok(Some(turn)) } else { Err(Crowded) }
 }
 
 /// Sends the same bytes with the same key, and settles by what comes back.

@@ -12,6 +12,9 @@ use servanda_mcp::{RpcError, envelope::code};
 
 use crate::{bridge::NotGiven, observe::Broken};
 
+/// When to come again for something that others are changing.
+const TURN_RETRY_AFTER_MS: u64 = 1_000;
+
 pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
     let call_id = proposal.call_id.clone();
     let shown: String = proposal.tool.chars().take(128).collect();
@@ -109,6 +112,19 @@ pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
         "the call could not be put on record in time, so it was not sent".to_owned(),
         "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
     ))
+}
+
+/// A call that changes what others are changing, and whose turn did not come.
+pub(crate) fn not_its_turn(call_id: CallId) -> Box<Refusal> {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "other calls are changing the same thing, and its turn did not come in time; nothing was sent".to_owned(),
+        "wait, look whether the change is still wanted, then make the same call again".to_owned(),
+    );
+    refusal.retry_after_ms = Some(TURN_RETRY_AFTER_MS);
+    Box::new(refusal)
 }
 
 /// A call that its caller gave up before anything was sent.

@@ -51,7 +51,8 @@ pub async fn begin(
         return Ok(Begun::Claimed(Box::new(Claimed::new(permit, None, owner))));
     };
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
-    let change = Change { target: target.clone(), event: Event::Begin(Box::new(begin)), record: None, quarantine: None };
+    let change =
+        Change { target: target.clone(), event: Event::Begin(Box::new(begin)), record: None, quarantine: None };
     let found = match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
         Ok(Applied { reply, effect }) => {

@@ -7,7 +7,10 @@
 use std::sync::Arc;
 
 use servanda_contract::{
-    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, digest::Domain, json::CanonicalBytes, tool::EffectClass,
+    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass,
+    digest::Domain,
+    json::CanonicalBytes,
+    tool::{EffectClass, Overlap},
 };
 
 use crate::{
@@ -94,6 +97,12 @@ impl Permit {
     /// Whether its contract wants to know something before it may be sent.
     pub fn asks_first(&self) -> bool {
         !self.contract().demands().is_empty()
+    }
+
+    /// Whether it waits for calls that change the same thing.
+    pub fn takes_turns(&self) -> bool {
+        let effect = self.contract().contract().effect.as_ref();
+        effect.is_some_and(|effect| effect.class.mutates() && effect.overlap == Overlap::Serialise)
     }
 
     /// What it changes, by name.

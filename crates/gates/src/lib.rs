@@ -46,6 +46,7 @@ mod operation;
 mod order;
 mod parse;
 pub mod repair;
+mod resource;
 mod rules;
 mod semantics;
 mod sequence;
@@ -62,5 +63,6 @@ pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Re
 pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said};
 pub use parse::GateLimits;
+pub use resource::overlap;
 pub use sequence::{Stopwatch, Trail, pass_all};
 pub use state::Question;

@@ -47,7 +47,8 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
         let mut named = admitted.iter().map(CompiledContract::contract).filter(|other| other.identity.name == tool);
         // What has to be asked about itself cannot be asked.
         if !named.any(|other| !other.effect_class().mutates() && other.preconditions.is_empty()) {
-            let reason = format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
+            let reason =
+                format!("`{member}`: there is no contract `{tool}` that changes nothing and asks nothing first");
             problems.push(Problem { file, reasons: vec![reason] });
         }
     }

@@ -10,8 +10,8 @@ use servanda_contract::{
     tool::{
         Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
         EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability,
-        MutationClass, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
-        Overlap, SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
+        MutationClass, Observability, Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect,
+        SideEffectClass, SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
     },
 };
 

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 pub use affordance::{Affordance, Example};
 pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain};
 pub use effect::{
-    Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery, VersionQuery,
+    Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
+    VersionQuery,
 };
 pub use execution::{Execution, RetryPolicy, TimeoutClass};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};

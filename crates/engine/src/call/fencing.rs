@@ -25,6 +25,7 @@ use crate::{
     core::Core,
     gateway::CallAnswer,
     recovery, refusals,
+    turns::{Changes, Crowded, Turn},
 };
 
 /// How often, and how long after the first time, it is looked whether a mark that came too late is there after all.
@@ -94,6 +95,62 @@ impl Passage<'_> {
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
         self.put_on_record(false).await;
         CallAnswer::Failed(error)
+    }
+
+    /// Waits until nobody who came before changes the same thing, where the contract wants that. It comes before everything
+    /// that is asked or claimed: what is asked must still be so when the call is sent. Half of the time is for the call
+    /// itself, because one that is sent too late ends unknown.
+    pub(super) async fn take_turn(
+        &mut self,
+        permit: &Permit,
+        key: &ClientKey,
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<(), Box<Refusal>> {
+        if !permit.takes_turns() {
+            return Ok(());
+        }
+        let started_us = self.stopwatch.elapsed_us();
+        let changes = Changes { key: permit.effect_key(key.clone()), resources: permit.changes() };
+        let effect_key = changes.key.clone();
+        let call_id = permit.call_id();
+        let refused = match self.core.turns.line_up(changes) {
+            Ok(turn) if turn.has_come() => return self.has_turn(turn),
+            // Who only asks for an answer that is there need not wait for it.
+            Ok(_) if self.is_over(key, effect_key).await => return Ok(()),
+            Ok(turn) => {
+                let now = Instant::now();
+                let until = now + deadline.saturating_duration_since(now) / 2;
+                let come = tokio::select! {
+                    come = turn.comes(until) => Some(come),
+                    () = cancel.cancelled() => None,
+                };
+                match come {
+                    Some(true) => return self.has_turn(turn),
+                    Some(false) => refusals::not_its_turn(call_id.clone()),
+                    None => refusals::given_up(call_id.clone()),
+                }
+            }
+            Err(Crowded) => refusals::not_its_turn(call_id.clone()),
+        };
+        self.trail.note(GateName::Fence, false, started_us);
+        Err(refused)
+    }
+
+    fn has_turn(&mut self, turn: Turn) -> Result<(), Box<Refusal>> {
+        self.turn = Some(turn);
+        Ok(())
+    }
+
+    /// Whether an operation is done, so that it is only answered.
+    async fn is_over(&self, key: &ClientKey, effect_key: EffectKey) -> bool {
+        use EffectState as State;
+        if !key.can_come_again() {
+            return false;
+        }
+        let found = self.core.effects.find(Target::Key(effect_key)).await.ok().flatten();
+        let done = [State::Completed, State::FailedFinal, State::Compensated, State::Expired];
+        found.is_some_and(|effect| done.contains(&effect.state))
     }
 
     /// Marks the call as an effect that is its own to dispatch, on record before it is sent. A store that does not answer in

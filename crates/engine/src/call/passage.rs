@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_contract::{CallRecord, GateName, Proposal, Refusal, record::Outcome, refusal::EffectKnowledge};
+use servanda_contract::{
+    CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
+};
 use servanda_gates::{
     CompiledContract, Fenced, Permit, Resolved, Stopwatch as _, Trail,
     effect::{self, Effect, Reply},
@@ -28,6 +30,7 @@ use crate::{
     refusals,
     scene::{Member, Scene},
     tasks,
+    turns::Turn,
 };
 
 /// One call on its way.
@@ -44,6 +47,8 @@ pub(super) struct Passage<'a> {
     pub(super) mark: Option<Mark>,
     /// The state it goes on from, where that counts.
     pub(super) nonce: Option<String>,
+    /// That nobody else changes the same meanwhile, until the end of this call is on record.
+    pub(super) turn: Option<Turn>,
     chain: String,
 }
 
@@ -84,9 +89,9 @@ impl Passage<'_> {
         let trail = Trail::new(&stopwatch);
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
-        let (stopwatch, mark, nonce) = (&stopwatch, None, None);
+        let (stopwatch, mark, nonce, turn) = (&stopwatch, None, None, None);
         let begun = started;
-        let passage = Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, chain };
+        let passage = Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, chain };
         Box::pin(passage.run(proposal, way)).await
     }
 
@@ -130,8 +135,8 @@ impl Passage<'_> {
             Err(NotSent::Refused(refusal)) => {
                 let unsent = refusal.effect == EffectKnowledge::None;
                 self.leave_round(spent.filter(|_| unsent)).await;
-                let outcome = match refusal.gate {
-                    GateName::State => Outcome::Refused,
+                let outcome = match (refusal.gate, refusal.error_code) {
+                    (GateName::State, _) | (_, TaxonomyClass::IdempotencyConflict) => Outcome::Refused,
                     _ if unsent => Outcome::NotExecuted,
                     _ => Outcome::Unknown,
                 };
@@ -186,6 +191,7 @@ impl Passage<'_> {
         let call_id = permit.call_id().clone();
         let contract = permit.shared_contract();
         let operation_id = permit.operation().operation_id().map(str::to_owned);
+        self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
         let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
         self.record.dispatched_at = Some(self.core.clock.now());
         let started_us = self.stopwatch.elapsed_us();

@@ -94,9 +94,7 @@ impl<'a> Vetting<'a> {
         match &expression.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.variables.contains(&name.as_str()) || TYPES.contains(&name.as_str()) => Ok(()),
-            Expr::Ident(name) => {
-                Err(format!("knows only `{}`, not `{name}`", self.given.join("` and `")))
-            }
+            Expr::Ident(name) => Err(format!("knows only `{}`, not `{name}`", self.given.join("` and `"))),
             Expr::Select(select) => {
                 if self.is_variable(&select.operand) {
                     self.named.insert(select.field.clone());

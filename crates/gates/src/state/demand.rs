@@ -97,9 +97,10 @@ impl Demands {
     /// The questions for a call with these arguments.
     pub(crate) fn questions(&self, arguments: &Value) -> Vec<Question> {
         let question = |demand: &Demand| {
-            let rendered = demand.arguments.iter().filter_map(|(name, value)| {
-                rendered(value, arguments).map(|rendered| (name.clone(), rendered))
-            });
+            let rendered = demand
+                .arguments
+                .iter()
+                .filter_map(|(name, value)| rendered(value, arguments).map(|rendered| (name.clone(), rendered)));
             let arguments = Value::Object(rendered.collect());
             let (id, tool) = (demand.id.clone(), demand.tool.clone());
             Question { id, tool, arguments: Bytes::from(arguments.to_string()) }
@@ -143,9 +144,7 @@ impl Demand {
     fn holds(&self, arguments: &Value, result: &Value) -> Result<bool, &'static str> {
         match &self.wanted {
             Wanted::Holds { condition, .. } => condition.holds_for(arguments, result),
-            Wanted::IsArgument { name, rule } => {
-                arguments.get(name).map_or(Ok(false), |said| rule.says(said, result))
-            }
+            Wanted::IsArgument { name, rule } => arguments.get(name).map_or(Ok(false), |said| rule.says(said, result)),
         }
     }
 
@@ -157,14 +156,18 @@ impl Demand {
             ),
             Wanted::IsArgument { name, .. } => (
                 format!("it changed since `{name}` was read, so nothing was sent"),
-                format!("read it again with `{}`, look whether the change is still wanted, and send what it says as `{name}`", self.tool),
+                format!(
+                    "read it again with `{}`, look whether the change is still wanted, and send what it says as `{name}`",
+                    self.tool
+                ),
             ),
         };
         self.refusal(call_id, TaxonomyClass::StaleState, message, hint)
     }
 
     fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
-        let message = format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
+        let message =
+            format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
         let hint = "try again later; operators: `servanda tools` shows how that tool stands".to_owned();
         self.refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint)
     }

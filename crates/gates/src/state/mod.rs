@@ -30,9 +30,8 @@ pub(crate) fn gate(meant: Meant) -> Result<InTime, Box<Refusal>> {
     };
     let proposal = &meant.resolved.proposal;
     let message = format!("`{}` is not served any more: its last day was {date}", proposal.tool);
-    let mut refusal =
-        Refusal::new(proposal.call_id.clone(), GateName::State, TaxonomyClass::StaleState, message, hint)
-            .with_effect(EffectKnowledge::None);
+    let mut refusal = Refusal::new(proposal.call_id.clone(), GateName::State, TaxonomyClass::StaleState, message, hint)
+        .with_effect(EffectKnowledge::None);
     refusal.repairable = false;
     Err(Box::new(refusal))
 }

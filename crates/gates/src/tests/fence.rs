@@ -78,14 +78,14 @@ impl Effects for Flaky {
 }
 
 /// The store of these tests never waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => panic!("the fence waits for something else than the store"),
     }
 }
 
-fn effects() -> FleetingEffects {
+pub(super) fn effects() -> FleetingEffects {
     FleetingEffects::new(Arc::new(Still::default()))
 }
 
@@ -97,7 +97,7 @@ fn owner() -> OwnerId {
     OwnerId::from("own_1".to_owned())
 }
 
-fn intent(permit: &Permit, key: ClientKey) -> Intent {
+pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
     let record = CallRecord {
         contract: Some(permit.contract().reference()),
         proposal_digest: Some(permit.proposal_digest()),

@@ -4,6 +4,7 @@ mod gates;
 mod operation;
 mod order;
 mod repair;
+mod state;
 
 use std::{
     path::Path,

@@ -1,7 +1,7 @@
 //! Names of what calls read and change: segments between slashes, `*` for any one, and for any rest at the end.
 
 /// Whether two names can mean the same thing.
-pub(crate) fn overlap(one: &str, other: &str) -> bool {
+pub fn overlap(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('/').peekable(), other.split('/').peekable());
     loop {
         match (one.next(), other.next()) {

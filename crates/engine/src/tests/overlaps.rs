@@ -1,0 +1,122 @@
+//! Calls that change the same thing are sent one after the other, unless their contract allows otherwise.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use servanda_contract::{
+    GateName, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge, tool::Overlap,
+};
+use servanda_gates::effect::EffectState;
+use servanda_mcp::Era;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    conversations::result,
+    effects::{Bank, keyed, refusal},
+};
+use crate::{CallRequest, Terms, testing::text};
+
+/// A server that works on what it is told until it is let go, and remembers how many calls it worked on at once.
+struct Works {
+    bank: Arc<Bank>,
+    begun: Arc<Notify>,
+    gate: Arc<Notify>,
+    at_once_max: Arc<AtomicUsize>,
+}
+
+fn works(change: impl FnOnce(&mut ToolContract)) -> Works {
+    let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (at_once, at_once_max) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (telling, waiting, most) = (begun.clone(), gate.clone(), at_once_max.clone());
+    let script = move |_| {
+        let (telling, waiting, at_once, most) = (telling.clone(), waiting.clone(), at_once.clone(), most.clone());
+        async move {
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            telling.notify_one();
+            waiting.notified().await;
+            at_once.fetch_sub(1, Ordering::SeqCst);
+            Ok(text(Era::Modern, "done"))
+        }
+    };
+    Works { bank: Arc::new(Bank::writing(change, script)), begun, gate, at_once_max }
+}
+
+impl Works {
+    fn call(&self, request: CallRequest) -> tokio::task::JoinHandle<crate::CallAnswer> {
+        let bank = self.bank.clone();
+        tokio::spawn(async move { bank.call(request).await })
+    }
+}
+
+#[tokio::test]
+async fn one_waits_for_the_other() {
+    let works = works(|_| {});
+    let calls = ["a", "b", "c"].map(|key| works.call(keyed(key)));
+    for _ in 0..3 {
+        works.begun.notified().await;
+        works.gate.notify_one();
+    }
+    for call in calls {
+        assert_eq!(result(call.await.unwrap())["content"][0]["text"], "done");
+    }
+    assert_eq!((works.at_once_max.load(Ordering::SeqCst), works.bank.calls()), (1, 3));
+}
+
+#[tokio::test]
+async fn where_the_contract_allows_it_nobody_waits() {
+    let works = works(|contract| contract.effect.as_mut().unwrap().overlap = Overlap::Allow);
+    let calls = ["a", "b"].map(|key| works.call(keyed(key)));
+    while works.at_once_max.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    for call in calls {
+        works.gate.notify_one();
+        result(call.await.unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_turn_does_not_come_is_refused_and_has_sent_nothing() {
+    let works = works(|_| {});
+    let first = works.call(keyed("a"));
+    works.begun.notified().await;
+    let refused = refusal(works.bank.call(keyed("b")).await);
+    assert_eq!((refused.gate, refused.error_code), (GateName::Fence, TaxonomyClass::IdempotencyConflict));
+    assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::None, true));
+    assert!(refused.retry_after_ms.is_some());
+    assert_eq!((works.bank.calls(), works.bank.states().await), (1, vec![EffectState::Dispatching]));
+    assert_eq!(works.bank.house.last_record().outcome, Outcome::Refused);
+    works.gate.notify_one();
+    result(first.await.unwrap());
+    works.gate.notify_one();
+    result(works.bank.call(keyed("b")).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_or_only_asks_again_need_not_wait() {
+    let works = works(|_| {});
+    works.gate.notify_one();
+    result(works.bank.call(keyed("done")).await);
+    works.begun.notified().await;
+    let first = works.call(keyed("a"));
+    works.begun.notified().await;
+    let again = result(works.bank.call(keyed("done")).await);
+    assert_eq!(again["_meta"]["servanda/observation"]["execution_metadata"]["idempotency_hit"], true);
+    let same = refusal(works.bank.call(keyed("a")).await);
+    assert!(same.handle.is_some(), "it is the same operation, which is under way: {}", same.message);
+    let cancel = CancellationToken::new();
+    let request = CallRequest { terms: Terms { cancel: cancel.clone(), ..Terms::default() }, ..keyed("b") };
+    let left = works.call(request);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    cancel.cancel();
+    assert_eq!(refusal(left.await.unwrap()).effect, EffectKnowledge::None);
+    assert_eq!(works.bank.calls(), 2);
+    works.gate.notify_one();
+    result(first.await.unwrap());
+}

@@ -1,0 +1,116 @@
+//! Whose turn it is: of the calls of a tenant that change the same thing, by the names of their contracts' manifests, one is
+//! sent after the other, in the order in which they came.
+//!
+//! It belongs to one process. Deliberately not here: what several gateways on one store do to the same thing at once, and
+//! whether a call has to wait at all, which its contract says.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_gates::{effect::EffectKey, overlap};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Calls that have their turn or wait for it.
+const TURNS_MAX: usize = 4_096;
+
+/// Everybody who has a turn or waits for one.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    line: Mutex<Line>,
+}
+
+/// A turn, or a place in the line. Given up when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    number: u64,
+    turns: Arc<Turns>,
+    /// Those that came before and change the same.
+    before: Vec<CancellationToken>,
+}
+
+/// What a call changes.
+#[derive(Debug, Clone)]
+pub(crate) struct Changes {
+    /// Which operation it is. The same one is never begun twice, so that it need not wait for itself.
+    pub(crate) key: EffectKey,
+    /// By name.
+    pub(crate) resources: Vec<String>,
+}
+
+/// Too many wait already, or too many for whoever does not wait at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crowded;
+
+#[derive(Debug, Default)]
+struct Line {
+    next: u64,
+    places: BTreeMap<u64, Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    changes: Changes,
+    /// Cancelled when it is free.
+    over: CancellationToken,
+}
+
+impl Turns {
+    /// Takes a place in the line.
+    pub(crate) fn line_up(self: &Arc<Self>, changes: Changes) -> Result<Turn, Crowded> {
+        let mut line = self.line();
+        if line.places.len() >= TURNS_MAX {
+            return Err(Crowded);
+        }
+        let before = line.places.values().filter(|place| place.changes.collide(&changes));
+        let before = before.map(|place| place.over.clone()).collect();
+        let number = line.next;
+        line.next += 1;
+        line.places.insert(number, Place { changes, over: CancellationToken::new() });
+        Ok(Turn { number, turns: Arc::clone(self), before })
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// Whether nobody is before.
+    pub(crate) fn has_come(&self) -> bool {
+        self.before.iter().all(CancellationToken::is_cancelled)
+    }
+
+    /// Waits until nobody is before, or until then. Says whether it has come. To stop waiting is to go on waiting later: the
+    /// place is kept.
+    pub(crate) async fn comes(&self, until: Instant) -> bool {
+        let waiting = async {
+            for before in &self.before {
+                before.cancelled().await;
+            }
+        };
+        tokio::time::timeout_at(until, waiting).await.is_ok()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let place = self.turns.line().places.remove(&self.number);
+        if let Some(Place { over, .. }) = place {
+            over.cancel();
+        }
+    }
+}
+
+impl Changes {
+    fn collide(&self, other: &Self) -> bool {
+        self.key.tenant == other.key.tenant
+            && self.key != other.key
+            && self.resources.iter().any(|one| other.resources.iter().any(|name| overlap(one, name)))
+    }
+}
