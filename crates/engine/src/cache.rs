@@ -1,7 +1,8 @@
 //! Answers of reads, kept for as long as their contracts say. Found by what was proposed, to the byte, and by whom; given up
 //! when the upstream says that it changed, and when a call may have changed what was read.
 //!
-//! It belongs to one process: what other replicas change is noticed when the answer's time is over. What may be kept at all
+//! It belongs to one process: what other replicas change, and what a task changes before anybody learns that it ended, is
+//! noticed when the answer's time is over. What may be kept at all
 //! is for the contract to say, and who may see it too.
 
 #[cfg(test)]
@@ -56,7 +57,7 @@ pub(crate) struct Read {
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     read: Read,
-    change: u64,
+    change: (u64, u64),
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ struct Kept {
     bytes: usize,
     /// Counts what may have changed something, by upstream.
     changes: HashMap<Arc<str>, u64>,
+    /// Counts how often everything was given up.
+    clearings: u64,
 }
 
 #[derive(Debug)]
@@ -138,14 +141,20 @@ impl Cache {
         }
     }
 
+    /// Gives everything up: the world is another one.
+    pub(crate) fn clear(&self) {
+        let mut kept = self.kept();
+        *kept = Kept { clearings: kept.clearings + 1, ..Kept::default() };
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Kept {
-    fn change_of(&self, upstream: &Arc<str>) -> u64 {
-        self.changes.get(upstream).copied().unwrap_or_default()
+    fn change_of(&self, upstream: &Arc<str>) -> (u64, u64) {
+        (self.clearings, self.changes.get(upstream).copied().unwrap_or_default())
     }
 
     fn remove(&mut self, key: &(Scope, Digest)) {

@@ -21,8 +21,8 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    bridge::Bridge, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions, tasks::TaskIndex,
-    turns::Turns, watches::Watches,
+    bridge::Bridge, cache::Cache, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions,
+    tasks::TaskIndex, turns::Turns, watches::Watches,
 };
 
 /// The engine's inside.
@@ -40,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) abandoning: Arc<Semaphore>,
     pub(crate) tallies: Arc<Tallies>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) cache: Cache,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
     pub(crate) accepts_lost_commits: bool,

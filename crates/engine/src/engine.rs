@@ -20,6 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bridge::Bridge,
+    cache::Cache,
     call,
     core::{Core, within_ms},
     discovery::Discovery,
@@ -177,6 +178,7 @@ impl Engine {
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             tallies: Arc::default(),
             turns: Arc::default(),
+            cache: Cache::default(),
             clock,
             gate_limits: limits.gates,
             accepts_lost_commits: limits.accepts_lost_commits,
@@ -201,6 +203,8 @@ impl Engine {
     pub(crate) fn enter(&self, scene: Scene) {
         let scene = Arc::new(scene);
         let before = self.core.replace(Arc::clone(&scene));
+        // An upstream of the same id may be another one by now.
+        self.core.cache.clear();
         // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
         news::follow(&self.core, &scene);
         before.stop.cancel();

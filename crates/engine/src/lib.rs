@@ -7,7 +7,6 @@
 mod answer;
 mod asking;
 mod bridge;
-#[expect(dead_code, reason = "wired in with the state gate")]
 mod cache;
 mod call;
 mod clock;

@@ -63,6 +63,9 @@ fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl F
 }
 
 async fn pass_on(core: &Arc<Core>, member: &Arc<Member>, announcement: Announcement) {
+    if !matches!(announcement, Announcement::TaskChanged { .. }) {
+        core.cache.changed(&member.id, &[]);
+    }
     match announcement {
         // Which tools there are is the catalog's to say.
         Announcement::ToolsChanged => member.forget_tools(),

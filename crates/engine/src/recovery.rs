@@ -200,7 +200,9 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     record.dispatched_at = Some(core.clock.now());
     let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
     let delivery = Delivery { param_headers, ..outline.delivery(leg) };
+    core.cache.changed(&member.id, &effect.order.resources);
     let performed = member.server.perform(fenced, delivery).await;
+    core.cache.changed(&member.id, &effect.order.resources);
     member.guard.learn(&performed.outcome);
     let Judged { end, outcome, refusal, quarantine } = judge(contract, &record.call_id, performed.outcome);
     record.finished_at = Some(core.clock.now());

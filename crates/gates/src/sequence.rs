@@ -57,6 +57,11 @@ impl<'a> Trail<'a> {
         self.verdicts.push(Verdict { gate, decision, took_us });
     }
 
+    /// Notes that a stage was not needed.
+    pub fn skip(&mut self, gate: GateName) {
+        self.verdicts.push(Verdict { gate, decision: Decision::Skipped, took_us: 0 });
+    }
+
     /// What has been said, at the end.
     pub fn take_verdicts(&mut self) -> Vec<Verdict> {
         std::mem::take(&mut self.verdicts)

@@ -62,8 +62,8 @@ pub(crate) struct Conversation<'a> {
 /// How a request ended.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    /// The server's last word.
-    Answered(Answer),
+    /// The server's last word; whether somebody was asked something for it.
+    Answered { answer: Answer, asked: bool },
     /// A modern server's, that the last word comes later.
     Task(Answer),
     /// There is none.
@@ -87,6 +87,8 @@ struct Shell<'a> {
     kept: BTreeMap<String, oneshot::Sender<Reply>>,
     gather_at: Option<Instant>,
     lapse_at: Option<Instant>,
+    /// Whether the server asked for anything.
+    asked: bool,
 }
 
 /// What follows an answer of the server.
@@ -108,7 +110,7 @@ impl Conversation<'_> {
         };
         let dialogue = Some(Dialogue::new(listener));
         let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
-        let mut shell = Shell { dialogue, bridge, outlet, hearer, reception, kept, gather_at, lapse_at };
+        let mut shell = Shell { dialogue, bridge, outlet, hearer, reception, kept, gather_at, lapse_at, asked: false };
         let mut answered_before = false;
         loop {
             let leg = Leg { deadline, remarks: sink.clone(), continuation };
@@ -127,8 +129,8 @@ impl Conversation<'_> {
                 Kind::WantsInput(event) => event,
             };
             match shell.follow(event, &cancel).await {
-                Next::End(end) => return Ending::of(end, answer),
-                Next::Again(again) => continuation = again,
+                Next::End(end) => return Ending::of(end, answer, shell.asked),
+                Next::Again(again) => (continuation, shell.asked) = (again, true),
             }
             // The server's time stands still while the guest is being asked.
             deadline += asked_at.elapsed();
@@ -137,9 +139,9 @@ impl Conversation<'_> {
 }
 
 impl Ending {
-    fn of(end: End, answer: Answer) -> Self {
+    fn of(end: End, answer: Answer, asked: bool) -> Self {
         match end {
-            End::Answer => Self::Answered(answer),
+            End::Answer => Self::Answered { answer, asked },
             End::Input => Self::Input(answer),
             End::Undeclared(required) => Self::Undeclared { answer, required },
             End::NotGiven(what) => Self::NotGiven { answer, what },
@@ -216,6 +218,7 @@ impl Shell<'_> {
         let Remark::Ask(Ask { method, params, reply }) = remark else {
             return self.outlet.pass(&self.present_hearer(), remark);
         };
+        self.asked = true;
         let params = self.outlet.params(params);
         let mut reply = Some(reply);
         for action in self.step(Event::Asked(Asking { method, params })) {

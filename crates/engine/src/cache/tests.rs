@@ -105,3 +105,15 @@ async fn it_is_bounded_and_the_oldest_goes_first() {
     cache.keep(under_way, Bytes::from(vec![0; BYTES_MAX / 16 + 1]));
     assert!(!has(&cache, read(ada(), "too large", &[])));
 }
+
+#[tokio::test]
+async fn another_world_begins_with_nothing() {
+    let cache = Cache::default();
+    keep(&cache, read(ada(), "a", &[]));
+    let under_way = cache.find(read(ada(), "b", &[])).unwrap_err();
+    cache.clear();
+    cache.keep(under_way, Bytes::from_static(b"of the old world"));
+    assert!(!has(&cache, read(ada(), "a", &[])) && !has(&cache, read(ada(), "b", &[])));
+    keep(&cache, read(ada(), "a", &[]));
+    assert!(has(&cache, read(ada(), "a", &[])));
+}

@@ -22,6 +22,7 @@ use super::passage::{Exchange, Mark, Passage};
 use crate::{
     answer,
     bridge::{Claim, NotGiven, ROUND_MS_MAX},
+    cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
     observe,
     records::{self, Settling},
@@ -31,23 +32,23 @@ use crate::{
 };
 
 impl Passage<'_> {
-    pub(super) async fn answered(self, exchange: Exchange, answer: Answer) -> CallAnswer {
+    pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<UnderWay>) -> CallAnswer {
         // A legacy answer is about a task only where one was asked for; a modern one says so itself.
         if exchange.wants_task && answer.era == Era::Legacy {
             return self.answered_with_task(exchange, answer).await;
         }
-        CallAnswer::Result(self.observe(&exchange, answer.result).await)
+        CallAnswer::Result(self.observe(&exchange, answer.result, kept).await)
     }
 
     pub(super) async fn answered_with_task(self, exchange: Exchange, answer: Answer) -> CallAnswer {
         match tasks::created(&answer) {
             Some(created) => self.task_created(exchange, &answer, created).await,
-            None => CallAnswer::Result(self.observe(&exchange, answer.result).await),
+            None => CallAnswer::Result(self.observe(&exchange, answer.result, None).await),
         }
     }
 
-    /// Makes the answer of what the upstream said.
-    async fn observe(mut self, exchange: &Exchange, result: Bytes) -> ToolResult {
+    /// Makes the answer of what the upstream said, and keeps it for whoever asks next where it may be kept.
+    async fn observe(mut self, exchange: &Exchange, result: Bytes, kept: Option<UnderWay>) -> ToolResult {
         let Exchange { member, contract: compiled, fenced, .. } = exchange;
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(compiled, &result);
@@ -58,6 +59,9 @@ impl Passage<'_> {
                 let is_error = observed.class != TaxonomyClass::Success;
                 let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
                 self.finish(outcome, observed.class, None);
+                if let Some(under_way) = kept.filter(|_| !is_error) {
+                    self.core.cache.keep(under_way, result.clone());
+                }
                 let verification = answer::verification(compiled.contract());
                 let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
                 // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.

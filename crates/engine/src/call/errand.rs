@@ -30,6 +30,8 @@ pub(super) struct CallErrand {
     /// What the guest wants of a task, if it wants one.
     pub(super) task: Option<Box<RawValue>>,
     pub(super) persistence: Persistence,
+    /// Whether the server made a task of it.
+    pub(super) was_task: bool,
 }
 
 /// How often a call may be made again, and how often it was made.
@@ -162,6 +164,7 @@ impl CallErrand {
     async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
         let Some(created) = tasks::created(&answer) else { return Ok(answer) };
+        self.was_task = true;
         tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
     }
 }

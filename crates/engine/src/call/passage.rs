@@ -16,6 +16,7 @@ use servanda_upstream::Counterpart;
 use tokio::time::Instant;
 
 use super::{
+    caching,
     errand::{CallErrand, Persistence},
     fencing::Times,
     headers,
@@ -67,6 +68,8 @@ pub(super) struct Exchange {
     pub(super) wants_task: bool,
     /// When the server wants to be asked again.
     pub(super) retry_after_ms: Option<u64>,
+    /// Whether the server made a task of it that was waited for.
+    pub(super) was_task: bool,
 }
 
 /// A call that was not performed.
@@ -127,6 +130,11 @@ impl Passage<'_> {
         if let Err(error) = self.enter_round(&permit, &key, &mut way).await {
             return self.refuse_round(error).await;
         }
+        let kept = match caching::read_of(&permit, &key, &way).map(|read| self.core.cache.find(read)) {
+            Some(Ok(answer)) => return self.serve(&contract, &answer).await,
+            Some(Err(under_way)) => Some(under_way),
+            None => None,
+        };
         let claim = way.claim.take().map(|claim| claim.for_operation(&key));
         let (guest_era, wants_task) = (way.guest.era, way.task.is_some());
         let spent = self.nonce.clone().filter(|_| !key.can_come_again());
@@ -147,7 +155,10 @@ impl Passage<'_> {
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
         self.leave_round(spent.filter(|_| unsent)).await;
         match ending {
-            Ending::Answered(answer) => self.answered(exchange, answer).await,
+            Ending::Answered { answer, asked } => {
+                let kept = kept.filter(|_| !asked && !exchange.was_task);
+                self.answered(exchange, answer, kept).await
+            }
             Ending::Task(answer) => self.answered_with_task(exchange, answer).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
             Ending::Input(answer) => self.input_required(&exchange, &answer, claim).await,
@@ -190,6 +201,7 @@ impl Passage<'_> {
         let deadline = self.deadline(&permit);
         let call_id = permit.call_id().clone();
         let contract = permit.shared_contract();
+        let changes = permit.effect_class().mutates().then(|| permit.changes());
         let operation_id = permit.operation().operation_id().map(str::to_owned);
         self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
         let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
@@ -197,13 +209,16 @@ impl Passage<'_> {
         let started_us = self.stopwatch.elapsed_us();
         let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way).await;
         errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
+        // Before, because what is read from now on may be new; and after, because it may still have been old.
+        self.changed(&member, changes.as_deref());
         let ending = conversation.run(&mut errand).await;
+        self.changed(&member, changes.as_deref());
         self.trail.note(GateName::Perform, !matches!(ending, Ending::Failed(_)), started_us);
         self.record.attempts = Some(errand.persistence.made).filter(|made| *made > 1);
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let fenced = errand.fenced.ok_or_else(|| NotSent::Refused(refusals::lost_evidence(call_id)))?;
-        let retry_after_ms = errand.persistence.retry_after_ms;
-        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms }, ending))
+        let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
+        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task }, ending))
     }
 
     async fn prepare(
@@ -251,10 +266,16 @@ impl Passage<'_> {
             retry_after_ms: None,
         };
         let (member, fenced) = (Arc::clone(member), Some(fenced));
-        let errand = CallErrand { member, fenced, outline, param_headers, task, persistence };
+        let errand = CallErrand { member, fenced, outline, param_headers, task, persistence, was_task: false };
         let bridge = &self.core.bridge;
         let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
         (errand, conversation)
+    }
+
+    fn changed(&self, member: &Member, changes: Option<&[String]>) {
+        if let Some(changes) = changes {
+            self.core.cache.changed(&member.id, changes);
+        }
     }
 
     /// When an answer has to be there: the contract's time begins when the server is there, the caller's at the door.

@@ -96,7 +96,7 @@ impl Party {
         question: Question,
     ) -> Result<Answer, PerformFailure> {
         match self.converse(core, member, question, Continuation::default()).await {
-            Ending::Answered(answer) => Ok(answer),
+            Ending::Answered { answer, .. } => Ok(answer),
             Ending::Failed(failure) => Err(failure),
             Ending::Task(_) => Err(PerformFailure::Malformed { why: "it makes a task where it must not".to_owned() }),
             Ending::Input(_) | Ending::Undeclared { .. } | Ending::NotGiven { .. } => {

@@ -121,7 +121,7 @@ impl Reading {
         }
         let exposure = member.exposure();
         match self.party.converse(core, &member, question, self.continuation).await {
-            Ending::Answered(answer) => {
+            Ending::Answered { answer, .. } => {
                 let expose = |name: &str, raw: &RawValue| match (self.subject, name) {
                     (Subject::Resource, "contents") => exposure.of_each(raw, "uri"),
                     (Subject::Prompt, "messages") => exposure.messages(raw),

@@ -49,6 +49,9 @@ impl Ended<'_> {
         let checked = observe::observe(&contract, result);
         let now = core.clock.now();
         let mutates = contract.contract().effect_class().mutates();
+        if mutates {
+            core.cache.changed(&member.id, &[]);
+        }
         note.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
         note.record.finished_at = Some(now);
         let decision = if checked.is_ok() { Decision::Passed } else { Decision::Refused };
@@ -98,6 +101,9 @@ impl Ended<'_> {
         let Self { core, member, ours, mut note, .. } = self;
         member.server.unwatch_task(&note.theirs);
         let Some(contract) = contract else { return };
+        if contract.contract().effect_class().mutates() {
+            core.cache.changed(&member.id, &[]);
+        }
         let (refusal, outcome) = upstream_failure::interpret(&note.record.call_id, contract.contract(), failure);
         note.record.finished_at = Some(core.clock.now());
         let end = records::end_of_refusal(&refusal);
