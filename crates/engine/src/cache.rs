@@ -92,7 +92,7 @@ impl Scope {
 
 impl Cache {
     /// The answer, or what it takes to keep the one to come.
-    pub(crate) fn find(&self, read: Read) -> Result<Bytes, UnderWay> {
+    pub(crate) fn find(&self, read: Read) -> Result<Bytes, Box<UnderWay>> {
         let mut kept = self.kept();
         let key = (read.scope.clone(), read.request);
         match kept.entries.get(&key) {
@@ -101,7 +101,7 @@ impl Cache {
             None => {}
         }
         let change = kept.change_of(&read.upstream);
-        Err(UnderWay { read, change })
+        Err(Box::new(UnderWay { read, change }))
     }
 
     /// Keeps an answer, unless something may have changed while it was on its way.

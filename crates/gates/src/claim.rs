@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub enum Begun {
     /// It may be sent.
-    Fenced(Fenced),
+    Fenced(Box<Fenced>),
     /// Its contract wants to know something first.
     Claimed(Box<Claimed>),
 }
@@ -43,8 +43,13 @@ pub async fn begin(
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
     if !permit.asks_first() {
-        return fence::fence(permit, intent, effects).await.map(Begun::Fenced);
+        return fence::fence(permit, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
     }
+    // Only those that need the longer way make room for it.
+    Box::pin(claim(permit, intent, lease_ms, effects)).await
+}
+
+async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effects) -> Result<Begun, Box<NotFenced>> {
     let owner = intent.owner.clone();
     let (permit, started) = fence::start(permit, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
@@ -67,7 +72,7 @@ pub async fn begin(
     Ok(match found.state {
         EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(permit, Some(found.claim()), owner))),
         // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
-        _ => Begun::Fenced(Fenced::marked(permit.call_id().clone(), &found)),
+        _ => Begun::Fenced(Box::new(Fenced::marked(permit.call_id().clone(), &found))),
     })
 }
 

@@ -155,6 +155,7 @@ impl EffectClass {
 }
 
 impl Overlap {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]
     fn is_default(&self) -> bool {
         *self == Self::default()
     }

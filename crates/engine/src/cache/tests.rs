@@ -27,7 +27,7 @@ fn ada() -> Scope {
 
 fn keep(cache: &Cache, read: Read) {
     let under_way = cache.find(read).expect_err("it is not there yet");
-    cache.keep(under_way, Bytes::from_static(b"answer"));
+    cache.keep(*under_way, Bytes::from_static(b"answer"));
 }
 
 fn has(cache: &Cache, read: Read) -> bool {
@@ -88,7 +88,7 @@ async fn what_changes_while_it_is_read_is_not_kept() {
     let cache = Cache::default();
     let under_way = cache.find(read(ada(), "a", &["invoice/1"])).unwrap_err();
     cache.changed(&Arc::from("bank"), &["invoice/2".to_owned()]);
-    cache.keep(under_way, Bytes::from_static(b"old"));
+    cache.keep(*under_way, Bytes::from_static(b"old"));
     assert!(!has(&cache, read(ada(), "a", &["invoice/1"])));
 }
 
@@ -98,11 +98,11 @@ async fn it_is_bounded_and_the_oldest_goes_first() {
     let large = Bytes::from(vec![0; BYTES_MAX / 16]);
     for number in 0..17 {
         let under_way = cache.find(read(ada(), &number.to_string(), &[])).unwrap_err();
-        cache.keep(under_way, large.clone());
+        cache.keep(*under_way, large.clone());
     }
     assert!(!has(&cache, read(ada(), "0", &[])) && has(&cache, read(ada(), "1", &[])));
     let under_way = cache.find(read(ada(), "too large", &[])).unwrap_err();
-    cache.keep(under_way, Bytes::from(vec![0; BYTES_MAX / 16 + 1]));
+    cache.keep(*under_way, Bytes::from(vec![0; BYTES_MAX / 16 + 1]));
     assert!(!has(&cache, read(ada(), "too large", &[])));
 }
 
@@ -112,7 +112,7 @@ async fn another_world_begins_with_nothing() {
     keep(&cache, read(ada(), "a", &[]));
     let under_way = cache.find(read(ada(), "b", &[])).unwrap_err();
     cache.clear();
-    cache.keep(under_way, Bytes::from_static(b"of the old world"));
+    cache.keep(*under_way, Bytes::from_static(b"of the old world"));
     assert!(!has(&cache, read(ada(), "a", &[])) && !has(&cache, read(ada(), "b", &[])));
     keep(&cache, read(ada(), "a", &[]));
     assert!(has(&cache, read(ada(), "a", &[])));

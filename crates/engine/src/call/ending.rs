@@ -32,7 +32,7 @@ use crate::{
 };
 
 impl Passage<'_> {
-    pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<UnderWay>) -> CallAnswer {
+    pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<Box<UnderWay>>) -> CallAnswer {
         // A legacy answer is about a task only where one was asked for; a modern one says so itself.
         if exchange.wants_task && answer.era == Era::Legacy {
             return self.answered_with_task(exchange, answer).await;
@@ -48,7 +48,7 @@ impl Passage<'_> {
     }
 
     /// Makes the answer of what the upstream said, and keeps it for whoever asks next where it may be kept.
-    async fn observe(mut self, exchange: &Exchange, result: Bytes, kept: Option<UnderWay>) -> ToolResult {
+    async fn observe(mut self, exchange: &Exchange, result: Bytes, kept: Option<Box<UnderWay>>) -> ToolResult {
         let Exchange { member, contract: compiled, fenced, .. } = exchange;
         let started_us = self.stopwatch.elapsed_us();
         let checked = observe::observe(compiled, &result);
@@ -60,7 +60,7 @@ impl Passage<'_> {
                 let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
                 self.finish(outcome, observed.class, None);
                 if let Some(under_way) = kept.filter(|_| !is_error) {
-                    self.core.cache.keep(under_way, result.clone());
+                    self.core.cache.keep(*under_way, result.clone());
                 }
                 let verification = answer::verification(compiled.contract());
                 let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);

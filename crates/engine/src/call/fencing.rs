@@ -25,7 +25,7 @@ use crate::{
     core::Core,
     gateway::CallAnswer,
     recovery, refusals,
-    turns::{Changes, Crowded, Turn},
+    turns::{Changes, Crowded},
 };
 
 /// How often, and how long after the first time, it is looked whether a mark that came too late is there after all.
@@ -115,7 +115,10 @@ impl Passage<'_> {
         let effect_key = changes.key.clone();
         let call_id = permit.call_id();
         let refused = match self.core.turns.line_up(changes) {
-            Ok(turn) if turn.has_come() => return self.has_turn(turn),
+            Ok(turn) if turn.has_come() => {
+                self.turn = Some(turn);
+                return Ok(());
+            }
             // Who only asks for an answer that is there need not wait for it.
             Ok(_) if self.is_over(key, effect_key).await => return Ok(()),
             Ok(turn) => {
@@ -126,7 +129,10 @@ impl Passage<'_> {
                     () = cancel.cancelled() => None,
                 };
                 match come {
-                    Some(true) => return self.has_turn(turn),
+                    Some(true) => {
+                        self.turn = Some(turn);
+                        return Ok(());
+                    }
                     Some(false) => refusals::not_its_turn(call_id.clone()),
                     None => refusals::given_up(call_id.clone()),
                 }
@@ -135,11 +141,6 @@ impl Passage<'_> {
         };
         self.trail.note(GateName::Fence, false, started_us);
         Err(refused)
-    }
-
-    fn has_turn(&mut self, turn: Turn) -> Result<(), Box<Refusal>> {
-        self.turn = Some(turn);
-        Ok(())
     }
 
     /// Whether an operation is done, so that it is only answered.
@@ -170,7 +171,7 @@ impl Passage<'_> {
             Ok(Begun::Fenced(fenced)) => {
                 self.trail.note(GateName::Fence, true, started_us);
                 self.mark(fenced.claim());
-                return Ok(fenced);
+                return Ok(*fenced);
             }
             Err(not_sent) => {
                 self.trail.note(GateName::Fence, false, started_us);
@@ -178,9 +179,9 @@ impl Passage<'_> {
             }
         };
         self.mark(claimed.claim());
-        let current = self.look(claimed, times.deadline, cancel).await?;
+        let current = Box::pin(self.look(claimed, times.deadline, cancel)).await?;
         let started_us = self.stopwatch.elapsed_us();
-        let fenced = self.fence_current(current, effect_key, times.deadline).await;
+        let fenced = Box::pin(self.fence_current(current, effect_key, times.deadline)).await;
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
         fenced
     }
@@ -287,7 +288,7 @@ impl Passage<'_> {
                     return Err(NotSent::Refused(refusal));
                 }
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
-                    recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline).await;
+                    Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
                     (asked, permit) = (true, back);
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {

@@ -137,15 +137,15 @@ async fn a_change_gives_up_what_it_touches() {
 #[tokio::test]
 async fn what_is_read_while_something_changes_is_not_kept() {
     let (begun, gate) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
-    let (telling, waiting) = (begun.clone(), gate.clone());
+    let (telling, letting) = (begun.clone(), gate.clone());
     let bank = Arc::new(scripted(
         |_, _| {},
         move |heard| {
-            let (telling, waiting) = (telling.clone(), waiting.clone());
+            let (telling, letting) = (telling.clone(), letting.clone());
             async move {
                 if heard.params["name"] == "write" {
                     telling.notify_one();
-                    waiting.notified().await;
+                    letting.notified().await;
                 }
                 Ok(text(Era::Modern, "said"))
             }

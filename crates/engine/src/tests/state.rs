@@ -7,7 +7,7 @@ use std::sync::{
 
 use serde_json::{Value, json};
 use servanda_contract::{
-    GateName, TaxonomyClass, ToolContract,
+    GateName, OperationKeys, TaxonomyClass, ToolContract,
     record::{Decision, Outcome},
     refusal::EffectKnowledge,
 };
@@ -214,7 +214,7 @@ async fn a_read_with_a_precondition_asks_and_claims_nothing() {
     let bank = Bank::new(server, vec![echo, draft("up", "look", false)]);
     let request = |words: &'static str| CallRequest {
         tool: "echo".to_owned(),
-        keys: Default::default(),
+        keys: OperationKeys::default(),
         arguments: words.into(),
         ..keyed("")
     };

@@ -162,20 +162,20 @@ impl Demand {
                 ),
             ),
         };
-        self.refusal(call_id, TaxonomyClass::StaleState, message, hint)
+        refusal(call_id, TaxonomyClass::StaleState, message, hint)
     }
 
     fn not_answered(&self, call_id: &CallId, why: &str) -> Box<Refusal> {
         let message =
             format!("whether `{}` holds could not be asked of `{}`, so nothing was sent: {why}", self.id, self.tool);
         let hint = "try again later; operators: `servanda tools` shows how that tool stands".to_owned();
-        self.refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint)
+        refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint)
     }
+}
 
-    fn refusal(&self, call_id: &CallId, class: TaxonomyClass, message: String, hint: String) -> Box<Refusal> {
-        let refusal = Refusal::new(call_id.clone(), GateName::State, class, message, hint);
-        Box::new(refusal.with_effect(EffectKnowledge::None))
-    }
+fn refusal(call_id: &CallId, class: TaxonomyClass, message: String, hint: String) -> Box<Refusal> {
+    let refusal = Refusal::new(call_id.clone(), GateName::State, class, message, hint);
+    Box::new(refusal.with_effect(EffectKnowledge::None))
 }
 
 /// A value with the call's arguments in place of `{name}`: the argument itself where nothing else is there, its text inside

@@ -48,8 +48,8 @@ fn state(effects: &FleetingEffects, claimed: &Claimed) -> EffectState {
     now(effects.find(target)).unwrap().unwrap().state
 }
 
-fn yes() -> Result<Value, String> {
-    Ok(json!({ "free": true, "room": "room_1" }))
+fn yes() -> Value {
+    json!({ "free": true, "room": "room_1" })
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_claim_becomes_a_dispatch_when_everything_holds() {
     assert!(effects.records().is_empty(), "nothing was sent, so nothing says that it might have been");
     let (claim, record) =
         (claimed.claim().unwrap().clone(), intent(claimed.permit(), ClientKey::Given("k".to_owned())).record);
-    let fenced = now(fence_current(claimed.judge(&[yes()]).unwrap(), record, &effects)).unwrap();
+    let fenced = now(fence_current(claimed.judge(&[Ok(yes())]).unwrap(), record, &effects)).unwrap();
     assert_eq!(fenced.claim(), Some(&claim));
     let effect = now(effects.find(Target::Id(claim.id.clone()))).unwrap().unwrap();
     assert_eq!((effect.state, effect.dispatches), (EffectState::Dispatching, 1));
@@ -115,7 +115,7 @@ fn a_claim_becomes_a_dispatch_when_everything_holds() {
 
 #[test]
 fn what_does_not_hold_or_was_not_answered_is_refused() {
-    let table: [(Vec<Result<Value, String>>, TaxonomyClass, &str); 5] = [
+    let table = [
         (
             vec![Ok(json!({ "free": false, "room": "room_1" }))],
             TaxonomyClass::StaleState,
@@ -124,7 +124,7 @@ fn what_does_not_hold_or_was_not_answered_is_refused() {
         (vec![Ok(json!({ "free": true, "room": "room_2" }))], TaxonomyClass::StaleState, "the room is taken"),
         (vec![Ok(json!({}))], TaxonomyClass::DependencyUnavailable, "cannot be decided"),
         (vec![Err("it is down".to_owned())], TaxonomyClass::DependencyUnavailable, "it is down"),
-        (vec![], TaxonomyClass::DependencyUnavailable, "nobody asked"),
+        (Vec::new(), TaxonomyClass::DependencyUnavailable, "nobody asked"),
     ];
     for (answers, class, message) in table {
         let refusal = claimed(permit(), &effects()).judge(&answers).unwrap_err();
@@ -173,7 +173,7 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
     let second = claimed(permit(), &effects);
     assert_eq!(second.claim().unwrap().epoch, claim.epoch + 1);
     let record = intent(first.permit(), ClientKey::Given("k".to_owned())).record;
-    let stale = now(fence_current(first.judge(&[yes()]).unwrap(), record, &effects)).unwrap_err();
+    let stale = now(fence_current(first.judge(&[Ok(yes())]).unwrap(), record, &effects)).unwrap_err();
     assert!(matches!(stale.why, WhyNot::Reply { reply: Reply::Stale, .. }), "{stale:?}");
     assert_eq!(state(&effects, &second), EffectState::Claimed);
 }
