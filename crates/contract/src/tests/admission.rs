@@ -43,6 +43,10 @@ fn the_fixture_is_admitted_and_so_is_a_read_only_tool() {
         ("/execution/cache_ttl_sec", json!(60)),
     ]);
     assert_eq!(failures(&changed(&changes)), []);
+    changes.push(("/effect/reads", json!(["invoice/{invoice_id}"])));
+    assert_eq!(failures(&changed(&changes)), []);
+    changes.push(("/effect/overlap", json!("allow")));
+    assert!(failures(&changed(&changes))[0].1.starts_with("effect.version and effect.overlap are for tools"));
 }
 
 /// What class N must not promise, the classes may that can keep it.
@@ -217,6 +221,7 @@ fn mutation_class_labeled() {
             (acts, &[("/behaviour/action", json!("READ"))]),
             (acts, &[("/behaviour/action", json!("SEARCH"))]),
             ("execution.cache_ttl_sec is only for", &[("/execution/cache_ttl_sec", json!(60))]),
+            ("effect.reads is for tools that change nothing", &[("/effect/reads", json!(["invoice/*"]))]),
         ],
     );
 }

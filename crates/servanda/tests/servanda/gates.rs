@@ -19,7 +19,7 @@ struct Refused {
     class: &'static str,
 }
 
-const REFUSED: [Refused; 10] = [
+const REFUSED: [Refused; 11] = [
     Refused {
         gate: "resolve",
         tool: "company__get_invoices",
@@ -63,6 +63,13 @@ const REFUSED: [Refused; 10] = [
         class: "SEMANTIC_INVALIDITY",
     },
     Refused {
+        gate: "state",
+        tool: "company__void_invoice",
+        arguments: r#"{"invoice_id":"inv_1001","reason":"a mistake"}"#,
+        pointer: "(the whole call)",
+        class: "STALE_STATE",
+    },
+    Refused {
         gate: "confirmation",
         tool: "company__send_mail",
         arguments: "{}",
@@ -100,7 +107,14 @@ fn contracts() -> Vec<Contract> {
         "a meeting ends after it starts",
         &["/end"],
     );
+    let mut voiding =
+        changes("void_invoice").input(&["invoice_id", "reason"], &json!({ "invoice_id": {}, "reason": {} }));
+    voiding.0["preconditions"] = json!([{
+        "id": "never", "tool": "company.get_invoice", "arguments": { "invoice_id": "{invoice_id}" },
+        "expect": { "rule": "result.invoice_id != args.invoice_id", "message": "it is the invoice that was asked for" },
+    }]);
     vec![
+        voiding,
         get_invoice(),
         pay_invoice(),
         count_effects(),

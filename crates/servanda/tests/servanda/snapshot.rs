@@ -4,8 +4,9 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 10] = [
+const FILTERS: [(&str, &str); 11] = [
     (r"call_[0-9a-f]{32}", "[CALL]"),
+    (r"eff_[0-9a-f]{32}", "[EFFECT]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
     (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z", "[TIME]"),
     (r"servanda-backup-\d{8}T\d{6}\.\d{3}Z", "servanda-backup-[TIME]"),
