@@ -3,9 +3,10 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: test lint unit doc interop interop-full conformance conformance-table hygiene bench bench-smoke demo deny clean
+.PHONY: test lint unit doc interop interop-full conformance conformance-table hygiene bench bench-smoke chaos chaos-short \
+	chaos-unfenced chaos-million demo deny clean
 
-test: lint unit doc interop conformance hygiene bench-smoke deny
+test: lint unit doc interop conformance hygiene chaos-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -14,6 +15,7 @@ lint:
 
 # nextest runs every test in a process of its own; without it cargo's runner does the same tests.
 unit:
+	trials/need-postgres
 	if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --workspace; else cargo test --workspace --lib --bins --tests; fi
 
 doc:
@@ -61,6 +63,32 @@ bench:
 	cargo build --release --manifest-path trials/bench/Cargo.toml
 	trials/bench-ratio target/release/servanda trials/bench/target/release
 
+# Real processes killed, paused, starved of disk and time; PostgreSQL crashed; an upstream that counts its effects. The release
+# binary with its failpoints, the whole matrix and ten minutes of random schedules on each store.
+chaos:
+	cargo build --release -p servanda --features faults
+	cp target/release/servanda target/release/servanda-faults
+	trials/chaos/run --servanda target/release/servanda-faults --matrix --random 600
+
+# The same in a few minutes. A copy, because other targets build the same file without failpoints.
+chaos-short:
+	cargo build -p servanda --features faults
+	cp target/debug/servanda target/debug/servanda-faults
+	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 10
+
+# A check that cannot fail is none: without the fence, effects must be found to happen more than once.
+chaos-unfenced:
+	cargo build -p servanda --features faults,unfenced
+	cp target/debug/servanda target/debug/servanda-unfenced
+	trials/chaos/run --servanda target/debug/servanda-unfenced --matrix --random 20 --expect-violations
+
+# A million keys of class N under faults; takes hours. The figures go to docs/reliability.md.
+chaos-million:
+	cargo build --release -p servanda --features faults
+	cp target/release/servanda target/release/servanda-faults
+	CHAOS_PROFILE=release trials/chaos/run --servanda target/release/servanda-faults --calls 1000000 --class n --clients 32 \
+		--store $(or $(STORE),sqlite)
+
 demo:
 	cargo run --release -- demo
 
@@ -69,4 +97,4 @@ deny:
 
 clean:
 	cargo clean
-	rm -rf .tools trials/bench/target
+	rm -rf .tools trials/bench/target trials/chaos/target

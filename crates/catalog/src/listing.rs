@@ -1,14 +1,18 @@
 //! The tool list as agents see it: the contract's text and schemas, never the upstream's unpinned ones.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
-use servanda_gates::CompiledContract;
+use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT};
 use servanda_mcp::fields::meta;
 
 use crate::{Availability, pins::Execution};
+
+/// What a model is told about the argument.
+const OPERATION_DESCRIPTION: &str = "Optional. A name of your own for this operation. A repeat with the same name and the \
+                                     same arguments is not done again; for a new operation use a new name.";
 
 /// The tools on offer.
 #[derive(Debug, Default)]
@@ -35,7 +39,7 @@ struct Definition<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     description: String,
-    input_schema: &'a Map<String, Value>,
+    input_schema: Cow<'a, Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<&'a Map<String, Value>>,
     annotations: Annotations,
@@ -101,7 +105,7 @@ impl ListedTool {
             name,
             title: contract.affordance.title.as_deref(),
             description: description(contract),
-            input_schema: &contract.affordance.input_schema,
+            input_schema: input_schema(compiled),
             // Legacy clients take only schemas of objects; a contract that promises something else still enforces it.
             output_schema: Some(&contract.affordance.output_schema)
                 .filter(|schema| schema.get("type") == Some(&Value::from("object"))),
@@ -110,6 +114,23 @@ impl ListedTool {
         };
         Ok(Self { name: name.to_owned(), definition: serde_json::value::to_raw_value(&definition)? })
     }
+}
+
+/// The contract's own schema; where it says so, with the argument by which a model can name its operation.
+fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
+    let contract = compiled.contract();
+    let schema = &contract.affordance.input_schema;
+    let wanted = contract.idempotency.operation_argument && contract.effect_class().mutates();
+    if !wanted || compiled.input().declares(OPERATION_ARGUMENT) {
+        return Cow::Borrowed(schema);
+    }
+    let mut schema = schema.clone();
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        let argument = json!({ "type": "string", "maxLength": KEY_CHARS_MAX, "description": OPERATION_DESCRIPTION });
+        properties.insert(OPERATION_ARGUMENT.to_owned(), argument);
+    }
+    Cow::Owned(schema)
 }
 
 fn description(contract: &ToolContract) -> String {

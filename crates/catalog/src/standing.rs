@@ -5,7 +5,7 @@ use serde::Serialize;
 use servanda_contract::ToolContract;
 
 use crate::{
-    negotiation::{Gap, Match, negotiate},
+    negotiation::{Gap, Match, fits},
     pins::{Agreement, Definition, Difference, Pins, Severity},
 };
 
@@ -108,7 +108,7 @@ impl Standing {
             Agreement::Agreed { drift } => drift,
             Agreement::FirstSight | Agreement::Unguarded => Vec::new(),
         };
-        match negotiate(&contract.affordance.input_schema, &definition.input_schema) {
+        match fits(contract, &definition.input_schema) {
             Match::Full => Self::Offered { gaps: Vec::new(), drift },
             Match::Partial { gaps } => Self::Offered { gaps, drift },
             Match::Incompatible { reasons } => Self::Held(Hold::Incompatible { reasons }),

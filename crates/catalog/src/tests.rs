@@ -247,6 +247,43 @@ fn what_does_not_fit_its_contract_is_held_and_what_nearly_does_is_told() {
     assert_eq!(gaps[0].pointer, "/properties/offset");
 }
 
+/// Our key goes among the arguments where the contract says so, though no caller sends it.
+#[test]
+fn a_key_among_the_arguments_is_one_of_them() {
+    let mut contract = proposal("write_file");
+    contract.effect = Some(
+        serde_json::from_value(json!({
+            "class": "K", "mutation_class": "write_irreversible", "key": { "argument": "idem" }, "key_window_sec": 60,
+            "manifest": [{ "resource": "file", "operation": "UPDATE", "scope": "tenant" }],
+        }))
+        .unwrap(),
+    );
+    let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+    let mut taking = definition("write_file");
+    taking["inputSchema"]["properties"]["idem"] = json!({ "type": "string" });
+    taking["inputSchema"]["required"] = json!(["path", "idem"]);
+    let mut closed = definition("write_file");
+    closed["inputSchema"]["additionalProperties"] = json!(false);
+    for (offered, fits) in [(taking, true), (closed, false)] {
+        catalog.observe("files", &nobody(), &inventory(&[offered]));
+        assert_eq!(catalog.resolve("write_file", &nobody()).is_ok(), fits);
+    }
+}
+
+#[test]
+fn a_model_is_shown_how_to_name_its_operation_where_the_contract_says_so() {
+    let shown = |asked: bool| {
+        let mut contract = proposal("write_file");
+        contract.idempotency.operation_argument = asked;
+        let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+        let listing = catalog.listing(&nobody());
+        let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
+        listed["inputSchema"]["properties"]["servanda_operation_id"].clone()
+    };
+    assert_eq!(shown(true)["type"], "string");
+    assert_eq!(shown(false), Value::Null);
+}
+
 /// One bad definition hides no other, and the tool it is about is held, not withdrawn.
 #[test]
 fn definitions_are_read_one_by_one() {

@@ -14,8 +14,8 @@ use crate::{
     schema::{CompiledSchema, Profile, SchemaError},
     schemas,
     tool::{
-        Action, EffectClass, ErrorContract, LifecycleStatus, Mutability, MutationClass, SemanticRule, SideEffectClass,
-        TransactionSemantics,
+        Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, SemanticRule,
+        SideEffectClass, TransactionSemantics,
     },
 };
 
@@ -218,15 +218,49 @@ fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {
             verdict.require(placed, conjunct, "effect class K needs effect.key and effect.key_window_sec");
         }
         EffectClass::Q => {
-            verdict.require(effect.status.is_some(), conjunct, "effect class Q needs effect.status");
+            // A status tool that is asked by a key which the upstream never saw would always say no.
+            let placed = effect.key.is_some() && effect.status.is_some();
+            verdict.require(placed, conjunct, "effect class Q needs effect.key and effect.status");
         }
         EffectClass::R | EffectClass::N => {}
+    }
+    if effect.class.takes_key() {
+        key_placed(contract, effect.key.as_ref(), verdict);
     }
     sent_again(contract, effect.class, verdict);
     let possible = idempotency.supported || !idempotency.required;
     verdict.require(possible, conjunct, "idempotency.required is true but idempotency.supported is false");
+    let empty = effect.not_executed_errors.iter().any(|text| text.trim().is_empty());
+    verdict.require(!empty, conjunct, "effect.not_executed_errors has an empty text, which every error contains");
     let remembered = !idempotency.required || idempotency.ttl_seconds.is_some();
     verdict.require(remembered, conjunct, "idempotency.required is true but idempotency.ttl_seconds is null");
+}
+
+/// Our key goes where nothing else is.
+fn key_placed(contract: &ToolContract, key: Option<&KeyPlacement>, verdict: &mut Verdict) {
+    let conjunct = Conjunct::IdempotencySpecified;
+    match key {
+        Some(KeyPlacement::Header(name)) => {
+            let reason = "effect.key names a header that cannot be sent, or that is the protocol's own";
+            verdict.require(is_free_header(name), conjunct, reason);
+        }
+        Some(KeyPlacement::Argument(name)) => {
+            let declared = contract.affordance.input_schema.get("properties").and_then(|known| known.get(name));
+            let reason = "effect.key names an argument of the input schema: what a caller sends there would be lost";
+            verdict.require(declared.is_none(), conjunct, reason);
+        }
+        Some(KeyPlacement::Meta(_)) | None => {}
+    }
+}
+
+/// Whether a header can be written and means nothing to HTTP or MCP.
+fn is_free_header(name: &str) -> bool {
+    const TAKEN: [&str; 7] =
+        ["accept", "authorization", "connection", "cookie", "host", "transfer-encoding", "traceparent"];
+    let name = name.to_ascii_lowercase();
+    let writable = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let taken = TAKEN.contains(&name.as_str()) || name.starts_with("mcp-") || name.starts_with("content-");
+    !name.is_empty() && name.bytes().all(writable) && !taken
 }
 
 /// What may be sent again is what the effect class says, and nothing else in the contract may promise more.

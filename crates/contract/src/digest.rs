@@ -26,6 +26,14 @@ pub enum Domain {
     Transport,
     /// A request as it arrived: method, what it is about, parameters; recognises the same request made again.
     Request,
+    /// What one key is bound to: tenant, tool and canonical arguments, whichever version of the contract they were judged by.
+    Payload,
+    /// A key derived from the operation that a client named.
+    Operation,
+    /// The key that an upstream is given.
+    UpstreamKey,
+    /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
+    EffectKey,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -76,17 +84,18 @@ impl Domain {
             Self::Answer => "servanda/answer/v1",
             Self::Transport => "servanda/transport/v1",
             Self::Request => "servanda/request/v1",
+            Self::Payload => "servanda/payload/v1",
+            Self::Operation => "servanda/operation/v1",
+            Self::UpstreamKey => "servanda/upstream-key/v1",
+            Self::EffectKey => "servanda/effect-key/v1",
         }
     }
 }
 
-/// Lower-case hex of any bytes.
+/// Lower-case hex of any bytes. Every stored effect and record has several digests: this is not left to the formatter.
 pub fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' + value - 10 });
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 impl fmt::Display for Digest {
@@ -98,6 +107,12 @@ impl fmt::Display for Digest {
 impl fmt::Debug for Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
     }
 }
 

@@ -119,6 +119,10 @@ pub struct Occasion<'a> {
     pub finished_at: Timestamp,
     /// W3C trace id.
     pub trace_id: &'a str,
+    /// Whether the answer is one that was given before.
+    pub idempotency_hit: bool,
+    /// How often it was sent, this time included.
+    pub attempt_number: u32,
 }
 
 impl Observation {
@@ -188,9 +192,9 @@ impl Occasion<'_> {
         ExecutionMetadata {
             timestamp: self.finished_at.to_string(),
             latency_ms: self.finished_at.since_ms(self.received_at),
-            idempotency_hit: false,
+            idempotency_hit: self.idempotency_hit,
             trace_id: self.trace_id.to_owned(),
-            attempt_number: 1,
+            attempt_number: self.attempt_number,
         }
     }
 }

@@ -31,6 +31,26 @@ pub struct Proposal {
     pub chain: String,
     /// How long the caller says it will still wait.
     pub caller_wait_ms: Option<u64>,
+    /// What the caller says about which operation it is.
+    pub keys: OperationKeys,
+}
+
+/// What a client says about which operation a call is, as it said it: by none of it may two calls be taken for one before
+/// it was judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperationKeys {
+    /// The key in `_meta`.
+    pub idempotency_key: Option<String>,
+    /// The key in the HTTP header.
+    pub header_key: Option<String>,
+    /// The business operation.
+    pub operation_id: Option<String>,
+    /// The step of the agent's plan.
+    pub step_id: Option<String>,
+    /// The workflow an operation belongs to.
+    pub workflow_id: Option<String>,
+    /// The run of that workflow.
+    pub run_id: Option<String>,
 }
 
 impl CallId {

@@ -54,6 +54,12 @@ pub struct CallRecord {
     /// The task the call became, by the id the caller knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
+    /// The effect that it was, or was answered from, by its handle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect_id: Option<String>,
+    /// How often it was sent, if more than once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 /// The contract a call was decided from.
@@ -118,6 +124,8 @@ pub enum Outcome {
     InputRequired,
     /// The upstream made a task of it; nobody has asked yet how the task ended.
     TaskCreated,
+    /// It was answered with what the same operation had been answered before; nothing was sent.
+    Replayed,
 }
 
 impl CallRecord {
@@ -143,6 +151,8 @@ impl CallRecord {
             answer_digest: None,
             continues: None,
             task_id: None,
+            effect_id: None,
+            attempts: None,
         }
     }
 }
@@ -160,6 +170,7 @@ impl Outcome {
             Self::Unknown => "unknown",
             Self::InputRequired => "input_required",
             Self::TaskCreated => "task_created",
+            Self::Replayed => "replayed",
         }
     }
 }

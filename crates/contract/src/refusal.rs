@@ -135,6 +135,9 @@ pub struct Refusal {
     /// How long to wait before the same call may succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// The effect that this is about: ask `servanda effects show` for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
 }
 
 /// The one value the feedback object's status has in a refusal.
@@ -168,6 +171,7 @@ impl Refusal {
             call_id,
             repair: None,
             retry_after_ms: None,
+            handle: None,
         }
     }
 
@@ -182,6 +186,13 @@ impl Refusal {
     #[must_use]
     pub fn with_effect(mut self, effect: EffectKnowledge) -> Self {
         self.effect = effect;
+        self
+    }
+
+    /// Names the effect that it is about.
+    #[must_use]
+    pub fn with_handle(mut self, handle: impl Into<String>) -> Self {
+        self.handle = Some(handle.into());
         self
     }
 

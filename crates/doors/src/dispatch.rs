@@ -59,6 +59,8 @@ pub(crate) struct Request<'a> {
     pub(crate) source: &'a Bytes,
     /// The transport's own trace context, for a request without one.
     pub(crate) trace_parent: Option<&'a str>,
+    /// The transport's own word about which operation it is.
+    pub(crate) idempotency_key: Option<String>,
 }
 
 /// Whose request it is.
@@ -219,6 +221,7 @@ impl<G: Gateway> Desk<G> {
         let tool = params.name.and_then(params::text);
         let tool = tool.ok_or_else(|| Fault::invalid_params("`name` must be a string"))?.into_owned();
         let chain = meta.chain()?;
+        let keys = meta.keys(request.idempotency_key.clone())?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
@@ -228,7 +231,7 @@ impl<G: Gateway> Desk<G> {
             Era::Modern => None,
         };
         self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Call(CallRequest { guest, tool, arguments, chain, task, terms })
+            Errand::Call(Box::new(CallRequest { guest, tool, arguments, chain, keys, task, terms }))
         })
     }
 
@@ -247,7 +250,7 @@ impl<G: Gateway> Desk<G> {
         let params = request.params.asked()?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Inquiry(Inquiry { guest, subject, params, terms })
+            Errand::Inquiry(Box::new(Inquiry { guest, subject, params, terms }))
         })
     }
 

@@ -11,6 +11,7 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
+use servanda_engine::OperationKeys;
 use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
 use crate::fault::Fault;
@@ -73,6 +74,11 @@ pub(crate) struct Meta<'a> {
     traceparent: Option<&'a RawValue>,
     caller_wait_ms: Option<&'a RawValue>,
     chain: Option<&'a RawValue>,
+    idempotency_key: Option<&'a RawValue>,
+    operation_id: Option<&'a RawValue>,
+    step_id: Option<&'a RawValue>,
+    workflow_id: Option<&'a RawValue>,
+    run_id: Option<&'a RawValue>,
     /// What is nobody's here, in order.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
@@ -140,6 +146,11 @@ impl<'a> Meta<'a> {
             meta::TRACEPARENT => &mut self.traceparent,
             meta::CALLER_WAIT_MS => &mut self.caller_wait_ms,
             meta::CHAIN => &mut self.chain,
+            meta::IDEMPOTENCY_KEY => &mut self.idempotency_key,
+            meta::OPERATION_ID => &mut self.operation_id,
+            meta::STEP_ID => &mut self.step_id,
+            meta::WORKFLOW_ID => &mut self.workflow_id,
+            meta::RUN_ID => &mut self.run_id,
             _ => return None,
         })
     }
@@ -169,6 +180,23 @@ impl<'a> Meta<'a> {
                 ))
             },
         )
+    }
+
+    /// What the client says about which operation it is. Whether it can be taken is judged with the call.
+    pub(crate) fn keys(&self, header_key: Option<String>) -> Result<OperationKeys, Fault> {
+        let said = |raw: Option<&RawValue>, name: &str| {
+            let Some(raw) = raw else { return Ok(None) };
+            let said = text(raw).map(Cow::into_owned);
+            said.map(Some).ok_or_else(|| Fault::invalid_params(format!("`_meta[\"{name}\"]` must be a string")))
+        };
+        Ok(OperationKeys {
+            idempotency_key: said(self.idempotency_key, meta::IDEMPOTENCY_KEY)?,
+            header_key,
+            operation_id: said(self.operation_id, meta::OPERATION_ID)?,
+            step_id: said(self.step_id, meta::STEP_ID)?,
+            workflow_id: said(self.workflow_id, meta::WORKFLOW_ID)?,
+            run_id: said(self.run_id, meta::RUN_ID)?,
+        })
     }
 
     fn take_other(&mut self, name: Cow<'a, str>, value: &'a RawValue) -> Result<(), &'static str> {
@@ -261,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_is_nobodys_is_passed_on_in_order() {
-        let text = r#"{"z":1.0,"progressToken":1,"traceparent":"t","tracestate":"s","servanda/x":1,"servanda/chain":"c",
+        let text = r#"{"z":1.0,"progressToken":1,"traceparent":"t","tracestate":"s","servanda/x":1,"servanda/chain":"c","servanda/idempotency-key":"k",
             "io.modelcontextprotocol/protocolVersion":"v","io.modelcontextprotocol/clientCapabilities":{},
             "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"info",
             "io.modelcontextprotocol/related-task":{"taskId":"7"},"a":{ "b":[] },"baggage":"b"}"#;
@@ -278,6 +306,7 @@ mod tests {
         assert_eq!(others, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(meta.log_level().unwrap(), Some(LogLevel::Info));
         assert_eq!(meta.chain().unwrap().as_deref(), Some("c"));
+        assert_eq!(meta.keys(None).unwrap().idempotency_key.as_deref(), Some("k"));
     }
 
     #[test]

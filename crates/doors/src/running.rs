@@ -39,8 +39,8 @@ pub(crate) enum Departure {
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Errand {
-    Call(CallRequest),
-    Inquiry(Inquiry),
+    Call(Box<CallRequest>),
+    Inquiry(Box<Inquiry>),
 }
 
 /// Who waits for the answer, and in which form.
@@ -103,11 +103,11 @@ enum Outcome {
 impl Errand {
     async fn run(self, gateway: &impl Gateway) -> Outcome {
         match self {
-            Self::Call(request) => Outcome::Call(gateway.call(request).await),
+            Self::Call(request) => Outcome::Call(gateway.call(*request).await),
             Self::Inquiry(inquiry) => {
                 let subject = inquiry.subject;
                 let continued = inquiry.terms.input_responses.is_some() || inquiry.terms.request_state.is_some();
-                Outcome::Inquiry { subject, continued, answer: gateway.inquire(inquiry).await }
+                Outcome::Inquiry { subject, continued, answer: gateway.inquire(*inquiry).await }
             }
         }
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use servanda_contract::{
     CallRecord, Observation, Refusal,
     observation::{Occasion, PayloadError, Verification},
+    record::Outcome,
     tool::ToolContract,
 };
 use servanda_mcp::{envelope::to_json, fields::meta};
@@ -67,6 +68,8 @@ pub(crate) fn occasion(record: &CallRecord) -> Occasion<'_> {
         received_at: record.received_at,
         finished_at: record.finished_at.unwrap_or(record.received_at),
         trace_id: &record.trace_id,
+        idempotency_hit: record.outcome == Outcome::Replayed,
+        attempt_number: record.attempts.unwrap_or(1),
     }
 }
 

@@ -1,20 +1,27 @@
 //! What all calls and inquiries share: the present world, the ports, the bridge, and what is kept about guests.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use servanda_contract::time::Clock;
-use servanda_gates::{GateLimits, Journal, Notebook};
+use servanda_gates::{
+    GateLimits, Journal, Notebook,
+    effect::{EffectId, Effects, OwnerId},
+};
 use tokio::{
-    sync::{broadcast, watch},
+    sync::{Semaphore, broadcast, watch},
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    bridge::Bridge, gateway::News, repairs::Repairs, scene::Scene, sessions::Sessions, tasks::TaskIndex,
+    bridge::Bridge, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions, tasks::TaskIndex,
     watches::Watches,
 };
 
@@ -24,8 +31,17 @@ pub(crate) struct Core {
     pub(crate) scene: RwLock<Arc<Scene>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) notebook: Arc<dyn Notebook>,
+    pub(crate) effects: Arc<dyn Effects>,
+    /// This process, among those that share the effects.
+    pub(crate) owner: OwnerId,
+    pub(crate) keys: Keys,
+    pub(crate) in_hand: Arc<InHand>,
+    /// Places for looking whether a mark was made that nobody uses.
+    pub(crate) abandoning: Arc<Semaphore>,
+    pub(crate) tallies: Arc<Tallies>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) gate_limits: GateLimits,
+    pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
     pub(crate) in_flight: TaskTracker,
     pub(crate) bridge: Arc<Bridge>,
@@ -34,6 +50,67 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) news: broadcast::Sender<News>,
     pub(crate) changes: watch::Sender<u64>,
+}
+
+/// Effects that this process is dispatching right now, so that it does not take them for forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct InHand(Mutex<BTreeSet<EffectId>>);
+
+/// One of them. It is given out of hand when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    id: EffectId,
+    among: Arc<InHand>,
+}
+
+/// What is worth counting about repeats, since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    retries: AtomicU64,
+    unsafe_retries: AtomicU64,
+    blind_retries: AtomicU64,
+}
+
+impl InHand {
+    pub(crate) fn hold(self: &Arc<Self>, id: &EffectId) -> Held {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Held { id: id.clone(), among: Arc::clone(self) }
+    }
+
+    pub(crate) fn has(&self, id: &EffectId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.among.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+impl Tallies {
+    /// A call was sent again.
+    pub(crate) fn count_retry(&self) {
+        self.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A retry was wanted and would not have been safe. Says how many there were.
+    pub(crate) fn count_unsafe_retry(&self) -> u64 {
+        self.unsafe_retries.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A caller sent again what nobody knew the end of. Says how many there were.
+    pub(crate) fn count_blind_retry(&self) -> u64 {
+        self.blind_retries.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    #[cfg(test)]
+    /// Retries made, retries that would not have been safe, blind retries of callers.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let [retries, wanted, blind] =
+            [&self.retries, &self.unsafe_retries, &self.blind_retries].map(|count| count.load(Ordering::Relaxed));
+        (retries, wanted, blind)
+    }
 }
 
 impl Core {

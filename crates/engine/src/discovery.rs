@@ -108,6 +108,18 @@ impl Discovery {
         acquaintance.guard(&counterpart);
     }
 
+    /// The same for a call that the gateway makes on its own account.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn acquaint_itself(&self, tool: &str) {
+        let Some(entry) = self.catalog.entry(tool) else { return };
+        let Some(acquaintance) = self.acquaintances.get(&entry.contract.contract().binding.upstream) else { return };
+        if !acquaintance.is_current(&self.nobody) {
+            acquaintance.refresh(&self.nobody, Duration::from_millis(WAIT_MS_MAX)).await;
+        }
+        acquaintance.guard(&self.nobody);
+    }
+
     /// Takes another lock file for what was agreed to.
     pub fn adopt(&self, lock: Lock) {
         for change in self.catalog.adopt(lock) {

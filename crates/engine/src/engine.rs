@@ -8,11 +8,15 @@ use std::{
 
 use servanda_catalog::{Catalog, Listing};
 use servanda_contract::time::Clock;
-use servanda_gates::{GateLimits, Journal, Notebook, repair::RepairLimits};
+use servanda_gates::{
+    GateLimits, Journal, Notebook,
+    effect::{Effects, OwnerId},
+    repair::RepairLimits,
+};
 use servanda_mcp::{LogLevel, RpcError, fields::method};
 use servanda_upstream::{Remark, Upstream};
-use tokio::sync::{broadcast, mpsc, watch};
-use tokio_util::task::TaskTracker;
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bridge::Bridge,
@@ -20,7 +24,8 @@ use crate::{
     core::{Core, within_ms},
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
-    news, relay,
+    keys::Keys,
+    news, recovery, relay,
     repairs::Repairs,
     scene::{Scene, World},
     sessions::{self, Sessions},
@@ -32,6 +37,8 @@ use crate::{
 
 /// News a slow listener may be behind with.
 const NEWS_MAX: usize = 256;
+/// Marks that were not made in time and are looked for, so that they can be taken back.
+const ABANDONING_MAX: usize = 64;
 /// How long a server has to hear how much it should log.
 const LEVEL_MS_MAX: u64 = 10_000;
 
@@ -50,6 +57,8 @@ pub struct EngineParts {
     pub journal: Arc<dyn Journal>,
     /// What outlives the process.
     pub notebook: Arc<dyn Notebook>,
+    /// Where what changes the world is kept.
+    pub effects: Arc<dyn Effects>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much is taken.
@@ -63,12 +72,14 @@ pub struct Limits {
     pub gates: GateLimits,
     /// Of repair loops.
     pub repair: RepairLimits,
+    /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
+    pub accepts_lost_commits: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let gates = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
-        Self { gates, repair: RepairLimits::default() }
+        Self { gates, repair: RepairLimits::default(), accepts_lost_commits: false }
     }
 }
 
@@ -141,14 +152,15 @@ impl Gateway for Engine {
 impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
-        let EngineParts { world, journal, notebook, clock, limits } = parts;
-        Self::in_scene(Scene::of(world), journal, notebook, clock, limits)
+        let EngineParts { world, journal, notebook, effects, clock, limits } = parts;
+        Self::in_scene(Scene::of(world), journal, notebook, effects, clock, limits)
     }
 
     pub(crate) fn in_scene(
         scene: Scene,
         journal: Arc<dyn Journal>,
         notebook: Arc<dyn Notebook>,
+        effects: Arc<dyn Effects>,
         clock: Arc<dyn Clock>,
         limits: Limits,
     ) -> Self {
@@ -157,9 +169,16 @@ impl Engine {
             bridge: Arc::new(Bridge::new(Arc::clone(&notebook), Arc::clone(&clock))),
             scene: RwLock::new(Arc::clone(&scene)),
             journal,
+            keys: Keys::new(Arc::clone(&notebook)),
             notebook,
+            effects,
+            owner: OwnerId::new(),
+            in_hand: Arc::default(),
+            abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
+            tallies: Arc::default(),
             clock,
             gate_limits: limits.gates,
+            accepts_lost_commits: limits.accepts_lost_commits,
             repairs: Repairs::new(limits.repair),
             in_flight: TaskTracker::new(),
             tasks: Arc::new(TaskIndex::default()),
@@ -204,6 +223,16 @@ impl Engine {
     /// How many calls have no answer and no record of their end yet.
     pub fn calls_in_flight(&self) -> usize {
         self.core.in_flight.len()
+    }
+
+    /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
+    pub async fn look_after_effects(&self, stop: CancellationToken) {
+        recovery::look_after(&self.core, stop).await;
+    }
+
+    /// Says that this process is alive until told to stop: enough for one that makes a single call.
+    pub async fn stay_alive(&self, stop: CancellationToken) {
+        recovery::stay_alive(&self.core, stop).await;
     }
 
     /// Which tools exist.

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_catalog::Listing;
-use servanda_contract::{Caller, Refusal};
+use servanda_contract::{Caller, OperationKeys, Refusal};
 use servanda_gates::Notebook;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{Remark, RemarkSink};
@@ -102,6 +102,8 @@ pub struct CallRequest {
     pub arguments: Bytes,
     /// What ties repairs of one intent together, if the caller said so.
     pub chain: Option<String>,
+    /// What the caller says about which operation it is.
+    pub keys: OperationKeys,
     /// The raw `task` of a legacy caller that wants a task.
     pub task: Option<Box<RawValue>>,
     /// How it is to be answered.

@@ -1,6 +1,9 @@
 //! The terms of a guest's request that stay the same however often it is made at the upstream.
 
 use serde_json::value::RawValue;
+use servanda_contract::tool::{KeyPlacement, ToolContract};
+use servanda_gates::Fenced;
+use servanda_mcp::{envelope::to_json, fields::meta};
 use servanda_upstream::{Counterpart, Delivery};
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +18,32 @@ pub(crate) struct Outline {
     pub(crate) log_level: Option<String>,
     pub(crate) trace_parent: Option<String>,
     pub(crate) meta: Vec<(String, Box<RawValue>)>,
+    pub(crate) key_header: Option<(String, String)>,
 }
 
 impl Outline {
+    /// Puts the key of an effect where the upstream takes it, and the operation beside it. Among the arguments it is already.
+    pub(crate) fn carry_key(&mut self, contract: &ToolContract, fenced: Option<&Fenced>, operation_id: Option<&str>) {
+        let Some((fenced, key)) = fenced.and_then(|fenced| Some((fenced, fenced.upstream_key()?))) else { return };
+        if !fenced.effect_class().takes_key() {
+            return;
+        }
+        match contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) {
+            Some(KeyPlacement::Header(name)) => self.key_header = Some((name.clone(), key.to_owned())),
+            Some(KeyPlacement::Meta(name)) => self.say(name, key),
+            Some(KeyPlacement::Argument(_)) | None => {}
+        }
+        if let Some(operation_id) = operation_id {
+            self.say(meta::OPERATION_ID, operation_id);
+        }
+    }
+
+    /// Adds a text to `_meta`, in place of what the caller put there.
+    fn say(&mut self, name: &str, text: &str) {
+        self.meta.retain(|(other, _)| other != name);
+        self.meta.extend(RawValue::from_string(to_json(text)).ok().map(|raw| (name.to_owned(), raw)));
+    }
+
     /// The delivery of one leg.
     pub(crate) fn delivery(&self, leg: Leg) -> Delivery {
         Delivery {
@@ -28,6 +54,7 @@ impl Outline {
             log_level: self.log_level.clone(),
             trace_parent: self.trace_parent.clone(),
             meta: self.meta.clone(),
+            key_header: self.key_header.clone(),
             continuation: leg.continuation,
             ..Delivery::until(leg.deadline)
         }

@@ -1,14 +1,27 @@
-//! Putting finished calls on record, and telling the operator.
+//! Putting finished calls on record, settling their effects with the same commit, and telling the operator.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, TaxonomyClass, record::Outcome};
+use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge};
+use servanda_gates::{
+    JournalError,
+    effect::{Change, Claim, End, Event, Reply, StoredAnswer, Target},
+};
 
-use crate::core::Core;
+use crate::{
+    core::{Core, Held},
+    observe::Observed,
+    upstream_failure,
+};
 
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
+/// How often the end of an effect is offered to a store that does not take it, how long after the first time, and how long
+/// between two times at the most.
+const SETTLE_ATTEMPTS_MAX: u32 = 24;
+const SETTLE_WAIT_MS: u64 = 250;
+const SETTLE_WAIT_MS_MAX: u64 = 5_000;
 
 /// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
 /// what it could not keep.
@@ -22,6 +35,91 @@ pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, qua
         Err(_) => {
             tracing::error!(%call_id, "the ledger is too slow; whether a finished call is on record is not known");
         }
+    }
+}
+
+/// The end of an effect, as it is settled.
+#[derive(Debug)]
+pub(crate) struct Settling {
+    pub(crate) claim: Claim,
+    pub(crate) end: End,
+    pub(crate) record: CallRecord,
+    pub(crate) quarantine: Option<Bytes>,
+    /// That this process had it in hand.
+    pub(crate) held: Option<Held>,
+}
+
+/// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
+/// store that is away gets it when it is back, and until then the effect counts as under way. Says whether it is on record.
+pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> bool {
+    tell_operator(&settling.record);
+    let call_id = settling.record.call_id.clone();
+    let inside = Arc::clone(core);
+    let settled = core.in_flight.spawn(async move { offer(&inside, settling).await });
+    let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
+    let on_record = matches!(on_record, Ok(Ok(true)));
+    if !on_record {
+        tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
+    }
+    on_record
+}
+
+async fn offer(core: &Core, settling: Settling) -> bool {
+    let Settling { claim, end, record, quarantine, held } = settling;
+    let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
+    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+        let change = Change {
+            target: Target::Id(effect.clone()),
+            event: Event::Settle(claim.clone(), end.clone()),
+            record: Some(record.clone()),
+            quarantine: quarantine.clone(),
+        };
+        match core.effects.apply(change).await {
+            Ok(applied) if applied.reply == Reply::Settled => return true,
+            Ok(applied) => {
+                // After an error it may have been this very end that was taken.
+                if attempt == 0 {
+                    tracing::warn!(%call_id, %effect, reply = ?applied.reply, "an answer came too late to settle its effect");
+                }
+                keep(core, record, quarantine).await;
+                return true;
+            }
+            Err(JournalError(error)) => {
+                tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
+                let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            }
+        }
+    }
+    tracing::error!(%call_id, %effect, "the end of an effect is not on record: it will be taken for unknown");
+    drop(held);
+    keep(core, record, quarantine).await;
+    false
+}
+
+/// At least the record, where it can still be kept.
+async fn keep(core: &Core, record: CallRecord, quarantine: Option<Bytes>) {
+    let call_id = record.call_id.clone();
+    if let Err(error) = core.journal.finished(record, quarantine, true).await {
+        tracing::error!(%call_id, %error, "the record of a finished call was not kept");
+    }
+}
+
+/// What an answer that may be passed on means for the effect.
+pub(crate) fn end_of(observed: &Observed<'_>, contract: &ToolContract, result: &Bytes) -> End {
+    match (&observed.error_text, observed.class) {
+        (None, TaxonomyClass::Success) => End::Completed(StoredAnswer::Result(result.clone())),
+        (Some(text), _) if upstream_failure::says_not_executed(contract, text) => End::NotExecuted(text.clone()),
+        _ => End::Failed(StoredAnswer::Result(result.clone())),
+    }
+}
+
+/// What a refusal means for the effect.
+pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
+    match refusal.effect {
+        EffectKnowledge::None => End::NotExecuted(refusal.message.clone()),
+        EffectKnowledge::Happened => End::Completed(StoredAnswer::Refusal(Box::new(refusal.clone()))),
+        EffectKnowledge::Unknown => End::Unknown(refusal.message.clone()),
     }
 }
 

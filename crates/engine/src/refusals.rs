@@ -7,6 +7,7 @@ use servanda_contract::{
     taxonomy::{EnvelopeCode, NextAction},
     tool::EffectClass,
 };
+use servanda_gates::JournalError;
 use servanda_mcp::{RpcError, envelope::code};
 
 use crate::{bridge::NotGiven, observe::Broken};
@@ -108,6 +109,42 @@ pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
         "the call could not be put on record in time, so it was not sent".to_owned(),
         "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
     ))
+}
+
+/// A call that the upstream answered, and whose end the store has not taken yet.
+pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
+    let refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::DependencyUnavailable,
+        "the tool answered, but its answer could not be put on record yet".to_owned(),
+        "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
+    );
+    let mut refusal = refusal.with_effect(EffectKnowledge::Happened).with_handle(handle);
+    refusal.retryable = false;
+    refusal
+}
+
+/// A call whose key could not be made.
+pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
+    Box::new(Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the key of the operation could not be made, so nothing was sent: {error}"),
+        "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
+    ))
+}
+
+/// A state of one operation, brought with the key of another.
+pub(crate) fn of_another_operation(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::SignatureMismatch,
+        "the `requestState` belongs to another operation than the one that is named, so nothing was sent".to_owned(),
+        "go on with the key of the first call, or with none".to_owned(),
+    )
 }
 
 /// A state of one upstream for a tool that another performs by now.

@@ -99,6 +99,7 @@ mod tests {
             trace_id: String::new(),
             chain: chain.to_owned(),
             caller_wait_ms: None,
+            keys: servanda_contract::OperationKeys::default(),
         }
     }
 

@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     discovery::Discovery,
     relay::{Exposure, PromptTable},
+    resilience::Guard,
     server::Server,
 };
 
@@ -48,6 +49,8 @@ pub(crate) struct Member {
     pub(crate) server: Arc<dyn Server>,
     pub(crate) naming: Naming,
     pub(crate) prompts: PromptTable,
+    /// How it has been doing.
+    pub(crate) guard: Guard,
     /// Tools that the server takes only as tasks; none until it was asked.
     task_only: Mutex<Option<Arc<BTreeSet<String>>>>,
 }
@@ -73,6 +76,7 @@ impl Scene {
                 server,
                 naming,
                 prompts: PromptTable::default(),
+                guard: Guard::default(),
                 task_only: Mutex::default(),
             };
             (id, Arc::new(member))

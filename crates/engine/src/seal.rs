@@ -6,12 +6,14 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallId, Caller, Digest, Timestamp};
-use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+use servanda_gates::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
+
+use crate::secrets::Secret;
 
 /// The version of what is sealed.
 const VERSION: u32 = 1;
@@ -19,15 +21,12 @@ const VERSION: u32 = 1;
 const DOMAIN: &[u8] = b"servanda/request-state/v1\0";
 /// Where the key is kept.
 const KEY_NOTE: &str = "request-state";
-const KEY_BYTES: usize = 32;
-/// SHA-256's.
-const BLOCK_BYTES: usize = 64;
 /// The longest state that is looked at: an upstream's own is inside, and that is no longer than one of its messages.
 const STATE_BYTES_MAX: usize = 32 << 20;
 
 /// The key. Every process that shares the notebook has the same.
 pub(crate) struct Seal {
-    key: [u8; KEY_BYTES],
+    key: Secret,
 }
 
 /// What a client carries.
@@ -56,6 +55,9 @@ pub(crate) enum Purpose {
         nonce: String,
         /// Its own state, if it had any.
         state: Option<String>,
+        /// The operation it belongs to, where it is one of a tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<ClientKey>,
     },
     /// A request that waits here, at a legacy upstream.
     Parked {
@@ -99,14 +101,7 @@ impl Carried {
 impl Seal {
     /// The key of the notebook, made if there is none yet. Of two processes that make one at once, one wins.
     pub(crate) async fn of(notebook: &dyn Notebook) -> Result<Self, JournalError> {
-        let mut key = [0; KEY_BYTES];
-        getrandom::fill(&mut key).map_err(|error| JournalError(format!("no randomness: {error}")))?;
-        let value = format!("\"{}\"", URL_SAFE_NO_PAD.encode(key));
-        let note = Note { kind: NoteKind::Secret, key: KEY_NOTE.to_owned(), value, expires_at: None };
-        let kept = notebook.write_first(note).await?;
-        let written: String = serde_json::from_str(&kept.value).unwrap_or_default();
-        let key = URL_SAFE_NO_PAD.decode(written).ok().and_then(|bytes| bytes.try_into().ok());
-        key.map(|key| Self { key }).ok_or_else(|| JournalError("the kept key is not a key".to_owned()))
+        Secret::of(notebook, KEY_NOTE).await.map(|key| Self { key })
     }
 
     /// What the client is to carry.
@@ -132,10 +127,7 @@ impl Seal {
     }
 
     fn code(&self, payload: &str) -> Hmac<Sha256> {
-        // A key shorter than the hash's block is padded with zeros: that is what HMAC does with one.
-        let mut block = [0; BLOCK_BYTES];
-        block.iter_mut().zip(self.key).for_each(|(place, byte)| *place = byte);
-        Hmac::<Sha256>::new(&block.into()).chain_update(DOMAIN).chain_update(payload)
+        self.key.code().chain_update(DOMAIN).chain_update(payload)
     }
 }
 

@@ -5,15 +5,21 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{CallRecord, ToolContract, document, refusal::EffectKnowledge};
-use servanda_gates::{Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
+use servanda_contract::{
+    CallRecord, OperationKeys, Timestamp, ToolContract, document, record::Outcome, refusal::EffectKnowledge,
+    time::Clock,
+};
+use servanda_gates::{
+    Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
     Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure, Performed, Question,
@@ -102,6 +108,8 @@ impl Scripted {
             ("requestState", delivery.continuation.request_state.as_ref().map(|state| json!(state))),
             ("task", delivery.task.as_ref().map(|raw| parse(raw.get()))),
             ("headers", (!delivery.param_headers.is_empty()).then(|| json!(delivery.param_headers))),
+            ("keyHeader", delivery.key_header.as_ref().map(|header| json!(header))),
+            ("meta", (!delivery.meta.is_empty()).then(|| meta_facts(&delivery))),
             ("logLevel", delivery.log_level.as_ref().map(|level| json!(level))),
         ] {
             if let Some(value) = value {
@@ -206,10 +214,6 @@ pub(crate) struct Records {
 }
 
 impl Journal for Records {
-    fn dispatching(&self, _: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
     fn finished(
         &self,
         record: CallRecord,
@@ -222,11 +226,69 @@ impl Journal for Records {
     }
 }
 
+/// Effects in memory whose records are kept with the others.
+#[derive(Debug)]
+pub(crate) struct KeptEffects {
+    pub(crate) effects: FleetingEffects,
+    records: Arc<Records>,
+    /// Whether nothing can be changed at the moment.
+    pub(crate) down: AtomicBool,
+    /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
+    pub(crate) late: AtomicBool,
+}
+
+impl Effects for KeptEffects {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        Box::pin(async move {
+            if self.down.load(Ordering::Relaxed) {
+                return Err(JournalError("the store is away".to_owned()));
+            }
+            if self.late.load(Ordering::Relaxed) {
+                self.effects.apply(change).await?;
+                return Err(JournalError("the acknowledgement was lost".to_owned()));
+            }
+            let before = self.effects.records().len();
+            let applied = self.effects.apply(change).await?;
+            let new = self.effects.records().into_iter().skip(before);
+            let finished = new.filter(|record| record.outcome != Outcome::Dispatching);
+            for record in finished {
+                *self.records.last_durable.lock().unwrap() = true;
+                self.records.finished.lock().unwrap().push(record);
+            }
+            Ok(applied)
+        })
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        if self.late.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(JournalError("the store is away".to_owned())) });
+        }
+        self.effects.find(target)
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.list(query)
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(limit)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.beat(owner)
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.effects.expire(limit)
+    }
+}
+
 /// An engine with scripted upstreams, its records and its notebook.
 pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) records: Arc<Records>,
     pub(crate) notebook: Arc<FleetingNotebook>,
+    pub(crate) effects: Arc<KeptEffects>,
 }
 
 impl House {
@@ -240,11 +302,29 @@ impl House {
         servers: &[(&str, Arc<Scripted>)],
         notebook: Arc<FleetingNotebook>,
     ) -> Self {
+        Self::in_scene(scene(naming, servers), notebook, Arc::new(SystemClock))
+    }
+
+    /// A house whose tools have other contracts.
+    pub(crate) fn in_scene(scene: Scene, notebook: Arc<FleetingNotebook>, clock: Arc<dyn Clock>) -> Self {
         let records = Arc::new(Records::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
-        let clock = Arc::new(SystemClock);
-        let engine = Engine::in_scene(scene(naming, servers), records.clone(), kept, clock, Limits::default());
-        Self { engine, records, notebook }
+        let effects = Arc::new(KeptEffects {
+            effects: FleetingEffects::new(Arc::clone(&clock)),
+            records: records.clone(),
+            down: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+        });
+        let engine = Engine::in_scene(scene, records.clone(), kept, effects.clone(), clock, Limits::default());
+        Self { engine, records, notebook, effects }
+    }
+
+    /// The same house after its process died and another was started: the records, notes and effects are there.
+    pub(crate) fn restarted(&self, scene: Scene, clock: Arc<dyn Clock>) -> Self {
+        let kept: Arc<dyn Notebook> = self.notebook.clone();
+        let effects = self.effects.clone();
+        let engine = Engine::in_scene(scene, self.records.clone(), kept, effects.clone(), clock, Limits::default());
+        Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects }
     }
 
     /// The outcome of every recorded call, in order.
@@ -271,7 +351,40 @@ pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene 
     Scene::with_servers(Arc::new(catalog), servers.collect(), naming)
 }
 
+/// A scene of one server whose tools have these contracts.
+pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
+    let contracts = contracts.into_iter().map(|contract| admit(contract, &Registered::new()).unwrap());
+    let catalog = Catalog::new(contracts, Naming::Bare).unwrap();
+    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
+    Scene::with_servers(Arc::new(catalog), servers, Naming::Bare)
+}
+
+/// A time that passes when a test says so.
+#[derive(Debug)]
+pub(crate) struct HandClock(Mutex<u64>);
+
+impl HandClock {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(1_800_000_000_000)))
+    }
+
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        *self.0.lock().unwrap() += ms;
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(*self.0.lock().unwrap())
+    }
+}
+
 fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::CompiledContract {
+    admit(draft(upstream, tool, writes), &Registered::new()).unwrap()
+}
+
+/// The contract of `echo` or `write`, to be changed.
+pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
     let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
     let mut contract: ToolContract = document::read("void_invoice.yaml", text).unwrap();
     contract.identity.name = format!("{upstream}.{tool}");
@@ -296,7 +409,7 @@ fn contract(upstream: &str, tool: &str, writes: bool) -> servanda_gates::Compile
         );
         contract.verification = None;
     }
-    admit(contract, &Registered::new()).unwrap()
+    contract
 }
 
 /// A server that is only a name.
@@ -320,6 +433,7 @@ pub(crate) fn call(guest: &Guest, tool: &str, terms: Terms) -> CallRequest {
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"text":"hello"}"#),
         chain: None,
+        keys: OperationKeys::default(),
         task: None,
         terms,
     }
@@ -370,4 +484,9 @@ pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot:
 pub(crate) fn rejected(code: i64, message: &str, data: Option<&Value>) -> PerformFailure {
     let data = data.map(|data| serde_json::value::to_raw_value(data).unwrap());
     upstream_failure::rejected(RpcError { code, message: message.to_owned(), data })
+}
+
+fn meta_facts(delivery: &Delivery) -> Value {
+    let members = delivery.meta.iter().map(|(name, raw)| (name.clone(), parse(raw.get())));
+    Value::Object(members.collect())
 }

@@ -3,10 +3,7 @@
 //! itself is no proof.
 
 use servanda_contract::{
-    CallId, GateName, Refusal, TaxonomyClass,
-    record::Outcome,
-    refusal::EffectKnowledge,
-    tool::{EffectClass, ToolContract},
+    CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, tool::ToolContract,
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::PerformFailure;
@@ -14,14 +11,14 @@ use servanda_upstream::PerformFailure;
 /// The refusal a failure becomes, and the outcome to record.
 pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &PerformFailure) -> (Refusal, Outcome) {
     let class = class(contract, failure);
-    let (effect, outcome) = knowledge(contract.effect_class(), failure);
+    let (effect, outcome) = knowledge(contract, failure);
     let hint = hint(failure, effect);
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, failure.to_string(), hint).with_effect(effect);
     // Nothing was sent, or nothing can be changed and the class says so: then, and only then, the same call may be made again.
     let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
     let read_again = effect == EffectKnowledge::None && (refusal.retryable || class == TaxonomyClass::Timeout);
-    refusal.retryable = !cancelled && (failure.provably_not_executed() || read_again);
+    refusal.retryable = !cancelled && (outcome == Outcome::NotExecuted || read_again);
     if refusal.retryable {
         refusal.next_action = servanda_contract::taxonomy::NextAction::RetryAfterDelay;
     }
@@ -55,8 +52,8 @@ pub(crate) fn error_of(failure: &PerformFailure) -> Option<RpcError> {
 
 /// What is known of a call that the protocol's own error answered: a server may do something first and answer that. A tool
 /// that changes nothing leaves nothing to know.
-pub(crate) fn after_protocol_error(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
-    if effect_class.mutates() {
+pub(crate) fn after_protocol_error(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowledge, Outcome) {
+    if contract.effect_class().mutates() && !means_not_executed(contract, failure) {
         (EffectKnowledge::Unknown, Outcome::Unknown)
     } else {
         (EffectKnowledge::None, Outcome::NotExecuted)
@@ -100,10 +97,10 @@ fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
 }
 
 /// After the first byte nobody knows, a clean error included; a tool that changes nothing leaves nothing to know.
-fn knowledge(effect_class: EffectClass, failure: &PerformFailure) -> (EffectKnowledge, Outcome) {
-    if failure.provably_not_executed() {
+fn knowledge(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowledge, Outcome) {
+    if failure.provably_not_executed() || means_not_executed(contract, failure) {
         (EffectKnowledge::None, Outcome::NotExecuted)
-    } else if !effect_class.mutates() {
+    } else if !contract.effect_class().mutates() {
         (EffectKnowledge::None, Outcome::ToolError)
     } else {
         (EffectKnowledge::Unknown, Outcome::Unknown)
@@ -127,6 +124,36 @@ fn hint(failure: &PerformFailure, effect: EffectKnowledge) -> String {
             "nothing was changed; try again, and tell a person if it stays (operators: `servanda doctor`)".to_owned()
         }
     }
+}
+
+/// Whether the contract says that this error of the upstream means that nothing was done.
+pub(crate) fn means_not_executed(contract: &ToolContract, failure: &PerformFailure) -> bool {
+    match failure {
+        PerformFailure::Rejected { code, message, .. } => {
+            lists_code(contract, *code) || says_not_executed(contract, message)
+        }
+        PerformFailure::HttpStatus { status, excerpt, .. } => {
+            lists_code(contract, i64::from(*status)) || says_not_executed(contract, excerpt)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the contract says that this text in a tool's own error means that nothing was done.
+pub(crate) fn says_not_executed(contract: &ToolContract, message: &str) -> bool {
+    let message = message.to_lowercase();
+    // A number is a code: in a text it may stand for anything.
+    let texts =
+        not_executed_errors(contract).iter().filter(|text| text.parse::<i64>().is_err() && !text.trim().is_empty());
+    texts.into_iter().any(|text| message.contains(&text.to_lowercase()))
+}
+
+fn lists_code(contract: &ToolContract, code: i64) -> bool {
+    not_executed_errors(contract).iter().any(|listed| listed.parse() == Ok(code))
+}
+
+fn not_executed_errors(contract: &ToolContract) -> &[String] {
+    contract.effect.as_ref().map_or(&[], |effect| &effect.not_executed_errors)
 }
 
 /// The taxonomy class the contract maps an upstream's own code to.
@@ -225,6 +252,24 @@ mod tests {
             let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
             assert_eq!(change.retryable, for_changes == None && !cancelled, "{failure}");
             assert_eq!(change.hint.contains("do not send it again"), for_changes == Unknown, "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_contract_may_say_which_errors_mean_that_nothing_was_done() {
+        let mut contract = contract(EffectClass::N);
+        contract.effect.as_mut().unwrap().not_executed_errors =
+            vec!["-32602".to_owned(), "insufficient funds".to_owned()];
+        let table = [
+            (rejected(-32602, "bad"), Outcome::NotExecuted),
+            (rejected(7, "Insufficient funds on the account"), Outcome::NotExecuted),
+            (rejected(-32603, "see -32602"), Outcome::Unknown),
+            (PerformFailure::Died { why: "insufficient funds".to_owned() }, Outcome::Unknown),
+        ];
+        for (failure, expected) in table {
+            let (refusal, outcome) = interpret(&CallId::new(), &contract, &failure);
+            assert_eq!(outcome, expected, "{failure}");
+            assert_eq!(refusal.effect == EffectKnowledge::None, expected == Outcome::NotExecuted, "{failure}");
         }
     }
 }

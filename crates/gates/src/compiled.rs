@@ -10,7 +10,7 @@ use servanda_contract::{
     schema::{CompiledSchema, Profile},
 };
 
-use crate::rules::CompiledRules;
+use crate::rules::{CompiledRules, Condition};
 
 /// An admitted contract with everything compiled that its gates need.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub struct CompiledContract {
     input: CompiledSchema,
     output: Option<CompiledSchema>,
     rules: CompiledRules,
+    found_when: Option<Condition>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -45,6 +46,11 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         let reasons = rules.undeclared(input).into_iter();
         failures.extend(reasons.map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
     }
+    let found_when = found_when(&contract);
+    if let Err(reason) = &found_when {
+        let reason = format!("effect.status.found_when: {reason}");
+        failures.push(Failure::new(Conjunct::IdempotencySpecified, reason));
+    }
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
@@ -52,9 +58,9 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     };
     failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
     let digest = contract.digest();
-    match (input, output, rules, digest) {
-        (Ok(input), Ok(output), Ok(rules), Ok(digest)) if failures.is_empty() => {
-            Ok(CompiledContract { contract, digest, input, output, rules })
+    match (input, output, rules, found_when, digest) {
+        (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => {
+            Ok(CompiledContract { contract, digest, input, output, rules, found_when })
         }
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -64,6 +70,13 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
 fn compile_output(contract: &ToolContract) -> Result<Option<CompiledSchema>, servanda_contract::schema::SchemaError> {
     let schema = &contract.affordance.output_schema;
     if schema.is_empty() { Ok(None) } else { CompiledSchema::compile(schema, Profile::Results).map(Some) }
+}
+
+/// When a status tool's answer says that a key was executed.
+fn found_when(contract: &ToolContract) -> Result<Option<Condition>, String> {
+    let status = contract.effect.as_ref().and_then(|effect| effect.status.as_ref());
+    let condition = status.map(|status| status.found_when.as_deref().unwrap_or("result.found == true"));
+    condition.map(Condition::compile).transpose()
 }
 
 /// A contract's examples are its own tests: each must pass the gates that the contract itself defines.
@@ -113,6 +126,11 @@ impl CompiledContract {
             upstream_tool: binding.tool.clone(),
             effect_class: self.contract.effect_class(),
         }
+    }
+
+    /// Whether a status tool's structured answer says that the key was executed; the error says why that cannot be told.
+    pub fn says_found(&self, result: &serde_json::Value) -> Result<bool, &'static str> {
+        self.found_when.as_ref().map_or(Err("there is no status tool"), |condition| condition.holds(result))
     }
 
     pub(crate) fn rules(&self) -> &CompiledRules {

@@ -4,11 +4,19 @@
 //! confirmation and a gateway that waves the call through would be worse than no contract. Being the last gate built, it
 //! mints the permit.
 
+use std::sync::Arc;
+
 use servanda_contract::{
-    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, json::CanonicalBytes, tool::EffectClass,
+    CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass, digest::Domain, json::CanonicalBytes, tool::EffectClass,
 };
 
-use crate::{CompiledContract, semantics::Meant};
+use crate::{
+    CompiledContract,
+    effect::{ClientKey, EffectKey},
+    operation::Operation,
+    order,
+    semantics::Meant,
+};
 
 /// Evidence that every gate said yes. The only thing that can be fenced.
 #[derive(Debug)]
@@ -49,6 +57,11 @@ impl Permit {
         &self.meant.resolved.contract
     }
 
+    /// The same, for whoever needs it after the permit is used up.
+    pub fn shared_contract(&self) -> Arc<CompiledContract> {
+        Arc::clone(&self.meant.resolved.contract)
+    }
+
     /// The canonical arguments.
     pub fn arguments(&self) -> &CanonicalBytes {
         &self.meant.arguments
@@ -57,6 +70,23 @@ impl Permit {
     /// What an approval would sign.
     pub fn proposal_digest(&self) -> Digest {
         self.meant.proposal_digest
+    }
+
+    /// What a key is bound to: the same payload by a newer version of the contract is still the same.
+    pub fn payload_digest(&self) -> Digest {
+        let tenant = self.proposal().caller.tenant.as_bytes();
+        let tool = self.contract().contract().identity.name.as_bytes();
+        Digest::of(Domain::Payload, &[tenant, tool, self.arguments().bytes()])
+    }
+
+    /// What its effect would be looked up by.
+    pub fn effect_key(&self, client_key: ClientKey) -> EffectKey {
+        order::effect_key(self, client_key)
+    }
+
+    /// Which operation it is, as its client says.
+    pub fn operation(&self) -> &Operation {
+        &self.meant.operation
     }
 
     /// What may follow an uncertain dispatch.

@@ -1,28 +1,99 @@
-//! The fence: the durable mark between deciding and doing. A call that may change something is on record before its first
-//! byte leaves; without the mark there is no [`Fenced`], and without a [`Fenced`] no upstream moves.
+//! The fence: the durable mark between deciding and doing. A call that may change something is an effect on record before
+//! its first byte leaves; without the mark there is no [`Fenced`], and without a [`Fenced`] no upstream moves.
+//!
+//! The mark is one commit: the effect becomes this call's to dispatch, and the call's record is written beside it.
 
 use std::{fmt, future::Future, pin::Pin};
 
 use bytes::Bytes;
-use servanda_contract::{CallId, CallRecord, Refusal, refusal::EffectKnowledge};
-use servanda_contract::{GateName, TaxonomyClass, tool::EffectClass};
+use servanda_contract::{
+    CallId, CallRecord, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, tool::EffectClass,
+};
 
-use crate::Permit;
+use crate::{
+    Permit,
+    effect::{
+        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go,
+        OwnerId, Reply, Target,
+    },
+    order,
+};
 
 /// A future a port returns.
 pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A permitted call that is durably on record where it has to be. The only thing an upstream performs.
+/// A call that is durably this process's to send, where it has to be. The only thing an upstream performs.
 #[derive(Debug)]
 pub struct Fenced {
-    permit: Permit,
+    call_id: CallId,
+    upstream: String,
+    upstream_tool: String,
+    arguments: Bytes,
+    effect_class: EffectClass,
+    mark: Option<Mark>,
 }
 
-/// Where calls are put on record. Implemented by the ledger.
-pub trait Journal: Send + Sync + fmt::Debug {
-    /// Puts the record of a call that is about to be dispatched where a crash cannot lose it, then returns.
-    fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>>;
+/// The effect of a fenced call, and the evidence that it is this process's to dispatch.
+#[derive(Debug)]
+struct Mark {
+    claim: Claim,
+    key: EffectKey,
+    upstream_key: String,
+}
 
+/// On what a permitted call is fenced.
+#[derive(Debug)]
+pub struct Intent {
+    /// Which operation it is.
+    pub key: ClientKey,
+    /// This process.
+    pub owner: OwnerId,
+    /// How long a dispatch may take.
+    pub timeout_ms: u64,
+    /// The nonce of the state that the call goes on from.
+    pub continues: Option<String>,
+    /// What a crash leaves behind.
+    pub record: CallRecord,
+    /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
+    pub accepts_lost_commits: bool,
+}
+
+/// A call that is not to be sent. Its permit is back: nothing was done with it.
+#[derive(Debug)]
+pub struct NotFenced {
+    /// The permit.
+    pub permit: Permit,
+    /// Why.
+    pub why: WhyNot,
+}
+
+/// Why a call is not to be sent.
+#[derive(Debug)]
+pub enum WhyNot {
+    /// It could not be put on record.
+    NotOnRecord(Box<Refusal>),
+    /// Its effect is not this call's to dispatch: what the store says about it.
+    Reply {
+        /// What it came to.
+        reply: Reply,
+        /// The effect; none if there is none.
+        effect: Option<Box<Effect>>,
+    },
+}
+
+/// What becomes of an effect without an owner.
+#[derive(Debug)]
+pub enum Recovery {
+    /// The upstream dedupes: the same bytes are to be sent again.
+    Resend(Box<Fenced>, Box<Effect>),
+    /// A status tool is to be asked, and the effect settled by what it says.
+    Ask(Claim, Box<Effect>),
+    /// Nothing is left to do.
+    Done(Reply, Option<Box<Effect>>),
+}
+
+/// Where calls are put on record that are no effects, or none any more. Implemented by the ledger.
+pub trait Journal: Send + Sync + fmt::Debug {
     /// Puts the record of a finished call down: durably before returning if `durable`, else soon after.
     /// `quarantine` is an answer that broke its contract and must not be passed on.
     fn finished(
@@ -38,58 +109,182 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[error("the journal could not keep the record: {0}")]
 pub struct JournalError(pub String);
 
-/// Fences a permitted call. A call of class R changes nothing and needs no mark before it, nor a `record` to be made for one;
-/// every other waits for it.
-pub async fn fence(
-    permit: Permit,
-    record: impl FnOnce() -> CallRecord,
-    journal: &dyn Journal,
-) -> Result<Fenced, Box<Refusal>> {
-    if permit.effect_class().mutates() {
-        journal.dispatching(record()).await.map_err(|error| {
-            Box::new(
-                Refusal::new(
-                    permit.call_id().clone(),
-                    GateName::Fence,
-                    TaxonomyClass::DependencyUnavailable,
-                    format!("the call could not be put on record, so it was not sent: {error}"),
-                    "try again when the gateway's store is writable; `servanda doctor` looks at it".to_owned(),
-                )
-                .with_effect(EffectKnowledge::None),
-            )
-        })?;
+/// Fences a permitted call. One of class R that is nobody's operation changes nothing and needs no mark; every other waits
+/// for it.
+pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+    if !permit.effect_class().mutates() && !intent.key.can_come_again() {
+        return Ok(Fenced::unmarked(&permit));
     }
-    Ok(Fenced { permit })
+    // After a failover nobody would know that it was sent, and it would be sent again.
+    if permit.effect_class() == EffectClass::N
+        && !intent.accepts_lost_commits
+        && let Some(why) = effects.loses_commits()
+    {
+        return Err(could_be_forgotten(permit, &why));
+    }
+    let key = order::effect_key(&permit, intent.key.clone());
+    let order = match order::order(&permit, &key, intent.timeout_ms) {
+        Ok(order) => order,
+        Err(error) => return Err(not_on_record(permit, &error.to_string())),
+    };
+    let begin = Begin {
+        id: EffectId::new(),
+        key: key.clone(),
+        request: permit.payload_digest(),
+        class: permit.effect_class(),
+        owner: intent.owner.clone(),
+        call_id: permit.call_id().clone(),
+        order,
+        go: Go::Dispatch,
+        continues: intent.continues,
+    };
+    let mut record = intent.record;
+    if !key.client_key.can_come_again() {
+        // Of a key that was used before, the handle is another one.
+        record.effect_id = Some(begin.id.to_string());
+    }
+    let target = Target::Key(key);
+    let event = Event::Begin(Box::new(begin));
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    match effects.apply(change).await {
+        Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
+            Ok(Fenced::marked(permit.call_id().clone(), &effect))
+        }
+        #[cfg(feature = "unfenced")]
+        Ok(_) => Ok(Fenced::unmarked(&permit)),
+        #[cfg(not(feature = "unfenced"))]
+        Ok(Applied { reply, effect }) => {
+            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
+        }
+        // Nobody knows whether it was applied: only what is read afterwards is evidence.
+        Err(error) => match effects.find(target).await {
+            Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
+                Ok(Fenced::marked(permit.call_id().clone(), &effect))
+            }
+            _ => Err(not_on_record(permit, &error.to_string())),
+        },
+    }
+}
+
+/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it.
+pub async fn recover(
+    id: &EffectId,
+    owner: &OwnerId,
+    record: Option<CallRecord>,
+    effects: &dyn Effects,
+) -> Result<Recovery, JournalError> {
+    let event = Event::Recover(owner.clone());
+    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None };
+    let Applied { reply, effect } = effects.apply(change).await?;
+    Ok(match (reply, effect.map(Box::new)) {
+        (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {
+            Recovery::Resend(Box::new(Fenced::marked(effect.call_id.clone(), &effect)), effect)
+        }
+        (Reply::Ask(claim), Some(effect)) => Recovery::Ask(claim, effect),
+        (reply, effect) => Recovery::Done(reply, effect),
+    })
+}
+
+fn is_dispatched(effect: &Effect, claim: &Claim) -> bool {
+    effect.state == EffectState::Dispatching && effect.claim() == *claim
+}
+
+/// Whether a dispatch is this very call's.
+fn is_own(effect: &Effect, owner: &OwnerId, call_id: &CallId) -> bool {
+    effect.state == EffectState::Dispatching && effect.owner == *owner && effect.call_id == *call_id
+}
+
+fn could_be_forgotten(permit: Permit, why: &str) -> Box<NotFenced> {
+    let refusal = Refusal::new(
+        permit.call_id().clone(),
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the store may lose what it acknowledged, and this call cannot be repeated, so it was not sent: {why}"),
+        "operators: make the standby synchronous, or accept the risk with `accepts_lost_commits: true`".to_owned(),
+    );
+    let refusal = refusal.with_effect(EffectKnowledge::None);
+    Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+}
+
+fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
+    let refusal = Refusal::new(
+        permit.call_id().clone(),
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the call could not be put on record, so it was not sent: {why}"),
+        "try again when the gateway's store is writable; `servanda doctor` looks at it".to_owned(),
+    );
+    let refusal = refusal.with_effect(EffectKnowledge::None);
+    Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
 impl Fenced {
+    fn unmarked(permit: &Permit) -> Self {
+        let binding = &permit.contract().contract().binding;
+        Self {
+            call_id: permit.call_id().clone(),
+            upstream: binding.upstream.clone(),
+            upstream_tool: binding.tool.clone(),
+            arguments: permit.arguments().bytes().clone(),
+            effect_class: permit.effect_class(),
+            mark: None,
+        }
+    }
+
+    /// What is sent is what the effect says, which for one that was sent before is what was sent before.
+    fn marked(call_id: CallId, effect: &Effect) -> Self {
+        let order = &effect.order;
+        Self {
+            call_id,
+            upstream: order.upstream.clone(),
+            upstream_tool: order.upstream_tool.clone(),
+            arguments: order.arguments.clone(),
+            effect_class: effect.class,
+            mark: Some(Mark {
+                claim: effect.claim(),
+                key: effect.key.clone(),
+                upstream_key: order.upstream_key.clone(),
+            }),
+        }
+    }
+
     /// The call.
     pub fn call_id(&self) -> &CallId {
-        self.permit.call_id()
+        &self.call_id
     }
 
     /// The upstream's id in the configuration.
     pub fn upstream(&self) -> &str {
-        &self.permit.contract().contract().binding.upstream
+        &self.upstream
     }
 
     /// The tool's own name at the upstream.
     pub fn upstream_tool(&self) -> &str {
-        &self.permit.contract().contract().binding.tool
+        &self.upstream_tool
     }
 
-    /// The canonical argument bytes, to be sent as they are.
+    /// The argument bytes, to be sent as they are.
     pub fn arguments(&self) -> &Bytes {
-        self.permit.arguments().bytes()
+        &self.arguments
     }
 
     /// What may follow an uncertain dispatch.
     pub fn effect_class(&self) -> EffectClass {
-        self.permit.effect_class()
+        self.effect_class
     }
 
-    /// The permit, back from the upstream, for the check of the answer.
-    pub fn permit(&self) -> &Permit {
-        &self.permit
+    /// The evidence by which its end is settled; none if it is no effect.
+    pub fn claim(&self) -> Option<&Claim> {
+        self.mark.as_ref().map(|mark| &mark.claim)
+    }
+
+    /// What its effect is looked up by; none if it is no effect.
+    pub fn key(&self) -> Option<&EffectKey> {
+        self.mark.as_ref().map(|mark| &mark.key)
+    }
+
+    /// The key that an upstream which dedupes or can be asked is given; none if it is no effect.
+    pub fn upstream_key(&self) -> Option<&str> {
+        self.mark.as_ref().map(|mark| mark.upstream_key.as_str())
     }
 }

@@ -22,23 +22,27 @@
 //! ```
 //! nor twice from one: a permit is used up by the fence, and cannot be copied.
 //! ```compile_fail,E0382
-//! async fn twice(permit: servanda_gates::Permit, record: servanda_contract::CallRecord, journal: &dyn servanda_gates::Journal) {
-//!     let _ = servanda_gates::fence(permit, || record.clone(), journal).await;
-//!     let _ = servanda_gates::fence(permit, || record, journal).await;
+//! use servanda_gates::{Intent, Permit, effect::Effects, fence};
+//! async fn twice(permit: Permit, one: Intent, other: Intent, effects: &dyn Effects) {
+//!     let _ = fence(permit, one, effects).await;
+//!     let _ = fence(permit, other, effects).await;
 //! }
 //! ```
 //! And what is performed is a fenced call, which only the fence makes.
 //! ```compile_fail,E0451
-//! fn unfenced(permit: servanda_gates::Permit) -> servanda_gates::Fenced {
-//!     servanda_gates::Fenced { permit }
+//! fn unfenced(fenced: &servanda_gates::Fenced) -> servanda_gates::Fenced {
+//!     servanda_gates::Fenced { call_id: fenced.call_id().clone(), ..todo!() }
 //! }
 //! ```
 
 mod bounds;
 mod compiled;
 mod confirmation;
+pub mod effect;
 mod fence;
 mod notebook;
+mod operation;
+mod order;
 mod parse;
 pub mod repair;
 mod rules;
@@ -51,7 +55,8 @@ mod types;
 
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;
-pub use fence::{Fenced, Journal, JournalError, PortFuture, fence};
+pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, recover};
 pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
+pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said};
 pub use parse::GateLimits;
 pub use sequence::{Stopwatch, Trail, pass_all};

@@ -7,7 +7,7 @@ use servanda_contract::{
     json::{self, CanonicalBytes},
 };
 
-use crate::{Resolved, bounds::Bounded, structure};
+use crate::{Resolved, bounds::Bounded, operation::Operation, structure};
 
 /// Evidence: the arguments make sense, in their canonical form.
 #[derive(Debug)]
@@ -15,10 +15,11 @@ pub(crate) struct Meant {
     pub(crate) resolved: Resolved,
     pub(crate) arguments: CanonicalBytes,
     pub(crate) proposal_digest: Digest,
+    pub(crate) operation: Operation,
 }
 
 pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
-    let Bounded { resolved, arguments } = bounded;
+    let Bounded { resolved, arguments, operation } = bounded;
     let errors = resolved.contract.rules().violations(&arguments);
     if !errors.is_empty() {
         let hint = "reconsider the values together; if the facts are not known, ask the user".to_owned();
@@ -34,10 +35,10 @@ pub(crate) fn gate(bounded: Bounded) -> Result<Meant, Box<Refusal>> {
         ))
     })?;
     let proposal_digest = proposal_digest(&resolved, &arguments);
-    Ok(Meant { resolved, arguments, proposal_digest })
+    Ok(Meant { resolved, arguments, proposal_digest, operation })
 }
 
-/// H of the design: what an approval signs and an idempotency key is bound to.
+/// H of the design: what an approval signs.
 fn proposal_digest(resolved: &Resolved, arguments: &CanonicalBytes) -> Digest {
     let contract = resolved.contract.contract();
     let contract_digest = resolved.contract.digest();

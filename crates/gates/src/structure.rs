@@ -1,10 +1,15 @@
-//! Gate 2, structure: the required fields are there and no unknown ones. Absent optional fields get their defaults first,
-//! so that what is judged, hashed and sent is the same.
+//! Gate 2, structure: the required fields are there and no unknown ones, and what the client says about which operation it
+//! is agrees with itself. Absent optional fields get their defaults first, so that what is judged, hashed and sent is the
+//! same.
 
 use serde_json::Value;
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, schema::Findings};
 
-use crate::{Resolved, parse::Parsed};
+use crate::{
+    Resolved,
+    operation::{self, Operation},
+    parse::Parsed,
+};
 
 /// Evidence: the right fields, no others. Carries what the next two gates will refuse.
 #[derive(Debug)]
@@ -12,16 +17,22 @@ pub(crate) struct Structured {
     pub(crate) resolved: Resolved,
     pub(crate) arguments: Value,
     pub(crate) findings: Findings,
+    pub(crate) operation: Operation,
 }
 
 pub(crate) fn gate(parsed: Parsed) -> Result<Structured, Box<Refusal>> {
     let Parsed { resolved, mut arguments } = parsed;
+    let said = operation::take_argument(&resolved.contract, &mut arguments);
+    let operation = operation::judge(&resolved.contract, &resolved.proposal.keys, said).map_err(|errors| {
+        let (gate, class) = (GateName::Structure, TaxonomyClass::StructuralViolation);
+        refuse(&resolved, gate, class, errors, operation::hint())
+    })?;
     let schema = resolved.contract.input();
     schema.apply_defaults(&mut arguments);
     let mut findings = schema.judge(&arguments);
     let errors = std::mem::take(&mut findings.structure);
     if errors.is_empty() {
-        return Ok(Structured { resolved, arguments, findings });
+        return Ok(Structured { resolved, arguments, findings, operation });
     }
     let hint = match errors.iter().find_map(|error| error.did_you_mean.as_deref()) {
         Some(name) => format!("did you mean `{name}`? send exactly the fields the tool declares"),

@@ -5,6 +5,7 @@ use servanda_contract::{GateName, Refusal, TaxonomyClass, schema::Findings};
 
 use crate::{
     Resolved,
+    operation::Operation,
     structure::{self, Structured},
 };
 
@@ -14,13 +15,14 @@ pub(crate) struct Typed {
     pub(crate) resolved: Resolved,
     pub(crate) arguments: Value,
     pub(crate) findings: Findings,
+    pub(crate) operation: Operation,
 }
 
 pub(crate) fn gate(structured: Structured) -> Result<Typed, Box<Refusal>> {
-    let Structured { resolved, arguments, mut findings } = structured;
+    let Structured { resolved, arguments, mut findings, operation } = structured;
     let errors = std::mem::take(&mut findings.types);
     if errors.is_empty() {
-        return Ok(Typed { resolved, arguments, findings });
+        return Ok(Typed { resolved, arguments, findings, operation });
     }
     let hint = "send each value in its JSON type: numbers without quotes, text with them".to_owned();
     Err(structure::refuse(&resolved, GateName::Types, TaxonomyClass::TypeMismatch, errors, hint))

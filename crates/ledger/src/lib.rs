@@ -1,205 +1,143 @@
 //! Durable state. The only crate with SQL; statements live in `sql/`.
 //!
-//! Today it keeps the record of every call in an embedded SQLite database. It decides nothing: what a record says is the
-//! engine's business, when a call may be sent is the fence's.
+//! It keeps the record of every call, notes, and the effects that calls have: in an embedded SQLite database, or in a
+//! PostgreSQL that several gateways share. It decides nothing: what a record says is the engine's business, and which state
+//! of an effect follows on what is `servanda_gates::effect::step`'s, which every store runs inside its own transaction.
 
-mod migrate;
-mod notes;
-mod read;
-mod writer;
+mod codec;
+mod error;
+mod postgres;
+mod queue;
+mod reader;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+mod time;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytes::Bytes;
-use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
-use servanda_gates::{Journal, JournalError, Note, NoteKind, Notebook, PortFuture};
+use servanda_gates::{
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
+};
 
-use notes::NoteReader;
-pub use read::{CallQuery, CallSummary, Quarantined, Reader};
-use writer::{Write, Writer};
+pub use error::LedgerError;
+pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
 
-/// The embedded ledger: one file, one writer thread, group commit.
+use postgres::PostgresLedger;
+use sqlite::SqliteLedger;
+
+/// The ledger: a file of its own, or a database that several gateways share.
 #[derive(Debug)]
 pub struct Ledger {
-    path: PathBuf,
-    writer: Writer,
-    notes: NoteReader,
+    store: Box<dyn Store>,
 }
 
-/// Why the ledger cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
-    /// The file cannot be opened or is not a database.
-    #[error("cannot open the ledger `{path}`: {source}")]
-    Open {
-        /// Which file.
-        path: PathBuf,
-        /// SQLite's reason.
-        source: rusqlite::Error,
-    },
-    /// The folder cannot be made.
-    #[error("cannot make the ledger's folder `{path}`: {source}")]
-    Folder {
-        /// Which folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A newer Servanda wrote it.
-    #[error("the ledger has schema version {found}, this servanda knows up to {known}: use the newer servanda")]
-    Newer {
-        /// In the file.
-        found: u32,
-        /// Known here.
-        known: u32,
-    },
-    /// A statement failed.
-    #[error("the ledger failed: {0}")]
-    Sql(#[from] rusqlite::Error),
-    /// A stored record is not one.
-    #[error("the record of `{call_id}` cannot be read: {reason}")]
-    Record {
-        /// Whose.
-        call_id: String,
-        /// Why.
-        reason: String,
-    },
-    /// The file was deleted or replaced while it was in use.
-    #[error("the ledger `{path}` was deleted or replaced while in use: restart the gateway")]
-    Gone {
-        /// Where it was.
-        path: PathBuf,
-    },
-    /// The writer thread could not be started.
-    #[error("cannot start the ledger's writer: {0}")]
-    Thread(std::io::Error),
-}
-
-impl LedgerError {
-    /// Whether another process holds the file.
-    fn is_busy(&self) -> bool {
-        let busy = [rusqlite::ErrorCode::DatabaseBusy, rusqlite::ErrorCode::DatabaseLocked];
-        matches!(self, Self::Sql(error) if error.sqlite_error_code().is_some_and(|code| busy.contains(&code)))
-    }
-
-    /// Whether no record could have been written, whatever it says.
-    fn is_of_the_store(&self) -> bool {
-        !matches!(self, Self::Record { .. })
-            && !matches!(self, Self::Sql(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation))
-    }
+/// What a store does beside its ports.
+trait Store: Journal + Notebook + Effects {
+    fn close(&self) -> PortFuture<'_, ()>;
+    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>>;
+    fn lost_count(&self) -> u64;
+    fn may_lose_commits(&self) -> Option<String>;
+    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>>;
+    #[cfg(test)]
+    fn time(&self) -> &time::StoreTime;
 }
 
 impl Ledger {
-    /// Opens the ledger for writing, making it or bringing it up to date first.
+    /// Opens a file for writing, making it or bringing it up to date first.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
-        }
-        private_file(path);
-        let mut connection =
-            Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
-        configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
-        migrate::to_newest(&mut connection)?;
-        let notes = NoteReader::open(path)?;
-        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path)?, notes })
+        Ok(Self { store: Box::new(SqliteLedger::open(path)?) })
+    }
+
+    /// Connects to PostgreSQL for writing, bringing the database up to date first.
+    pub async fn connect(url: &str) -> Result<Self, LedgerError> {
+        Ok(Self { store: Box::new(PostgresLedger::connect(url).await?) })
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.
     pub async fn close(&self) {
-        self.writer.close().await;
+        self.store.close().await;
     }
 
     /// Forgets the notes that may be forgotten by now.
     pub async fn forget_expired(&self, now: Timestamp) -> Result<(), JournalError> {
-        self.writer.write(Write::Forgetting { now }, true).await
+        self.store.forget_expired(now).await
     }
 
-    /// How many records could not be kept since the start.
+    /// How many things could not be kept since the start.
     pub fn lost_count(&self) -> u64 {
-        self.writer.lost_count()
+        self.store.lost_count()
     }
 
-    /// A reader of the same file.
-    pub fn reader(&self) -> Result<Reader, LedgerError> {
-        Reader::open(&self.path)
+    /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
+    pub fn may_lose_commits(&self) -> Option<String> {
+        self.store.may_lose_commits()
+    }
+
+    /// A reader of the same ledger.
+    pub async fn reader(&self) -> Result<Reader, LedgerError> {
+        self.store.reader().await
     }
 }
 
 impl Journal for Ledger {
-    fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write::Call { record: Box::new(record), quarantine: None }, true))
-    }
-
     fn finished(
         &self,
         record: CallRecord,
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write::Call { record: Box::new(record), quarantine }, durable))
+        self.store.finished(record, quarantine, durable)
     }
 }
 
 impl Notebook for Ledger {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write::Note(note), true))
+        self.store.write(note)
     }
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
-        Box::pin(async move {
-            let (kind, key) = (note.kind, note.key.clone());
-            self.writer.write(Write::FirstNote(note), true).await?;
-            let kept = self.notes.read(kind, &key).await?;
-            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
-        })
+        self.store.write_first(note)
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
-        let key = key.to_owned();
-        Box::pin(async move { Ok(self.notes.read(kind, &key).await?.filter(|note| !note.is_expired(now))) })
+        self.store.read(kind, key, now)
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.write(Write::Erasure { kind, key: key.to_owned() }, true))
+        self.store.erase(kind, key)
     }
 }
 
-/// Makes a folder that only its owner may look into, and those above it; what is there stays as it is.
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
-}
+impl Effects for Ledger {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        self.store.apply(change)
+    }
 
-/// Makes an empty file that only its owner may read: it will say who called what. SQLite makes its other files alike. One
-/// that is there stays as it is, and one that cannot be made is complained about by whoever opens it.
-fn private_file(path: &Path) {
-    let mut options = std::fs::OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = options.write(true).create_new(true).open(path);
-}
+    fn loses_commits(&self) -> Option<String> {
+        self.store.may_lose_commits()
+    }
 
-/// WAL so that readers never wait, `FULL` because `NORMAL` may forget acknowledged effects when the power goes, a busy
-/// wait because the command line may write to the same file as a running gateway.
-fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.pragma_update(None, "journal_mode", "wal")?;
-    connection.pragma_update(None, "synchronous", "full")?;
-    connection.pragma_update(None, "foreign_keys", "on")?;
-    connection.busy_timeout(std::time::Duration::from_secs(10))
-}
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        self.store.find(target)
+    }
 
-fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(std::time::Duration::from_secs(10))?;
-        Ok(connection)
-    };
-    open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
-}
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.list(query)
+    }
 
-#[cfg(test)]
-mod tests;
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.orphans(limit)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.store.beat(owner)
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.store.expire(limit)
+    }
+}

@@ -108,6 +108,16 @@ pub mod meta {
     pub const CALLER_WAIT_MS: &str = "servanda/timeout-ms";
     /// Ours, in requests: what ties repairs of one intent together.
     pub const CHAIN: &str = "servanda/chain";
+    /// Ours, in requests: the key of the operation.
+    pub const IDEMPOTENCY_KEY: &str = "servanda/idempotency-key";
+    /// Ours, in requests: the business operation. Upstreams that dedupe are told it, too.
+    pub const OPERATION_ID: &str = "servanda/operation-id";
+    /// Ours, in requests: the step of the agent's plan.
+    pub const STEP_ID: &str = "servanda/step-id";
+    /// Ours, in requests: the workflow an operation belongs to.
+    pub const WORKFLOW_ID: &str = "servanda/workflow-id";
+    /// Ours, in requests: the run of a workflow.
+    pub const RUN_ID: &str = "servanda/run-id";
 }
 
 /// Members of results and parameters that decide how a request goes on.
@@ -156,4 +166,6 @@ pub mod header {
     pub const LAST_EVENT_ID: &str = "last-event-id";
     /// Modern: equals the body's tool, prompt or URI.
     pub const NAME: &str = "mcp-name";
+    /// The key of an operation.
+    pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 }

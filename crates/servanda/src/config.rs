@@ -19,6 +19,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 use crate::{
     expansion::{expand, unset},
     failure::Failure,
+    ledger_place::LedgerPlace,
 };
 
 /// The version of the file's format.
@@ -43,9 +44,10 @@ pub(crate) struct Config {
     /// The folder of the contracts, relative to this file.
     #[serde(default = "default_contracts")]
     pub contracts: PathBuf,
-    /// The ledger's file, relative to this file.
+    /// The ledger: a file, relative to this one, or the `postgres://` URL of a database that several gateways share; `${NAME}`
+    /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
-    pub ledger: PathBuf,
+    pub ledger: String,
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -54,6 +56,10 @@ pub(crate) struct Config {
     /// What is done about tools whose definitions are not those in `servanda.lock`.
     #[serde(default, skip_serializing_if = "PinsConfig::is_default")]
     pub pins: PinsConfig,
+    /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
+    /// failover may forget that they were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_lost_commits: bool,
     /// How much is taken.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
@@ -213,6 +219,7 @@ impl Config {
             names: NameStyle::default(),
             upstreams,
             pins: PinsConfig::default(),
+            accepts_lost_commits: false,
             limits: LimitsConfig::default(),
         }
     }
@@ -258,9 +265,10 @@ impl Loaded {
         self.beside(&self.config.contracts)
     }
 
-    /// The ledger's file.
-    pub(crate) fn ledger_file(&self) -> PathBuf {
-        self.beside(&self.config.ledger)
+    /// Where the ledger is.
+    pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
+        let ledger = LedgerPlace::of(&self.config.ledger, |file| self.beside(Path::new(file)));
+        ledger.map_err(|failure| failure.at(&self.file, "ledger"))
     }
 
     /// The file of what was agreed to about tools.
@@ -399,6 +407,6 @@ fn default_contracts() -> PathBuf {
     PathBuf::from("contracts")
 }
 
-fn default_ledger() -> PathBuf {
-    PathBuf::from(".servanda/ledger.db")
+fn default_ledger() -> String {
+    ".servanda/ledger.db".to_owned()
 }

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_contract::{ToolContract, document, time::Clock as _};
+use servanda_contract::{
+    ToolContract, document,
+    time::Clock as _,
+    tool::{EffectClass, KeyPlacement},
+};
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Registered, admit};
 
@@ -25,18 +29,35 @@ pub(crate) struct Problem {
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
+    let mut asked = Vec::new();
     let mut registered = Registered::new();
     for file in files(&loaded.contracts_folder())? {
         match judge(&file, loaded, &registered) {
             Ok(contract) => {
                 let identity = &contract.contract().identity;
                 registered.insert((identity.name.clone(), identity.version.clone()), contract.digest());
+                if let Some(status) = status_tool(&contract) {
+                    asked.push((file.display().to_string(), status));
+                }
                 admitted.push(contract);
             }
             Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
         }
     }
+    for (file, tool) in asked {
+        let mut named = admitted.iter().filter(|contract| contract.contract().identity.name == tool);
+        if !named.any(|contract| !contract.contract().effect_class().mutates()) {
+            let reason = format!("`effect.status.tool`: there is no contract `{tool}` that changes nothing");
+            problems.push(Problem { file, reasons: vec![reason] });
+        }
+    }
     Ok((admitted, problems))
+}
+
+/// The tool that is asked how a call of this contract ended.
+fn status_tool(contract: &CompiledContract) -> Option<String> {
+    let effect = contract.contract().effect.as_ref().filter(|effect| effect.class == EffectClass::Q)?;
+    effect.status.as_ref().map(|status| status.tool.clone())
 }
 
 /// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
@@ -89,6 +110,13 @@ fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<Compil
         let config = loaded.file.display();
         reasons.push(format!("`binding.upstream`: `{upstream}` is not an upstream of `{config}`"));
     }
+    let by_command = loaded.config.upstreams.get(&upstream).is_some_and(|upstream| upstream.command.is_some());
+    if by_command
+        && matches!(contract.effect.as_ref().and_then(|effect| effect.key.as_ref()), Some(KeyPlacement::Header(_)))
+    {
+        let reason = "is a header, but the upstream is started by a command and takes none: use `meta` or `argument`";
+        reasons.push(format!("`effect.key`: {reason}"));
+    }
     reasons.extend(unserved(&contract));
     match admit(contract, registered) {
         Ok(admitted) if reasons.is_empty() => Ok(admitted),
@@ -106,10 +134,6 @@ fn unserved(contract: &ToolContract) -> Vec<String> {
     let mut reasons = Vec::new();
     if !contract.preconditions.is_empty() {
         reasons.push("`preconditions`: this version cannot check them yet, so it does not serve the tool".to_owned());
-    }
-    if contract.idempotency.required {
-        let reason = "this version takes no idempotency keys yet, so it does not serve a tool that demands one";
-        reasons.push(format!("`idempotency.required`: {reason}"));
     }
     // A timestamp begins with its date, and dates compare as text.
     if let Some(date) = &contract.identity.lifecycle.sunset_date

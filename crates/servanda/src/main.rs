@@ -8,6 +8,7 @@ mod contracts;
 mod expansion;
 mod failure;
 mod import;
+mod ledger_place;
 mod lock;
 mod next_step;
 mod reload;
@@ -52,7 +53,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
         Command::Check => return commands::check::run(&cli.config, screen),
-        Command::Explain(args) => return commands::explain::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         _ => {}
@@ -68,12 +68,12 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pin(args) => until_stopped(commands::pin::run(&cli.config, args, screen)).await,
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
+            Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
-            Command::Schema(_) | Command::Check | Command::Explain(_) | Command::Sample(_) | Command::Disconnect(_) => {
-                Ok(())
-            }
+            Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
+            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) => Ok(()),
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use servanda_catalog::{
     Catalog, Rejected,
-    negotiation::{Gap, Match, negotiate},
+    negotiation::{Gap, Match, fits},
     pins::{Definition, Difference, Lock, Severity, compare},
 };
 
@@ -159,7 +159,7 @@ impl Review {
             }
             return reviewed;
         };
-        if let Match::Incompatible { reasons } = negotiate(&contract.affordance.input_schema, &live.input_schema) {
+        if let Match::Incompatible { reasons } = fits(contract, &live.input_schema) {
             reviewed.misfits = reasons;
         }
         reviewed.live_digest = Some(live.digest().to_string());

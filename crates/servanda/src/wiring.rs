@@ -53,9 +53,9 @@ struct Round {
 
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
-    pub(crate) fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
+    pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
-        let ledger = Arc::new(Ledger::open(&loaded.ledger_file())?);
+        let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
@@ -63,6 +63,7 @@ impl Station {
             world: World { catalog, upstreams, naming: loaded.config.naming() },
             journal: ledger.clone(),
             notebook,
+            effects: ledger.clone(),
             clock: Arc::new(SystemClock),
             limits: Limits {
                 gates: GateLimits {
@@ -70,6 +71,7 @@ impl Station {
                     arguments_depth_max: limits.arguments_depth_max,
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
+                accepts_lost_commits: loaded.config.accepts_lost_commits,
             },
         });
         let stop = CancellationToken::new();
@@ -77,9 +79,22 @@ impl Station {
         Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
     }
 
+    /// Says that this process is alive, so that nobody takes over what it does.
+    pub(crate) fn stay_alive(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.stay_alive(stop).await });
+    }
+
+    /// The same, and settles effects that others left behind.
+    fn look_after_effects(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        self.followers.spawn(async move { engine.look_after_effects(stop).await });
+    }
+
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
+        self.look_after_effects();
         self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
 

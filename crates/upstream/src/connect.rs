@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_refused_handshake_is_told_from_a_failed_one() {
         let rejected = |code| PerformFailure::Rejected { code, message: String::new(), data: None, era: Era::Legacy };
-        let status = |status| PerformFailure::HttpStatus { status, excerpt: String::new() };
+        let status = |status| PerformFailure::HttpStatus { status, excerpt: String::new(), retry_after_ms: None };
         let table = [
             (rejected(-32601), true),
             (status(400), true),

@@ -92,6 +92,8 @@ pub struct Delivery {
     pub continuation: Continuation,
     /// Headers that repeat annotated arguments, without their prefix; for modern HTTP servers.
     pub param_headers: Vec<(String, String)>,
+    /// A header of the contract's own with our key. A connection that carries no headers does not take the request.
+    pub key_header: Option<(String, String)>,
     /// The raw `task` of a legacy request that wants a task.
     pub task: Option<Box<RawValue>>,
 }
@@ -185,6 +187,7 @@ impl Delivery {
             meta: Vec::new(),
             continuation: Continuation::default(),
             param_headers: Vec::new(),
+            key_header: None,
             task: None,
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     connect::outcome,
     connection::Connection,
     conversation::{Audience, Caller},
-    link::{Ended, Link, Outgoing, Terms, WhenCancelled},
+    link::{Ended, Link, Outgoing, Terms, WhenCancelled, Wire},
     message::{RequestBody, meta_of},
     patience::Patience,
     pool::{Lease, Pool, Purpose},
@@ -140,11 +140,17 @@ impl Connections {
                 let why = "its tools were not listed on this connection, so nobody knows what a call would do";
                 return Called { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
             }
+            // A key that does not arrive would make a repeat a second effect.
+            if delivery.key_header.is_some() && !matches!(link.wire, Wire::Http(_)) {
+                let why = "its connection carries no headers, so it would not get the key that makes a repeat safe";
+                return Called { sent, outcome: Err(PerformFailure::unavailable(why)), edition: None };
+            }
             let id = self.setting.next_id();
             let era = link.peer.era();
             let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
             let request = Outgoing::new(id, draft.method, Some(link.peer.version), draft.body(id, era, &delivery))
                 .about(draft.name, params);
+            let request = Outgoing { key_header: delivery.key_header.as_ref(), ..request };
             let ended = link.exchange(request, terms(draft, &delivery, patience.clone())).await;
             let again = match &ended {
                 Ended::NeverLeft { .. } => true,

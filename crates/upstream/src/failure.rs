@@ -60,6 +60,8 @@ pub enum PerformFailure {
         status: u16,
         /// The beginning of the body, with configured secrets removed.
         excerpt: String,
+        /// How long the server wants to be left alone, if it said so in seconds.
+        retry_after_ms: Option<u64>,
     },
     /// The server's answer is longer than allowed; it was not kept.
     #[error("the upstream's answer is longer than {bytes_max} bytes")]
@@ -192,7 +194,7 @@ mod tests {
             (rejected(-32020, Era::Legacy), false),
             (rejected(-32021, Era::Legacy), false),
             (rejected(-32022, Era::Legacy), false),
-            (PerformFailure::HttpStatus { status: 503, excerpt: String::new() }, false),
+            (PerformFailure::HttpStatus { status: 503, excerpt: String::new(), retry_after_ms: None }, false),
             (PerformFailure::TooLarge { bytes_max: 1 }, false),
             (PerformFailure::malformed("no result"), false),
         ];

@@ -194,7 +194,11 @@ mod tests {
             (rejected(-32020, None), Kind::Modern, Kind::Modern),
             (rejected(-32021, None), Kind::Modern, Kind::Modern),
             (PerformFailure::TimedOut { note: None }, Kind::Legacy, Kind::Legacy),
-            (PerformFailure::HttpStatus { status: 404, excerpt: String::new() }, Kind::Legacy, Kind::Legacy),
+            (
+                PerformFailure::HttpStatus { status: 404, excerpt: String::new(), retry_after_ms: None },
+                Kind::Legacy,
+                Kind::Legacy,
+            ),
             (PerformFailure::malformed("x"), Kind::Legacy, Kind::Legacy),
             (died, Kind::Gone, Kind::Legacy),
             (PerformFailure::unavailable("connection refused"), Kind::Gone, Kind::Gone),

@@ -17,6 +17,7 @@ use reqwest::{
     Client, Method, RequestBuilder, Response, Url,
     header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue},
 };
+use servanda_contract::faults;
 use servanda_mcp::{Era, ProtocolVersion, fields::method};
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -213,8 +214,19 @@ impl HttpWire {
     }
 
     async fn ask(&self, request: &Outgoing<'_>, body_bytes: usize, parcel: Parcel) -> Ended {
+        let calls = request.method == method::TOOLS_CALL;
+        if calls && let Err(fault) = faults::at("upstream.before_write") {
+            parcel.withdraw();
+            return Ended::Failed(PerformFailure::Unavailable { why: fault.to_string() });
+        }
         let taken = parcel.clone();
-        let body = stream::once(async move { taken.take().ok_or(Withdrawn) });
+        let body = stream::once(async move {
+            let bytes = taken.take().ok_or(Withdrawn);
+            if calls {
+                after_write();
+            }
+            bytes
+        });
         // The length is known, so the body is not sent in chunks, which some servers cannot read.
         let builder = self.address.for_request(request).header(CONTENT_LENGTH, body_bytes);
         let response = match builder.body(reqwest::Body::wrap_stream(body)).send().await {
@@ -264,6 +276,15 @@ impl HttpWire {
             self.conversations.mouth().say_if_room(message::cancelled(id, reason));
         }
     }
+}
+
+/// A point for trials, shortly after the bytes were handed over: what writes them to the socket tells nobody.
+fn after_write() {
+    #[cfg(feature = "faults")]
+    tokio::spawn(async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let _ = faults::at("upstream.after_write");
+    });
 }
 
 fn closed(parcel: &Parcel) -> Ended {

@@ -52,6 +52,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) name: Option<&'a str>,
     /// Headers that repeat annotated arguments, without their prefix.
     pub(crate) param_headers: &'a [(String, String)],
+    /// A header with a key, as it is.
+    pub(crate) key_header: Option<&'a (String, String)>,
     /// What the version header says; none before the legacy handshake.
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) body: Vec<u8>,
@@ -121,7 +123,7 @@ const MESSAGE_CHARS_MAX: usize = 4096;
 impl<'a> Outgoing<'a> {
     /// A request that needs no headers of its own.
     pub(crate) fn new(id: i64, method: &'static str, version: Option<ProtocolVersion>, body: Vec<u8>) -> Self {
-        Self { id, method, name: None, param_headers: &[], version, body }
+        Self { id, method, name: None, param_headers: &[], key_header: None, version, body }
     }
 
     /// The same about something that has a name.

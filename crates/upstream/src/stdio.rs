@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use servanda_contract::faults;
 use tokio::{
     io::AsyncWriteExt,
     process::{ChildStderr, ChildStdin, ChildStdout},
@@ -166,6 +167,9 @@ async fn write(mut input: ChildStdin, mut parcels: mpsc::Receiver<Parcel>, stop:
         };
         let Some(parcel) = parcel else { return };
         let Some(bytes) = parcel.take() else { continue };
+        if faults::at("upstream.before_write").is_err() {
+            return parcel.put_back(bytes);
+        }
         let mut rest = bytes.clone();
         let written = tokio::select! {
             biased;
@@ -176,6 +180,9 @@ async fn write(mut input: ChildStdin, mut parcels: mpsc::Receiver<Parcel>, stop:
             if rest.len() == bytes.len() {
                 parcel.put_back(bytes);
             }
+            return;
+        }
+        if faults::at("upstream.after_write").is_err() {
             return;
         }
     }

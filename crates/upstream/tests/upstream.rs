@@ -4,31 +4,25 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{CallId, CallRecord, Caller, Proposal, Timestamp, document};
+use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, Timestamp, document, time::Clock};
 use servanda_gates::{
-    Fenced, FleetingNotebook, GateLimits, Journal, JournalError, PortFuture, Registered, Resolved, Stopwatch, Trail,
-    admit, fence, pass_all,
+    Fenced, FleetingNotebook, GateLimits, Intent, Registered, Resolved, Stopwatch, Trail, admit,
+    effect::{ClientKey, FleetingEffects, OwnerId},
+    fence, pass_all,
 };
 use servanda_upstream::{
     Delivery, Limits, PerformFailure, Transport, Upstream, UpstreamId, UpstreamSpec, UpstreamStatus,
 };
 use tokio::time::Instant;
 
-/// Keeps nothing: a read needs no mark before it.
 #[derive(Debug)]
-struct NoJournal;
+struct NoTime;
 
-impl Journal for NoJournal {
-    fn dispatching(&self, _: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async { Err(JournalError("nothing is kept here".to_owned())) })
-    }
-
-    fn finished(&self, _: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async { Err(JournalError("nothing is kept here".to_owned())) })
+impl Clock for NoTime {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(0)
     }
 }
-
-struct NoTime;
 
 impl Stopwatch for NoTime {
     fn elapsed_us(&self) -> u64 {
@@ -48,11 +42,20 @@ async fn fenced(arguments: &'static str) -> Fenced {
         trace_id: "0".repeat(32),
         chain: "test".to_owned(),
         caller_wait_ms: None,
+        keys: OperationKeys::default(),
     };
     let record = CallRecord::new(&proposal);
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
     let permit = pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&NoTime)).expect("a permit");
-    fence(permit, || record, &NoJournal).await.expect("fenced")
+    let intent = Intent {
+        key: ClientKey::Call(permit.call_id().clone()),
+        owner: OwnerId::new(),
+        timeout_ms: 60_000,
+        continues: None,
+        record,
+        accepts_lost_commits: false,
+    };
+    fence(permit, intent, &FleetingEffects::new(Arc::new(NoTime))).await.expect("fenced")
 }
 
 fn upstream(id: &str) -> Upstream {

@@ -122,6 +122,8 @@ fn read(root: &Path, path: &Path) -> Source {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let text = std::fs::read_to_string(path).expect("a source file");
     let is_test = name.contains("/tests/")
+        // What people run by hand to measure.
+        || name.contains("/examples/")
         || name.ends_with("tests.rs")
         || name.ends_with("testing.rs")
         || name.contains("trials/");

@@ -69,6 +69,7 @@ pub(super) fn assemble(
             key_header: None,
             ttl_seconds: None,
             payload_hash_required: mutates,
+            operation_argument: false,
         },
         observability: Observability {
             trace_attributes: ["tool.name", "tool.version", "tool.call_id"].map(str::to_owned).to_vec(),
@@ -210,7 +211,15 @@ fn effect(upstream: &str, reading: &Reading) -> Effect {
         let change = SideEffect { resource: format!("{upstream}/*"), operation, scope: scope.to_owned() };
         (EffectClass::N, MutationClass::WriteIrreversible, vec![change])
     };
-    Effect { class, mutation_class: Some(mutation_class), manifest, key: None, key_window_sec: None, status: None }
+    Effect {
+        class,
+        mutation_class: Some(mutation_class),
+        manifest,
+        key: None,
+        key_window_sec: None,
+        status: None,
+        not_executed_errors: Vec::new(),
+    }
 }
 
 fn error_contract(mutates: bool) -> ErrorContract {

@@ -10,7 +10,8 @@ mod tests;
 use std::{collections::BTreeSet, fmt};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use servanda_contract::tool::{KeyPlacement, ToolContract};
 
 use self::shape::{Shape, Types};
 
@@ -41,6 +42,22 @@ pub struct Gap {
     pub pointer: String,
     /// What, in words.
     pub what: String,
+}
+
+/// Compares what a contract's calls are sent with, our key included where it goes among the arguments, with what is offered.
+pub fn fits(contract: &ToolContract, offered: &Map<String, Value>) -> Match {
+    let schema = &contract.affordance.input_schema;
+    let Some(KeyPlacement::Argument(name)) = contract.effect.as_ref().and_then(|effect| effect.key.as_ref()) else {
+        return negotiate(schema, offered);
+    };
+    let mut sent = schema.clone();
+    if let Some(properties) = sent.entry("properties").or_insert_with(|| json!({})).as_object_mut() {
+        properties.insert(name.clone(), json!({ "type": "string" }));
+    }
+    if let Some(required) = sent.entry("required").or_insert_with(|| json!([])).as_array_mut() {
+        required.push(Value::from(name.as_str()));
+    }
+    negotiate(&sent, offered)
 }
 
 /// Compares what is expected with what is offered.

@@ -133,6 +133,11 @@ impl CompiledSchema {
         open || !declared.patterns.is_empty() || declared.names.contains(name)
     }
 
+    /// Whether the schema names a member so, wherever it does.
+    pub fn declares(&self, name: &str) -> bool {
+        members::Document(&self.effective).names(&self.effective).names.contains(name)
+    }
+
     /// Fills in the defaults of absent properties.
     pub fn apply_defaults(&self, value: &mut Value) {
         // What is not judged is not completed either: it takes the same steps.

@@ -143,6 +143,7 @@ fn version_registered_auth_policy_defined_and_timeout_class_assigned() {
 #[test]
 fn idempotency_specified() {
     let keyed = "effect class K needs effect.key and effect.key_window_sec";
+    let header = "effect.key names a header that cannot be sent";
     let required = ("/idempotency/required", json!(true));
     let idempotent = "transactional.semantics idempotent_write needs effect class K or Q";
     check(
@@ -151,7 +152,32 @@ fn idempotency_specified() {
             (keyed, &[("/effect/class", json!("K"))]),
             (keyed, &[("/effect/class", json!("K")), ("/effect/key_window_sec", json!(60))]),
             (keyed, &[("/effect/class", json!("K")), ("/effect/key", json!({ "meta": "key" }))]),
-            ("effect class Q needs effect.status", &[("/effect/class", json!("Q"))]),
+            (
+                header,
+                &[
+                    ("/effect/class", json!("K")),
+                    ("/effect/key_window_sec", json!(60)),
+                    ("/effect/key", json!({ "header": "Mcp-Name" })),
+                ],
+            ),
+            (
+                header,
+                &[
+                    ("/effect/class", json!("K")),
+                    ("/effect/key_window_sec", json!(60)),
+                    ("/effect/key", json!({ "header": "no token" })),
+                ],
+            ),
+            (
+                "effect.key names an argument of the input schema",
+                &[
+                    ("/effect/class", json!("K")),
+                    ("/effect/key_window_sec", json!(60)),
+                    ("/effect/key", json!({ "argument": "invoice_id" })),
+                ],
+            ),
+            ("effect.not_executed_errors has an empty text", &[("/effect/not_executed_errors", json!([" "]))]),
+            ("effect class Q needs effect.key and effect.status", &[("/effect/class", json!("Q"))]),
             (idempotent, &[("/transactional/semantics", json!("idempotent_write"))]),
             ("runtime.max_retries must be 0 for effect class N", &[("/runtime/max_retries", json!(1))]),
             ("`TIMEOUT` leaves it open", &[("/error_contract/retryable_errors", json!(["RATE_LIMITED", "TIMEOUT"]))]),

@@ -40,6 +40,8 @@ fn occasion(call_id: &CallId) -> Occasion<'_> {
         received_at: Timestamp::from_unix_ms(1_794_735_332_007),
         finished_at: Timestamp::from_unix_ms(1_794_735_332_049),
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
+        idempotency_hit: false,
+        attempt_number: 1,
     }
 }
 
@@ -85,6 +87,8 @@ fn record() -> CallRecord {
         answer_digest: None,
         continues: None,
         task_id: None,
+        effect_id: None,
+        attempts: None,
     }
 }
 
@@ -109,6 +113,21 @@ fn a_refusal_that_ends_a_chain() {
     assert_eq!((refusal.repairable, refusal.escalate), (false, true));
     golden_json("refusal_stopped.json", &refusal);
     assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
+}
+
+#[test]
+fn a_refusal_about_an_effect() {
+    let refusal = Refusal { retry_after_ms: Some(250), ..refusal().with_handle("eff_1") };
+    golden_json("refusal_handle.json", &refusal);
+    assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
+}
+
+#[test]
+fn a_record_of_a_replay() {
+    let effect_id = Some("eff_1".to_owned());
+    let replayed = CallRecord { outcome: Outcome::Replayed, effect_id, attempts: Some(2), refusal: None, ..record() };
+    golden_json("record_replayed.json", &replayed);
+    assert_eq!(serde_json::from_value::<CallRecord>(json!(replayed)).unwrap(), replayed);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub struct Effect {
     /// Every change the tool may make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifest: Vec<SideEffect>,
-    /// Class K: where the upstream takes our key.
+    /// Classes K and Q: where the upstream takes our key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyPlacement>,
     /// Class K: for how long the upstream remembers a key.
@@ -25,6 +25,9 @@ pub struct Effect {
     /// Class Q: which tool answers whether a key was executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StatusQuery>,
+    /// The upstream's own error codes or texts that mean that nothing was done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_executed_errors: Vec<String>,
 }
 
 /// What may follow a dispatch whose outcome is not known.
@@ -98,9 +101,18 @@ pub struct StatusQuery {
     pub key_argument: String,
     /// Whether "not found" proves that it never ran.
     pub absence_is_authoritative: bool,
+    /// A CEL expression over `result`, the structured answer: whether it says that the key was executed. Without one,
+    /// `result.found == true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_when: Option<String>,
 }
 
 impl EffectClass {
+    /// Whether an upstream is given our key: to dedupe on it, or to be asked by it.
+    pub const fn takes_key(self) -> bool {
+        matches!(self, Self::K | Self::Q)
+    }
+
     /// Whether a call may change anything.
     pub const fn mutates(self) -> bool {
         !matches!(self, Self::R)

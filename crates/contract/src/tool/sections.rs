@@ -21,6 +21,13 @@ pub struct Identity {
     pub lifecycle: Lifecycle,
 }
 
+impl Identity {
+    /// The first number of the version: what callers rely on changes with it, and with nothing else.
+    pub fn major(&self) -> u64 {
+        semver::Version::parse(&self.version).map_or(0, |version| version.major)
+    }
+}
+
 /// Where a contract is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -236,6 +243,7 @@ pub enum TransactionSemantics {
 /// How duplicates are recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "the specification's section")]
 pub struct Idempotency {
     /// Whether a key is taken.
     pub supported: bool,
@@ -251,6 +259,9 @@ pub struct Idempotency {
     pub ttl_seconds: Option<u64>,
     /// Whether a key is bound to its payload.
     pub payload_hash_required: bool,
+    /// Whether the tool list shows the argument by which a model can name its operation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operation_argument: bool,
 }
 
 /// What is traced and audited.

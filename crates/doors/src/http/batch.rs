@@ -7,7 +7,10 @@ use axum::{
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_engine::Gateway;
-use servanda_mcp::{EnvelopeError, Era, Message, fields::method};
+use servanda_mcp::{
+    EnvelopeError, Era, Message,
+    fields::{header, method},
+};
 
 use super::{HttpDoor, deliver::AnswerStream, draining, empty, json, leased_session, post, sessions::Lease, stream};
 use crate::{
@@ -37,6 +40,11 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &
         Ok(lease) if lease.session().session.takes_batches() => lease,
         Ok(_) | Err(_) => return Err(not_a_message(bytes)),
     };
+    if parts.headers.contains_key(header::IDEMPOTENCY_KEY) {
+        let message = "the header `Idempotency-Key` is about one call, and a batch may have several";
+        return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, message)
+            .hint("give each call its own key in `_meta[\"servanda/idempotency-key\"]`"));
+    }
     let messages: Vec<&RawValue> = serde_json::from_slice(bytes).map_err(|_| not_a_message(bytes))?;
     if messages.is_empty() || messages.len() > door.batch_messages_max {
         let max = door.batch_messages_max;
@@ -95,7 +103,8 @@ impl Gathered {
         let params = Params::parse(params)?;
         let meta = params.meta()?;
         let era = Era::Legacy;
-        let request = Request { id, method: method.into(), params, meta, era, source, trace_parent: None };
+        let request =
+            Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
         match door.desk.answer(&request, lease.session().peer())? {
             Reply::Result(result) => Ok(Some(result)),
             Reply::Soon(soon) => post::wait_for(door, lease.session(), soon).await.map(Some),

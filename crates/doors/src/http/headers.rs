@@ -76,6 +76,37 @@ pub(super) fn decoded_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow
     text(headers, name).and_then(decoded)
 }
 
+/// The key of an operation: as it is, or quoted as the header's own specification wants it. One that cannot be read is refused:
+/// whoever sends it relies on it.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
+    if !headers.contains_key(fields::header::IDEMPOTENCY_KEY) {
+        return Ok(None);
+    }
+    let written = text(headers, fields::header::IDEMPOTENCY_KEY);
+    let key = written.and_then(|written| match written.strip_prefix('"') {
+        Some(rest) => rest.strip_suffix('"').and_then(unquoted),
+        None => Some(written.to_owned()),
+    });
+    key.map(Some).ok_or_else(|| {
+        let message = "the header `Idempotency-Key` stands twice or cannot be read";
+        Fault::invalid_request(StatusCode::BAD_REQUEST, message).hint("send one key, of ASCII characters")
+    })
+}
+
+/// The inside of a quoted string of a structured header.
+fn unquoted(inside: &str) -> Option<String> {
+    let mut text = String::with_capacity(inside.len());
+    let mut characters = inside.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => text.push(characters.next().filter(|escaped| matches!(escaped, '\\' | '"'))?),
+            '"' => return None,
+            other => text.push(other),
+        }
+    }
+    Some(text)
+}
+
 /// A session's messages name the version it settled on, or none.
 pub(super) fn require_negotiated(headers: &HeaderMap, version: ProtocolVersion) -> Result<(), Fault> {
     match text(headers, fields::header::PROTOCOL_VERSION) {

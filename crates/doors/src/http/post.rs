@@ -94,6 +94,7 @@ async fn answer<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, incoming: Incomin
         meta,
         source: incoming.source,
         trace_parent: headers::text(&parts.headers, TRACE_PARENT),
+        idempotency_key: headers::idempotency_key(&parts.headers)?,
     };
     match request.era {
         Era::Modern => answer_modern(door, parts, &request).await,

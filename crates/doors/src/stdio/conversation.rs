@@ -268,7 +268,8 @@ impl<G: Gateway> Conversation<G> {
         let params = Params::parse(params)?;
         let meta = params.meta()?;
         let era = era::era_of(method, &meta, None);
-        let request = Request { id, method: method.into(), params, meta, era, source, trace_parent: None };
+        let request =
+            Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
         let peer = match era {
             Era::Modern => self.modern_peer(&request)?,
             Era::Legacy => self.legacy_peer(method)?,

@@ -131,3 +131,11 @@ async fn on_one_line_and_not_of_that_revision() {
     let refused = pipe.read(Era::Legacy, "").await.unwrap();
     assert_eq!(refused["error"]["code"], -32600);
 }
+
+#[tokio::test]
+async fn one_key_is_not_for_several_calls() {
+    let server = Server::start().await;
+    let session = server.begin_session_with(VERSION, json!({})).await;
+    let call = batch(&session, json!([request(1, "tools/call", json!({"name": "echo"}))]));
+    assert_eq!(server.send(&call.with("idempotency-key", "k")).await.status.as_u16(), 400);
+}

@@ -250,6 +250,7 @@ impl Gateway for Fixture {
             "callerWaitMs": request.terms.caller_wait_ms,
             "traceParent": request.terms.trace_parent,
             "chain": request.chain,
+            "keys": keys_facts(&request.keys),
             "task": request.task,
             "guest": guest_facts(&request.guest),
             "terms": term_facts(&request.terms),
@@ -416,4 +417,9 @@ pub(crate) fn end_unknown() -> serde_json::Value {
         "message": "the gateway is shutting down and does not know how the call ended",
         "data": {"hint": "look for the call with `servanda explain` before sending it again"},
     })
+}
+
+/// What a client said about its operation, as far as it said anything.
+fn keys_facts(keys: &servanda_engine::OperationKeys) -> Value {
+    json!([keys.idempotency_key, keys.header_key, keys.operation_id, keys.step_id, keys.workflow_id, keys.run_id])
 }

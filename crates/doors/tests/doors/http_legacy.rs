@@ -77,6 +77,7 @@ async fn requests_are_refused_by_code() {
         ("tools/call", json!({"name": "echo", "_meta": {"servanda/timeout-ms": "1"}}), -32602),
         ("tools/call", json!({"name": "echo", "_meta": {"servanda/timeout-ms": -1}}), -32602),
         ("tools/call", json!({"name": "echo", "_meta": {"servanda/chain": 1}}), -32602),
+        ("tools/call", json!({"name": "echo", "_meta": {"servanda/step-id": null}}), -32602),
         ("tools/call", json!({"name": "echo", "_meta": {"servanda/chain": "c".repeat(257)}}), -32602),
         ("tools/call", json!({"name": "panic"}), -32603),
     ] {
@@ -137,6 +138,11 @@ async fn a_call_hands_on_what_the_client_said() {
         "acme/x": [1],
         "servanda/timeout-ms": 1500,
         "servanda/chain": "order 7",
+        "servanda/idempotency-key": "k",
+        "servanda/operation-id": "o",
+        "servanda/step-id": "s",
+        "servanda/workflow-id": "w",
+        "servanda/run-id": "r",
         "traceparent": "00-ab-cd-01",
         "tracestate": "s",
     });
@@ -145,6 +151,7 @@ async fn a_call_hands_on_what_the_client_said() {
         "inputResponses": {}, "requestState": "not of this era",
     });
     let call = legacy(Some(&session), request(1, "tools/call", params)).with("traceparent", "00-header");
+    let call = call.with("idempotency-key", "k");
     let answer = server.send(&call).await;
     let result = &answer.json()["result"];
     assert_eq!(
@@ -156,6 +163,7 @@ async fn a_call_hands_on_what_the_client_said() {
             "callerWaitMs": 1500,
             "traceParent": "00-ab-cd-01",
             "chain": "order 7",
+            "keys": ["k", "k", "o", "s", "w", "r"],
             "task": {"ttl": 5},
             "guest": {"era": "Legacy", "capabilities": "{}", "affinity": session, "principal": "local"},
             "terms": {

@@ -237,3 +237,20 @@ async fn equal_ids_do_not_meet() {
     first.release.send(()).unwrap();
     assert_eq!((one.await.unwrap().status.as_u16(), two.await.unwrap().status.as_u16()), (200, 200));
 }
+
+#[tokio::test]
+async fn the_key_of_a_call_may_be_in_its_header() {
+    let server = Server::start().await;
+    for (written, read) in [("k-1", Some("k-1")), ("\"k 1\\\"\"", Some("k 1\"")), ("\"open", None), ("\"a\"b\"", None)]
+    {
+        let call = modern(1, "tools/call", json!({"name": "echo"})).with("idempotency-key", written);
+        let answer = server.send(&call).await;
+        match read {
+            Some(read) => {
+                let keys = &answer.json()["result"]["_meta"]["servanda/observation"]["keys"];
+                assert_eq!(keys, &json!([null, read, null, null, null, null]), "{written}");
+            }
+            None => assert_eq!(answer.status.as_u16(), 400, "{written}"),
+        }
+    }
+}

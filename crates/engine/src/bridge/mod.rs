@@ -14,7 +14,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallId, Timestamp, time::Clock};
-use servanda_gates::{Note, NoteKind, Notebook};
+use servanda_gates::{Note, NoteKind, Notebook, effect::ClientKey};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
@@ -41,7 +41,7 @@ use crate::seal::{Carried, Purpose, Seal};
 /// How long a guest may look for answers before a request at a legacy server goes on without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
 /// How long a state of a modern server is good for: nothing is held for it here.
-const ROUND_MS_MAX: u64 = 3_600_000;
+pub(crate) const ROUND_MS_MAX: u64 = 3_600_000;
 
 /// What conversations have in common.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub(crate) enum Opening {
         nonce: String,
         continuation: Continuation,
         first_call: Option<CallId>,
+        /// The operation it belongs to.
+        key: Option<ClientKey>,
     },
     /// It waits already.
     Parked { id: String, first_call: Option<CallId> },
@@ -77,6 +79,17 @@ pub(crate) enum Opening {
 pub(crate) struct Brought {
     pub(crate) input_responses: Option<Box<RawValue>>,
     pub(crate) request_state: Option<String>,
+}
+
+/// A server's request for input, as its guest gets it.
+#[derive(Debug)]
+pub(crate) struct PassedInput {
+    /// The members of an `input_required` result.
+    pub(crate) json: String,
+    /// Tells the state in it from every other.
+    pub(crate) nonce: String,
+    /// Until when the state is good.
+    pub(crate) expires_at: Timestamp,
 }
 
 /// A request on its way to its end.
@@ -103,9 +116,9 @@ impl Bridge {
         let first_call = carried.first_call;
         Ok(match carried.purpose {
             Purpose::Parked { id } => Opening::Parked { id, first_call },
-            Purpose::Round { upstream, nonce, state } => {
+            Purpose::Round { upstream, nonce, state, key } => {
                 let continuation = Continuation { input_responses, request_state: state };
-                Opening::Round { upstream, nonce, continuation, first_call }
+                Opening::Round { upstream, nonce, continuation, first_call, key }
             }
         })
     }
@@ -134,11 +147,18 @@ impl Bridge {
     }
 
     /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
-    pub(crate) async fn pass_input(&self, answer: &Answer, claim: &Claim, upstream: &str) -> Result<String, RpcError> {
+    pub(crate) async fn pass_input(
+        &self,
+        answer: &Answer,
+        claim: &Claim,
+        upstream: &str,
+    ) -> Result<PassedInput, RpcError> {
         let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let state = self.close_state(&claim.round(self.expiry(ROUND_MS_MAX), upstream, theirs)).await?;
-        Ok(with_state(&members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state))
+        let (nonce, expires_at) = (uuid::Uuid::new_v4().to_string(), self.expiry(ROUND_MS_MAX));
+        let state = self.close_state(&claim.round(expires_at, upstream, &nonce, theirs)).await?;
+        let json = with_state(&members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state);
+        Ok(PassedInput { json, nonce, expires_at })
     }
 
     /// Waits with the guest that made a request until it is over or the guest is asked something. Then the request goes on

@@ -10,6 +10,7 @@ use std::{
 
 use serde_json::value::RawValue;
 use servanda_contract::{CallId, Caller, Digest, Timestamp};
+use servanda_gates::effect::ClientKey;
 use servanda_mcp::{RpcError, envelope::code};
 use tokio::{
     sync::{Mutex as AsyncMutex, mpsc, oneshot},
@@ -54,6 +55,8 @@ pub(crate) struct Claim {
     pub(crate) caller: Caller,
     pub(crate) request: Digest,
     pub(crate) first_call: Option<CallId>,
+    /// The operation that a tool's state belongs to.
+    pub(crate) key: Option<ClientKey>,
 }
 
 /// One request that may outlast the message that made it.
@@ -90,14 +93,20 @@ pub(crate) struct Parked {
 }
 
 impl Claim {
+    /// The same for a state that belongs to an operation.
+    pub(crate) fn for_operation(mut self, key: &ClientKey) -> Self {
+        self.key = Some(key.clone());
+        self
+    }
+
     pub(crate) fn bearer(&self) -> Bearer<'_> {
         Bearer { caller: &self.caller, request: self.request }
     }
 
     /// The state of a round of a modern upstream.
-    pub(crate) fn round(&self, expires_at: Timestamp, upstream: &str, state: Option<String>) -> Carried {
-        let nonce = uuid::Uuid::new_v4().to_string();
-        let purpose = Purpose::Round { upstream: upstream.to_owned(), nonce, state };
+    pub(super) fn round(&self, expires_at: Timestamp, upstream: &str, nonce: &str, state: Option<String>) -> Carried {
+        let (upstream, nonce, key) = (upstream.to_owned(), nonce.to_owned(), self.key.clone());
+        let purpose = Purpose::Round { upstream, nonce, state, key };
         Carried::new(self.bearer(), expires_at, self.first_call.clone(), purpose)
     }
 }
@@ -232,7 +241,7 @@ mod tests {
     fn reception(principal: &str) -> std::sync::Arc<Reception> {
         let caller = Caller { principal: principal.to_owned(), ..Caller::local() };
         let request = Digest::of(Domain::Request, &[]);
-        Reception::open(Claim { caller, request, first_call: None }, Hearer::default()).0
+        Reception::open(Claim { caller, request, first_call: None, key: None }, Hearer::default()).0
     }
 
     #[test]

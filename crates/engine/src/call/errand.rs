@@ -1,16 +1,20 @@
-//! A fenced call as a request that can be made again: with what a modern server asked for, or as the task that a legacy
-//! server insists on.
+//! A fenced call as a request that can be made again: with what a modern server asked for, as the task that a legacy
+//! server insists on, or because it failed and a repeat is provably safe.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
+use servanda_contract::tool::RetryPolicy;
 use servanda_gates::Fenced;
 use servanda_mcp::envelope::code;
 use servanda_upstream::{Answer, Delivery, PerformFailure};
+use tokio::time::Instant;
 
 use crate::{
     bridge::{Errand, Leg},
+    core::Tallies,
     outline::Outline,
+    resilience::{Attempt, Shut, Verdict, decide},
     scene::Member,
     tasks, upstream_failure,
 };
@@ -25,6 +29,19 @@ pub(super) struct CallErrand {
     pub(super) param_headers: Vec<(String, String)>,
     /// What the guest wants of a task, if it wants one.
     pub(super) task: Option<Box<RawValue>>,
+    pub(super) persistence: Persistence,
+}
+
+/// How often a call may be made again, and how often it was made.
+#[derive(Debug)]
+pub(super) struct Persistence {
+    pub(super) retries_max: u32,
+    pub(super) policy: Option<RetryPolicy>,
+    pub(super) tallies: Arc<Tallies>,
+    /// How often it was made.
+    pub(super) made: u32,
+    /// When the server wants to be asked again, or may be.
+    pub(super) retry_after_ms: Option<u64>,
 }
 
 impl Errand for CallErrand {
@@ -61,6 +78,38 @@ impl CallErrand {
     }
 
     async fn perform(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
+        if let Err(shut) = self.member.guard.ask() {
+            return Err(self.left_alone(shut));
+        }
+        let mut made_here = 0;
+        let mut left = false;
+        loop {
+            let outcome = self.send_once(leg.clone(), task.clone()).await;
+            made_here += 1;
+            self.persistence.made += 1;
+            self.member.guard.learn(&outcome);
+            // What left before is as uncertain as it was, whatever became of the repeat.
+            let outcome = if left { outcome.map_err(upstream_failure::after_sending) } else { outcome };
+            let Err(failure) = &outcome else { return outcome };
+            self.persistence.retry_after_ms = retry_after_ms(failure);
+            let Some(wait_ms) = self.repeats_after_ms(failure, made_here, leg.deadline) else { return outcome };
+            left |= !failure.provably_not_executed();
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
+                () = self.outline.cancel.cancelled() => return outcome,
+            }
+            match self.member.guard.ask_again() {
+                Ok(true) => {}
+                Ok(false) => return outcome,
+                Err(Shut { retry_after_ms }) => {
+                    self.persistence.retry_after_ms = Some(retry_after_ms);
+                    return outcome;
+                }
+            }
+        }
+    }
+
+    async fn send_once(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {
         let Some(fenced) = self.fenced.take() else {
             return Err(PerformFailure::Unavailable { why: "the call is being sent already".to_owned() });
         };
@@ -71,10 +120,63 @@ impl CallErrand {
         performed.outcome
     }
 
+    /// When the same bytes are sent again, if they are.
+    fn repeats_after_ms(&self, failure: &PerformFailure, made: u32, deadline: Instant) -> Option<u64> {
+        let fenced = self.fenced.as_ref()?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let verdict = decide(&Attempt {
+            class: fenced.effect_class(),
+            failure,
+            made,
+            retries_max: self.persistence.retries_max,
+            policy: self.persistence.policy.as_ref(),
+            random: random(),
+            left_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+        });
+        match verdict {
+            Verdict::Again { wait_ms } => {
+                self.persistence.tallies.count_retry();
+                tracing::debug!(call_id = %fenced.call_id(), %failure, wait_ms, "a call is sent again");
+                Some(wait_ms)
+            }
+            Verdict::Enough => None,
+            Verdict::Unsafe => {
+                let count = self.persistence.tallies.count_unsafe_retry();
+                tracing::warn!(
+                    call_id = %fenced.call_id(), count, %failure,
+                    "a retry was wanted and not made: nobody knows whether the call did something"
+                );
+                None
+            }
+        }
+    }
+
+    fn left_alone(&mut self, shut: Shut) -> PerformFailure {
+        self.persistence.retry_after_ms = Some(shut.retry_after_ms);
+        PerformFailure::Unavailable {
+            why: "it has done nothing but fail lately, and is left alone for a while".to_owned(),
+        }
+    }
+
     /// Makes a task of the call and waits for its end, as if it were none.
     async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
         let Some(created) = tasks::created(&answer) else { return Ok(answer) };
         tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
     }
+}
+
+/// How long a server that is too busy wants to be left alone.
+fn retry_after_ms(failure: &PerformFailure) -> Option<u64> {
+    match failure {
+        PerformFailure::HttpStatus { retry_after_ms, .. } => *retry_after_ms,
+        _ => None,
+    }
+}
+
+/// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes)
 }

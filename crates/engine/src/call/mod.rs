@@ -1,8 +1,12 @@
 //! A tool call, from the door to its answer: what its state says it is, who waits for it, and the way through the gates.
 
+mod ending;
 mod errand;
-mod headers;
+mod fencing;
+pub(crate) mod headers;
 mod passage;
+mod replay;
+mod way;
 
 use std::sync::Arc;
 
@@ -12,7 +16,10 @@ use servanda_contract::{
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 
-use self::passage::{Passage, Round, Way};
+use self::{
+    passage::Passage,
+    way::{Round, Way},
+};
 use crate::{
     bridge::{Brought, Claim, Final, Opening, Reception, Turn},
     core::Core,
@@ -40,15 +47,16 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
         caller: proposal.caller.clone(),
         request: Digest::of(Domain::Request, &[method::TOOLS_CALL.as_bytes(), record.arguments_digest.as_bytes()]),
         first_call: Some(proposal.call_id.clone()),
+        key: None,
     };
     let brought =
         Brought { input_responses: way.terms.input_responses.take(), request_state: way.terms.request_state.take() };
     let answers = brought.input_responses.clone();
     match core.bridge.open(brought, &claim).await {
         Ok(Opening::Fresh(continuation)) => way.continuation = continuation,
-        Ok(Opening::Round { upstream, nonce, continuation, first_call }) => {
+        Ok(Opening::Round { upstream, nonce, continuation, first_call, key }) => {
             (way.continuation, way.continues) = (continuation, first_call);
-            way.round = Some(Round { upstream, nonce });
+            way.round = Some(Round { upstream, nonce, key });
         }
         Ok(Opening::Parked { id, first_call }) => {
             let hearer = way.hearer(core);
@@ -73,11 +81,11 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
 /// The way through the gates and back. It can be left alone: what was dispatched is read to its end and recorded.
 async fn pass(core: &Arc<Core>, scene: &Arc<Scene>, proposal: Proposal, record: CallRecord, way: Way) -> CallAnswer {
     let _in_flight = core.in_flight.token();
-    Box::pin(Passage::take(core, scene, proposal, record, way)).await
+    Passage::take(core, scene, proposal, record, way).await
 }
 
 fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Way) {
-    let CallRequest { guest, tool, arguments, chain, task, terms } = request;
+    let CallRequest { guest, tool, arguments, chain, keys, task, terms } = request;
     let caller = guest.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
     let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
@@ -95,6 +103,7 @@ fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Wa
         trace_id,
         chain,
         caller_wait_ms: terms.caller_wait_ms,
+        keys,
     };
     (proposal, Way::new(guest, terms, task, started))
 }

@@ -75,6 +75,7 @@ fn proposal(tool: &str) -> Proposal {
         trace_id: String::new(),
         chain: String::new(),
         caller_wait_ms: None,
+        keys: servanda_contract::OperationKeys::default(),
     }
 }
 

@@ -45,6 +45,7 @@ impl Party {
             log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(core, &guest, terms.meta).await,
+            key_header: None,
         };
         let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
         let hearer = Hearer { sink: terms.remarks, level };

@@ -56,7 +56,7 @@ pub(super) async fn read(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAn
     if era == Era::Legacy {
         return Box::pin(reading.run(core)).await;
     }
-    let claim = Claim { caller, request: digest(subject, &reading.params), first_call: None };
+    let claim = Claim { caller, request: digest(subject, &reading.params), first_call: None, key: None };
     let answers = brought.input_responses.clone();
     match core.bridge.open(brought, &claim).await? {
         Opening::Fresh(continuation) => reading.continuation = continuation,
@@ -135,7 +135,8 @@ impl Reading {
             Ending::Failed(failure) => Err(of_failure(&failure, &member)),
             Ending::Input(answer) => {
                 let claim = self.claim.ok_or_else(|| not_an_object(&member))?;
-                core.bridge.pass_input(&answer, &claim, &member.id).await.map(InquiryAnswer::InputRequired)
+                let passed = core.bridge.pass_input(&answer, &claim, &member.id).await;
+                passed.map(|passed| InquiryAnswer::InputRequired(passed.json))
             }
             Ending::Task(_) => Err(not_an_object(&member)),
             Ending::Undeclared { required, .. } => Err(refusals::undeclared(&required)),

@@ -5,6 +5,7 @@ use servanda_contract::{CallId, Caller, Digest, Timestamp, digest::Domain};
 use servanda_gates::{FleetingNotebook, NoteKind, Notebook as _};
 
 use super::{Bearer, Carried, NotTaken, Purpose, Seal};
+use crate::secrets::Secret;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 const LATER: Timestamp = Timestamp::from_unix_ms(2_000);
@@ -14,7 +15,7 @@ fn request(name: &str) -> Digest {
 }
 
 fn round(state: Option<&str>) -> Purpose {
-    Purpose::Round { upstream: "up".to_owned(), nonce: "n".to_owned(), state: state.map(str::to_owned) }
+    Purpose::Round { upstream: "up".to_owned(), nonce: "n".to_owned(), state: state.map(str::to_owned), key: None }
 }
 
 fn carried(caller: &Caller, purpose: Purpose) -> Carried {
@@ -91,7 +92,7 @@ fn changed(text: &str, place: usize, byte: u8, how: u8) -> Option<String> {
 proptest! {
     #[test]
     fn any_changed_byte_is_refused(state: Option<String>, place: usize, byte: u8, how: u8) {
-        let seal = Seal { key: [7; 32] };
+        let seal = Seal { key: Secret::for_tests() };
         let caller = Caller::local();
         let bearer = Bearer { caller: &caller, request: request("a") };
         let text = seal.close(&carried(&caller, round(state.as_deref())));
@@ -105,7 +106,7 @@ proptest! {
     fn what_is_no_state_is_refused(text: String) {
         let caller = Caller::local();
         let bearer = Bearer { caller: &caller, request: request("a") };
-        let seal = Seal { key: [7; 32] };
+        let seal = Seal { key: Secret::for_tests() };
         prop_assert!(seal.open(&text, bearer, NOW).is_err());
     }
 }

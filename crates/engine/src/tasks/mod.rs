@@ -14,8 +14,8 @@ mod shape;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use servanda_contract::CallRecord;
-use servanda_gates::JournalError;
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{JournalError, effect::Claim};
 use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION, envelope::to_json, fields::meta};
 use servanda_upstream::Answer;
 use tokio::time::Instant;
@@ -44,6 +44,8 @@ pub(crate) struct Kept {
     pub(crate) id: String,
     /// The answer to the call that made it.
     pub(crate) json: String,
+    /// Until when it is kept.
+    pub(crate) expires_at: Timestamp,
 }
 
 /// Keeps a task that an upstream made, before anybody is told of it.
@@ -54,16 +56,18 @@ pub(crate) async fn keep(
     created: &Created,
     guest_era: Era,
     record: &CallRecord,
+    claim: Option<Claim>,
 ) -> Result<Kept, JournalError> {
     let id = uuid::Uuid::new_v4().to_string();
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
     let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
+    let note = note.settling(claim);
     let json = shape::render_created(answer, guest_era, &id)
         .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
     note::write(core, &id, &note).await?;
     note::enlist(core, &id, &note).await?;
     listen(core, member, created, id.clone());
-    Ok(Kept { id, json })
+    Ok(Kept { id, json, expires_at: note.expires_at })
 }
 
 /// Wants to hear of a modern task until its end is seen. Whoever cannot be told of it asks.

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallRecord, Caller, Timestamp};
-use servanda_gates::{JournalError, Note, NoteKind};
+use servanda_gates::{
+    JournalError, Note, NoteKind,
+    effect::{Claim, EffectId},
+};
 use servanda_mcp::{Era, RpcError};
 
 use super::shape::Created;
@@ -35,6 +38,16 @@ pub(crate) struct TaskNote {
     pub(super) settled: bool,
     /// The call, as it was recorded when it became a task.
     pub(super) record: CallRecord,
+    /// The effect that its end settles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) effect: Option<EffectNote>,
+}
+
+/// An effect, and which time of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct EffectNote {
+    id: EffectId,
+    epoch: u64,
 }
 
 const VERSION: u32 = 1;
@@ -53,7 +66,18 @@ impl TaskNote {
             expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(kept_ms)),
             settled: false,
             record,
+            effect: None,
         }
+    }
+
+    /// The same of a call that is an effect.
+    pub(super) fn settling(self, claim: Option<Claim>) -> Self {
+        Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
+    }
+
+    /// The evidence by which its end settles its effect.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
     fn is_of(&self, caller: &Caller) -> bool {

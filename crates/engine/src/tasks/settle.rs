@@ -1,12 +1,14 @@
 //! What a task ended with: held against the contract before anybody sees it, and put on record once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
     digest::Domain,
     record::{Decision, Outcome, Verdict},
 };
-use servanda_gates::CompiledContract;
+use servanda_gates::{CompiledContract, effect::End};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::code,
@@ -18,7 +20,9 @@ use super::note::{self, TaskNote};
 use crate::{
     answer,
     core::Core,
-    observe, records, refusals,
+    observe,
+    records::{self, Settling},
+    refusals,
     scene::{Member, Scene},
     tasks::shape::with_members,
     upstream_failure,
@@ -26,7 +30,7 @@ use crate::{
 
 /// A task and what is needed to judge it.
 pub(super) struct Ended<'a> {
-    pub(super) core: &'a Core,
+    pub(super) core: &'a Arc<Core>,
     pub(super) scene: &'a Scene,
     pub(super) member: &'a Member,
     pub(super) ours: &'a str,
@@ -41,6 +45,7 @@ impl Ended<'_> {
                 .with_hint("operators: `servanda check` looks at the contracts")
         })?;
         let Self { core, member, ours, mut note, .. } = self;
+        member.server.unwatch_task(&note.theirs);
         let checked = observe::observe(&contract, result);
         let now = core.clock.now();
         let mutates = contract.contract().effect_class().mutates();
@@ -63,14 +68,16 @@ impl Ended<'_> {
                 let mut observation = answer::observation(&occasion, &observed, verification);
                 observation.status.retryable &= !mutates;
                 let json = answer::of_observed(&observed, &observation, member.exposure(), result.len()).json;
-                settle(core, member, ours, note, mutates, None).await;
+                let end = records::end_of(&observed, contract.contract(), result);
+                settle(core, ours, note, end, mutates, None).await;
                 Ok(with_result_type(&json, result))
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(&note.record.call_id, contract.contract().effect_class(), broken);
                 let error = RpcError::new(code::INTERNAL_ERROR, refusal.message.clone()).with_data(&refusal);
+                let end = records::end_of_refusal(&refusal);
                 note.refused(Outcome::Quarantined, refusal);
-                settle(core, member, ours, note, true, Some(result.clone())).await;
+                settle(core, ours, note, end, true, Some(result.clone())).await;
                 Err(error)
             }
         }
@@ -89,15 +96,17 @@ impl Ended<'_> {
     async fn with_failure(self, failure: &PerformFailure) {
         let contract = self.contract();
         let Self { core, member, ours, mut note, .. } = self;
+        member.server.unwatch_task(&note.theirs);
         let Some(contract) = contract else { return };
         let (refusal, outcome) = upstream_failure::interpret(&note.record.call_id, contract.contract(), failure);
         note.record.finished_at = Some(core.clock.now());
+        let end = records::end_of_refusal(&refusal);
         note.refused(outcome, refusal);
-        settle(core, member, ours, note, true, None).await;
+        settle(core, ours, note, end, true, None).await;
     }
 
     /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
-    fn contract(&self) -> Option<std::sync::Arc<CompiledContract>> {
+    fn contract(&self) -> Option<Arc<CompiledContract>> {
         let contract = self.scene.catalog.entry(&self.note.record.tool)?.contract.clone();
         (contract.contract().identity.name == self.note.contract).then_some(contract)
     }
@@ -112,12 +121,17 @@ impl TaskNote {
 }
 
 /// Puts the end on record, unless it is there already.
-async fn settle(core: &Core, member: &Member, ours: &str, note: TaskNote, durable: bool, quarantine: Option<Bytes>) {
+async fn settle(core: &Arc<Core>, ours: &str, note: TaskNote, end: End, durable: bool, quarantine: Option<Bytes>) {
     if note.settled {
         return;
     }
-    member.server.unwatch_task(&note.theirs);
-    records::put_down(core, note.record.clone(), durable, quarantine).await;
+    let record = note.record.clone();
+    match note.claim() {
+        None => records::put_down(core, record, durable, quarantine).await,
+        Some(claim) => {
+            records::settle(core, Settling { claim, end, record, quarantine, held: None }).await;
+        }
+    }
     if let Err(error) = note::write(core, ours, &TaskNote { settled: true, ..note }).await {
         tracing::warn!(%error, task = ours, "that a task is settled could not be kept");
     }

@@ -7,24 +7,61 @@ use std::{
 
 use bytes::Bytes;
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{CallRecord, GateName, Refusal, ToolContract, document, record::Outcome};
-use servanda_gates::{FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit};
+use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContract, document, record::Outcome};
+use servanda_gates::{
+    FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+};
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
 use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms, World};
 
-/// A journal whose disk hangs, or not, and that remembers what it was told at the end.
-#[derive(Debug, Default)]
+/// A store whose disk hangs, or not, and that remembers what it was told at the end.
+#[derive(Debug)]
 struct Disk {
     hangs: bool,
     finished: Mutex<Vec<CallRecord>>,
+    effects: FleetingEffects,
+}
+
+impl Disk {
+    fn new(hangs: bool) -> Arc<Self> {
+        Arc::new(Self { hangs, finished: Mutex::default(), effects: FleetingEffects::new(Arc::new(SystemClock)) })
+    }
+}
+
+impl Effects for Disk {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        if self.hangs {
+            return Box::pin(std::future::pending());
+        }
+        let finished = change.record.clone().filter(|record| record.outcome != Outcome::Dispatching);
+        self.finished.lock().unwrap().extend(finished);
+        self.effects.apply(change)
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        self.effects.find(target)
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.list(query)
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(limit)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.beat(owner)
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.effects.expire(limit)
+    }
 }
 
 impl Journal for Disk {
-    fn dispatching(&self, _record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        if self.hangs { Box::pin(std::future::pending()) } else { Box::pin(async { Ok(()) }) }
-    }
-
     fn finished(
         &self,
         record: CallRecord,
@@ -56,8 +93,9 @@ fn engine(journal: Arc<Disk>) -> Engine {
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: Naming::Prefixed,
         },
-        journal,
+        journal: journal.clone(),
         notebook,
+        effects: journal,
         clock: Arc::new(SystemClock),
         limits: Limits::default(),
     })
@@ -69,6 +107,7 @@ fn request(tool: &str, wait_ms: u64) -> CallRequest {
         tool: tool.to_owned(),
         arguments: Bytes::from_static(br#"{"invoice_id":"inv_1007","reason":"duplicate"}"#),
         chain: None,
+        keys: OperationKeys::default(),
         task: None,
         terms: Terms { caller_wait_ms: Some(wait_ms), ..Terms::default() },
     }
@@ -87,7 +126,7 @@ fn refusal(answer: CallAnswer) -> Refusal {
 
 #[tokio::test]
 async fn a_ledger_that_hangs_refuses_the_call_within_its_time() {
-    let disk = Arc::new(Disk { hangs: true, ..Disk::default() });
+    let disk = Disk::new(true);
     let refused = refusal(engine(disk.clone()).call(request("company__void_invoice", 50)).await);
     assert_eq!(refused.gate, GateName::Fence);
     let record = disk.finished.lock().unwrap().pop().unwrap();
@@ -96,7 +135,7 @@ async fn a_ledger_that_hangs_refuses_the_call_within_its_time() {
 
 #[tokio::test]
 async fn a_call_that_cannot_reach_its_upstream_was_not_executed() {
-    let disk = Arc::new(Disk::default());
+    let disk = Disk::new(false);
     let refused = refusal(engine(disk.clone()).call(request("company__void_invoice", 5_000)).await);
     assert_eq!(refused.gate, GateName::Perform);
     assert!(refused.retryable);
@@ -105,7 +144,7 @@ async fn a_call_that_cannot_reach_its_upstream_was_not_executed() {
 
 #[tokio::test]
 async fn a_tool_that_does_not_exist_is_on_record_too() {
-    let disk = Arc::new(Disk::default());
+    let disk = Disk::new(false);
     let refused = refusal(engine(disk.clone()).call(request("company__void_invoce", 50)).await);
     assert_eq!(refused.gate, GateName::Resolve);
     assert!(refused.hint.contains("company__void_invoice"), "{}", refused.hint);

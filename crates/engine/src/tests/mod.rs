@@ -2,8 +2,11 @@
 
 mod calls;
 mod conversations;
+mod effects;
 mod inputs;
 mod news;
+mod recovery;
 mod relays;
+mod retries;
 mod tasks;
 mod worlds;

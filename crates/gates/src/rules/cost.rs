@@ -12,9 +12,9 @@ const PATTERN_COST: u64 = 10_000;
 /// More than any number, time or duration takes as text.
 const SCALAR_CHARS: u64 = 64;
 
-/// An upper bound on the steps `expression` takes over `arguments`.
-pub(super) fn bound(expression: &IdedExpr, arguments: &Value) -> u64 {
-    let scope = Scope { name: "args", value: Known::Exactly(arguments), outer: None };
+/// An upper bound on the steps `expression` takes over the variable's `value`.
+pub(super) fn bound(expression: &IdedExpr, variable: &str, value: &Value) -> u64 {
+    let scope = Scope { name: variable, value: Known::Exactly(value), outer: None };
     cost(expression, &scope).steps
 }
 

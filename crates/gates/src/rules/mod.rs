@@ -4,6 +4,7 @@
 //! The bound is worked out before a rule runs, from the expression and the arguments, so that a rule can never be a way to
 //! stop the gateway. A rule that cannot be decided does not pass.
 
+mod condition;
 mod cost;
 mod nesting;
 #[cfg(test)]
@@ -11,6 +12,8 @@ mod tests;
 mod vetting;
 
 use std::{collections::BTreeSet, sync::Arc};
+
+pub(crate) use condition::Condition;
 
 use cel::{Context, Env, ExecutionError, Program, Value as CelValue};
 use serde_json::Value;
@@ -23,6 +26,9 @@ const EXPRESSION_CHARS_MAX: usize = 4_096;
 /// Brackets inside brackets. Measured: in a build without optimisation the parser takes 180 KB of stack for each, and
 /// aborts the process at twelve on a thread of 2 MB.
 const BRACKETS_DEPTH_MAX: usize = 6;
+
+/// What rules are over.
+const ARGUMENTS: &str = "args";
 
 /// A contract's rules, ready to run.
 #[derive(Debug)]
@@ -81,14 +87,8 @@ impl CompiledRule {
     fn compile(source: &SemanticRule, environment: &Arc<Env>) -> Result<Self, String> {
         let mut named = BTreeSet::new();
         let mut compile = |expression: &str| -> Result<Program, String> {
-            if expression.chars().count() > EXPRESSION_CHARS_MAX {
-                return Err(format!("longer than {EXPRESSION_CHARS_MAX} characters"));
-            }
-            if nesting::of(expression) > BRACKETS_DEPTH_MAX {
-                return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
-            }
-            let program = environment.compile(expression).map_err(|error| format!("does not compile: {error}"))?;
-            named.extend(vetting::vet(program.expression(), environment)?);
+            let (program, members) = compile(expression, ARGUMENTS, environment)?;
+            named.extend(members);
             Ok(program)
         };
         let rule = compile(&source.rule)?;
@@ -116,11 +116,11 @@ impl CompiledRule {
     }
 
     fn decide(&self, program: &Program, arguments: &Value, args: &CelValue) -> Result<bool, String> {
-        if cost::bound(program.expression(), arguments) > COST_MAX {
+        if cost::bound(program.expression(), ARGUMENTS, arguments) > COST_MAX {
             return Err("it would take too many steps for arguments of this size".to_owned());
         }
         let mut context = Context::with_env(self.environment.clone());
-        context.add_variable_from_value("args", args.clone());
+        context.add_variable_from_value(ARGUMENTS, args.clone());
         match program.execute(&context) {
             Ok(CelValue::Bool(holds)) => Ok(holds),
             Ok(_) => Err("it is neither true nor false".to_owned()),
@@ -146,6 +146,23 @@ impl CompiledRule {
             _ => "the values have types that do not go together".to_owned(),
         }
     }
+}
+
+/// Compiles an expression over one variable, vetted; and the members of the variable that it names.
+fn compile(
+    expression: &str,
+    variable: &'static str,
+    environment: &Arc<Env>,
+) -> Result<(Program, BTreeSet<String>), String> {
+    if expression.chars().count() > EXPRESSION_CHARS_MAX {
+        return Err(format!("longer than {EXPRESSION_CHARS_MAX} characters"));
+    }
+    if nesting::of(expression) > BRACKETS_DEPTH_MAX {
+        return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
+    }
+    let program = environment.compile(expression).map_err(|error| format!("does not compile: {error}"))?;
+    let named = vetting::vet(program.expression(), environment, variable)?;
+    Ok((program, named))
 }
 
 /// JSON integers are CEL ints and the rest doubles, so that `args.count > 0` means what it says.

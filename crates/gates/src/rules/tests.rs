@@ -166,7 +166,7 @@ fn loops_inside_loops_are_refused_instead_of_run() {
 
 fn bound(rule: &str, arguments: &Value) -> u64 {
     let rules = compile(rule).unwrap();
-    cost::bound(rules.0[0].rule.expression(), arguments)
+    cost::bound(rules.0[0].rule.expression(), "args", arguments)
 }
 
 #[test]

@@ -13,9 +13,6 @@ use servanda_contract::schema::{CompiledSchema, Profile};
 /// Calls inside calls. Evaluation is recursive too; measured without optimisation it takes 40 KB of stack for each.
 const DEPTH_MAX: usize = 24;
 
-/// The only variable there is.
-const ARGUMENTS: &str = "args";
-
 const OPERATORS: [&str; 19] = [
     operators::LOGICAL_AND,
     operators::LOGICAL_OR,
@@ -68,17 +65,23 @@ const FUNCTIONS: [&str; 25] = [
 /// What `type(x)` may be compared with.
 const TYPES: [&str; 10] = ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "timestamp", "uint"];
 
-/// Refuses an expression that uses anything else. Returns the arguments that it names.
-pub(super) fn vet(expression: &IdedExpr, environment: &Arc<Env>) -> Result<BTreeSet<String>, String> {
-    let mut vetting = Vetting { environment, variables: vec![ARGUMENTS], named: BTreeSet::new() };
+/// Refuses an expression that uses anything else; `variable` is the only one there is. Returns the members of it that are
+/// named.
+pub(super) fn vet(
+    expression: &IdedExpr,
+    environment: &Arc<Env>,
+    variable: &'static str,
+) -> Result<BTreeSet<String>, String> {
+    let mut vetting = Vetting { environment, variable, variables: vec![variable], named: BTreeSet::new() };
     vetting.vet(expression, 0)?;
     Ok(vetting.named)
 }
 
 struct Vetting<'a> {
     environment: &'a Arc<Env>,
+    variable: &'static str,
     variables: Vec<&'a str>,
-    /// What is selected from the arguments themselves.
+    /// What is selected from the variable itself.
     named: BTreeSet<String>,
 }
 
@@ -91,9 +94,9 @@ impl<'a> Vetting<'a> {
         match &expression.expr {
             Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.variables.contains(&name.as_str()) || TYPES.contains(&name.as_str()) => Ok(()),
-            Expr::Ident(name) => Err(format!("knows only `args`, not `{name}`")),
+            Expr::Ident(name) => Err(format!("knows only `{}`, not `{name}`", self.variable)),
             Expr::Select(select) => {
-                if self.is_arguments(&select.operand) {
+                if self.is_variable(&select.operand) {
                     self.named.insert(select.field.clone());
                 }
                 self.vet(&select.operand, depth)
@@ -120,9 +123,9 @@ impl<'a> Vetting<'a> {
     }
 
     /// A loop's variable may have the same name and hides it.
-    fn is_arguments(&self, expression: &IdedExpr) -> bool {
-        matches!(&expression.expr, Expr::Ident(name) if name == ARGUMENTS)
-            && self.variables.iter().filter(|name| **name == ARGUMENTS).count() == 1
+    fn is_variable(&self, expression: &IdedExpr) -> bool {
+        matches!(&expression.expr, Expr::Ident(name) if name == self.variable)
+            && self.variables.iter().filter(|name| **name == self.variable).count() == 1
     }
 
     fn call(&mut self, call: &'a CallExpr, depth: usize) -> Result<(), String> {

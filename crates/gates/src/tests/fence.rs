@@ -3,80 +3,162 @@
 use std::{
     future::Future,
     pin::pin,
-    sync::Mutex,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
-use bytes::Bytes;
-use serde_json::json;
-use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Outcome, refusal::EffectKnowledge};
+use serde_json::{Value, json};
+use servanda_contract::{
+    CallRecord, GateName, TaxonomyClass, Timestamp, record::Outcome, refusal::EffectKnowledge, time::Clock,
+};
 
 use super::{admitted, booking, passed};
-use crate::{Fenced, Journal, JournalError, Permit, PortFuture, fence};
+use crate::{
+    Fenced, Intent, JournalError, NotFenced, Permit, PortFuture, Recovery, WhyNot,
+    effect::{
+        Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects, OwnerId,
+        Reply, Target,
+    },
+    fence, recover,
+};
 
-/// The other side of the port: remembers what it was asked to keep.
+/// Time that stands where it is put.
 #[derive(Debug, Default)]
-struct Recording {
-    kept: Mutex<Vec<CallRecord>>,
-    broken: bool,
-}
+struct Still(Mutex<u64>);
 
-impl Journal for Recording {
-    fn dispatching(&self, record: CallRecord) -> PortFuture<'_, Result<(), JournalError>> {
-        self.kept.lock().unwrap().push(record);
-        let result = if self.broken { Err(JournalError("disk full".to_owned())) } else { Ok(()) };
-        Box::pin(async move { result })
-    }
-
-    fn finished(&self, _: CallRecord, _: Option<Bytes>, _: bool) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async { Ok(()) })
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(*self.0.lock().unwrap())
     }
 }
 
-/// The journal of this test never waits.
+/// A store whose acknowledgement gets lost, with or without the change.
+#[derive(Debug)]
+struct Flaky {
+    effects: FleetingEffects,
+    applies: bool,
+    unreadable: AtomicBool,
+}
+
+impl Effects for Flaky {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        Box::pin(async move {
+            if self.applies {
+                self.effects.apply(change).await?;
+            }
+            Err(JournalError("the connection was lost".to_owned()))
+        })
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        if self.unreadable.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(JournalError("gone".to_owned())) });
+        }
+        self.effects.find(target)
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.list(query)
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(limit)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.beat(owner)
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.effects.expire(limit)
+    }
+}
+
+/// The store of these tests never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("the fence waits for something else than the journal"),
+        Poll::Pending => panic!("the fence waits for something else than the store"),
     }
 }
 
-fn record(permit: &Permit) -> CallRecord {
-    CallRecord {
+fn effects() -> FleetingEffects {
+    FleetingEffects::new(Arc::new(Still::default()))
+}
+
+fn flaky(applies: bool) -> Flaky {
+    Flaky { effects: effects(), applies, unreadable: AtomicBool::new(false) }
+}
+
+fn owner() -> OwnerId {
+    OwnerId::from("own_1".to_owned())
+}
+
+fn intent(permit: &Permit, key: ClientKey) -> Intent {
+    let record = CallRecord {
         contract: Some(permit.contract().reference()),
         proposal_digest: Some(permit.proposal_digest()),
         outcome: Outcome::Dispatching,
         ..CallRecord::new(permit.proposal())
-    }
+    };
+    Intent { key, owner: owner(), timeout_ms: 5_000, continues: None, record, accepts_lost_commits: false }
 }
 
-fn fenced(permit: Permit, journal: &Recording) -> Result<Fenced, Box<servanda_contract::Refusal>> {
-    let record = record(&permit);
-    now(fence(permit, || record, journal))
+fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+    let key = ClientKey::Call(permit.call_id().clone());
+    let intent = intent(&permit, key);
+    now(fence(permit, intent, effects))
 }
 
-const READ_ONLY: [(&str, &str); 3] = [
-    ("/effect", r#"{ "class": "R", "mutation_class": "read_only" }"#),
-    ("/transactional/side_effect_class", r#""READ_ONLY""#),
-    ("/transactional/semantics", r#""read_only""#),
-];
+fn keyed(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+    let intent = intent(&permit, ClientKey::Given("k".to_owned()));
+    now(fence(permit, intent, effects))
+}
+
+fn permit(changes: &[(&str, Value)]) -> Permit {
+    passed(&admitted(changes), &booking(&json!({})))
+}
+
+fn read_only() -> Permit {
+    permit(&[
+        ("/effect", json!({ "class": "R", "mutation_class": "read_only" })),
+        ("/transactional/side_effect_class", json!("READ_ONLY")),
+        ("/transactional/semantics", json!("read_only")),
+    ])
+}
+
+fn of_class_k() -> Permit {
+    let manifest = json!([{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }]);
+    permit(&[(
+        "/effect",
+        json!({ "class": "K", "mutation_class": "write_irreversible", "key": { "meta": "key" },
+        "key_window_sec": 3_600, "manifest": manifest }),
+    )])
+}
 
 #[test]
-fn a_call_that_may_change_something_is_on_record_first() {
-    let permit = passed(&admitted(&[]), &booking(&json!({})));
-    let (arguments, journal) = (permit.arguments().bytes().clone(), Recording::default());
-    let fenced = fenced(permit, &journal).unwrap();
-    let kept = journal.kept.into_inner().unwrap();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].call_id, *fenced.call_id());
+fn a_call_that_may_change_something_is_an_effect_on_record_first() {
+    let permit = permit(&[]);
+    let (arguments, effects) = (permit.arguments().bytes().clone(), effects());
+    let fenced = keyless(permit, &effects).unwrap();
+    let records = effects.records();
+    assert_eq!(records.len(), 1);
+    assert_eq!((&records[0].call_id, records[0].outcome), (fenced.call_id(), Outcome::Dispatching));
+    let claim = fenced.claim().unwrap();
+    assert_eq!(records[0].effect_id.as_deref(), Some(claim.id.as_str()));
+    let effect = now(effects.find(Target::Id(claim.id.clone()))).unwrap().unwrap();
+    assert_eq!((effect.state, effect.epoch), (EffectState::Dispatching, claim.epoch));
     assert_eq!((fenced.upstream(), fenced.upstream_tool()), ("office", "book"));
     assert_eq!(fenced.arguments(), &arguments, "the upstream gets the bytes that were judged");
 }
 
 #[test]
-fn without_the_record_nothing_is_sent() {
-    let journal = Recording { broken: true, ..Recording::default() };
-    let refusal = fenced(passed(&admitted(&[]), &booking(&json!({}))), &journal).unwrap_err();
+fn without_the_mark_nothing_is_sent() {
+    let refused = keyless(permit(&[]), &flaky(false)).unwrap_err();
+    let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
     assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
     assert_eq!(refusal.effect, EffectKnowledge::None);
     assert!(refusal.retryable && !refusal.repairable);
@@ -84,23 +166,70 @@ fn without_the_record_nothing_is_sent() {
 }
 
 #[test]
-fn a_read_only_call_needs_no_mark() {
-    let changes = READ_ONLY.map(|(pointer, value)| (pointer, serde_json::from_str(value).unwrap()));
-    let journal = Recording { broken: true, ..Recording::default() };
-    assert!(fenced(passed(&admitted(&changes), &booking(&json!({}))), &journal).is_ok());
-    assert_eq!(journal.kept.into_inner().unwrap(), []);
+fn a_lost_acknowledgement_is_made_good_by_reading() {
+    let effects = flaky(true);
+    let fenced = keyless(permit(&[]), &effects).unwrap();
+    assert_eq!(fenced.claim().unwrap().epoch, 1);
+    let unreadable = flaky(true);
+    unreadable.unreadable.store(true, Ordering::Relaxed);
+    assert!(keyless(permit(&[]), &unreadable).is_err(), "what cannot be read is no evidence");
+}
+
+#[test]
+fn another_calls_dispatch_is_no_evidence_for_this_one() {
+    let effects = flaky(false);
+    keyed(permit(&[]), &effects.effects).unwrap();
+    let mut other = super::proposal(booking(&json!({})).to_string());
+    other.call_id = servanda_contract::CallId::from("call_2".to_owned());
+    let other = super::propose(&admitted(&[]), other).0.unwrap();
+    let refused = keyed(other, &effects).unwrap_err();
+    assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
+}
+
+#[test]
+fn a_read_only_call_needs_no_mark_unless_it_is_an_operation() {
+    let broken = flaky(false);
+    assert!(keyless(read_only(), &broken).unwrap().claim().is_none());
+    assert!(keyed(read_only(), &broken).is_err());
+    assert!(keyed(read_only(), &effects()).unwrap().claim().is_some());
 }
 
 #[test]
 fn every_class_but_r_waits_for_its_mark() {
-    let keyed = json!({ "class": "K", "mutation_class": "write_irreversible", "key": { "meta": "key" }, "key_window_sec": 60,
-        "manifest": [{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }] });
-    let queried = json!({ "class": "Q", "mutation_class": "write_irreversible",
+    let manifest = json!([{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }]);
+    let queried = json!({ "class": "Q", "mutation_class": "write_irreversible", "key": { "meta": "key" },
         "status": { "tool": "office.status", "key_argument": "key", "absence_is_authoritative": true },
-        "manifest": [{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }] });
-    for effect in [keyed, queried] {
-        let journal = Recording::default();
-        fenced(passed(&admitted(&[("/effect", effect.clone())]), &booking(&json!({}))), &journal).unwrap();
-        assert_eq!(journal.kept.into_inner().unwrap().len(), 1, "{effect}");
+        "manifest": manifest });
+    for permit in [of_class_k(), permit(&[("/effect", queried)])] {
+        assert!(keyless(permit, &flaky(false)).is_err());
     }
+}
+
+#[test]
+fn the_same_key_is_not_this_calls_to_send() {
+    let effects = effects();
+    keyed(permit(&[]), &effects).unwrap();
+    let again = keyed(permit(&[]), &effects).unwrap_err();
+    assert!(matches!(again.why, WhyNot::Reply { reply: Reply::Running { .. }, effect: Some(_) }), "{again:?}");
+    let other = passed(&admitted(&[]), &booking(&json!({ "seats": 2 })));
+    let mismatch = keyed(other, &effects).unwrap_err();
+    assert!(matches!(mismatch.why, WhyNot::Reply { reply: Reply::Mismatch, .. }), "{mismatch:?}");
+}
+
+#[test]
+fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_finds_it() {
+    let clock = Arc::new(Still::default());
+    let effects = FleetingEffects::new(clock.clone());
+    let first = keyed(of_class_k(), &effects).unwrap();
+    let claim = first.claim().unwrap().clone();
+    assert!(matches!(now(recover(&claim.id, &owner(), None, &effects)).unwrap(), Recovery::Done(Reply::NotNow, _)));
+    *clock.0.lock().unwrap() = 60_000;
+    let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, &effects)).unwrap() else {
+        panic!("nobody else looks after it");
+    };
+    assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
+    assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);
+    let unknown = Event::Settle(claim.clone(), End::Unknown("reset".to_owned()));
+    let late = Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None };
+    assert_eq!(now(effects.apply(late)).unwrap().reply, Reply::Stale, "the former owner may change nothing any more");
 }

@@ -1,6 +1,8 @@
 mod admission;
 mod fence;
 mod gates;
+mod operation;
+mod order;
 mod repair;
 
 use std::{
@@ -14,7 +16,8 @@ use std::{
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{
-    CallId, Caller, Proposal, Refusal, Timestamp, ToolContract, admission::Rejection, document, record::Verdict,
+    CallId, Caller, OperationKeys, Proposal, Refusal, Timestamp, ToolContract, admission::Rejection, document,
+    record::Verdict,
 };
 
 use crate::{CompiledContract, GateLimits, Permit, Registered, Resolved, Stopwatch, Trail, admit, pass_all};
@@ -50,6 +53,7 @@ fn proposal(arguments: impl Into<Bytes>) -> Proposal {
         trace_id: "4bf92f3577b34da6a3ce929d0e0e4736".to_owned(),
         chain: "chain".to_owned(),
         caller_wait_ms: None,
+        keys: OperationKeys::default(),
     }
 }
 
@@ -63,9 +67,13 @@ impl Stopwatch for Ticks {
 }
 
 fn call(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
+    propose(contract, proposal(arguments))
+}
+
+fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
     let ticks = Ticks(AtomicU64::new(0));
     let mut trail = Trail::new(&ticks);
-    let result = pass_all(Resolved::new(proposal(arguments), contract.clone()), LIMITS, &mut trail);
+    let result = pass_all(Resolved::new(proposal, contract.clone()), LIMITS, &mut trail);
     (result, trail.verdicts().to_vec())
 }
 

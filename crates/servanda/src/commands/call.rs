@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
-use servanda_engine::{CallAnswer, CallRequest, Gateway as _, Terms};
+use servanda_engine::{CallAnswer, CallRequest, Gateway as _, OperationKeys, Terms};
 use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,8 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded)?;
+    let station = Station::assemble(&loaded).await?;
+    station.stay_alive();
     let cancel = CancellationToken::new();
     let request = CallRequest {
         guest: super::local_guest("servanda-cli"),
@@ -40,6 +41,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments,
         // Every run of the command is a person's own attempt, not a loop.
         chain: Some(servanda_contract::CallId::new().to_string()),
+        keys: OperationKeys { idempotency_key: args.key.clone(), ..OperationKeys::default() },
         task: None,
         terms: Terms { caller_wait_ms: args.timeout_ms, cancel: cancel.clone(), ..Terms::default() },
     };

@@ -6,7 +6,6 @@ use serde::Serialize;
 use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
 use servanda_contract::legibility::reveal;
 use servanda_engine::discover;
-use servanda_ledger::Ledger;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Upstream, UpstreamStatus};
 use tokio::{
@@ -164,17 +163,23 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
 }
 
 async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
-    let file = loaded.ledger_file();
-    let counted = match Ledger::open(&file) {
+    let place = match loaded.ledger_place() {
+        Ok(place) => place,
+        Err(failure) => return findings.bad("ledger", failure.to_string(), failure.hint_text().unwrap_or_default()),
+    };
+    let counted = match place.open().await {
         Ok(ledger) => {
-            let counted = ledger.reader().and_then(|reader| reader.count());
+            let counted = match ledger.reader().await {
+                Ok(reader) => reader.count().await,
+                Err(error) => Err(error),
+            };
             ledger.close().await;
             counted
         }
         Err(error) => Err(error),
     };
     match counted {
-        Ok(count) => findings.good("ledger", format!("{} is writable and has {count} calls", file.display())),
+        Ok(count) => findings.good("ledger", format!("{place} is writable and has {count} calls")),
         Err(error) => {
             let says = error.to_string();
             // SQLite's words for a file that is not one of its own, or not any more.

@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
+pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod pin;

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
-    let station = Station::assemble(&files.loaded)?;
+    let station = Station::assemble(&files.loaded).await?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {address}: {error}"))
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")

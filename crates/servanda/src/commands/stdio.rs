@@ -8,7 +8,7 @@ use crate::{failure::Failure, reload::Files, screen::Screen, stopping::Stop, wir
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
-    let station = Station::assemble(&files.loaded)?;
+    let station = Station::assemble(&files.loaded).await?;
     station.follow_upstreams();
     let stop = Stop::on_signals()?;
     let options = StdioOptions::new(super::server_identity());

@@ -109,7 +109,7 @@ fn bad_configurations() {
 
 #[test]
 fn bad_contracts() {
-    let cases: [(&str, &str, Value); 19] = [
+    let cases: [(&str, &str, Value); 21] = [
         ("unknown field", "/runtime/timeout_msec", json!(5)),
         ("wrong type", "/runtime/timeout_ms", json!("soon")),
         ("bad enum", "/transactional/side_effect_class", json!("HARMLESS")),
@@ -118,9 +118,25 @@ fn bad_contracts() {
         ("sunsetted", "/identity/lifecycle/status", json!("sunsetted")),
         ("past its date", "/identity/lifecycle/sunset_date", json!("2026-01-31")),
         (
-            "demands a key",
-            "/idempotency",
-            json!({ "supported": true, "required": true, "key_header": "Idempotency-Key", "ttl_seconds": 60, "payload_hash_required": true }),
+            "a key in a header for a command",
+            "/effect",
+            json!({ "class": "K", "mutation_class": "write_irreversible", "key": { "header": "Idempotency-Key" }, "key_window_sec": 60,
+                "manifest": [{ "resource": "invoice", "operation": "UPDATE", "scope": "tenant" }] }),
+        ),
+        (
+            "a status tool that is not there",
+            "/effect",
+            json!({ "class": "Q", "mutation_class": "write_irreversible",
+                "status": { "tool": "company.payment_status", "key_argument": "key", "absence_is_authoritative": true },
+                "manifest": [{ "resource": "invoice", "operation": "UPDATE", "scope": "tenant" }] }),
+        ),
+        (
+            "a condition that does not compile",
+            "/effect",
+            json!({ "class": "Q", "mutation_class": "write_irreversible",
+                "status": { "tool": "company.get_invoice", "key_argument": "key", "absence_is_authoritative": true,
+                    "found_when": "args.found" },
+                "manifest": [{ "resource": "invoice", "operation": "UPDATE", "scope": "tenant" }] }),
         ),
         ("a limit of the schema", "/runtime/rate_limits/max_requests", json!(0)),
         ("regex", "/affordance/input_schema/properties/invoice_id/pattern", json!("^(?=inv_)(x")),

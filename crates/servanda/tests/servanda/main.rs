@@ -25,6 +25,8 @@ mod doctor;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod effects;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod gateway;

@@ -126,9 +126,9 @@ fn a_process_of_ones_own_that_comes_back_turned_performs_nothing() {
         agent.call(FORECAST, city()).success();
         world.offer(&poisoned());
         if shared_ends {
-            gateway.modern().call("weather__end", json!({})).refusal();
+            gateway.modern().call("weather__end", json!({ "servanda_operation_id": "end 1" })).refusal();
         }
-        agent.call("weather__end", json!({})).refusal();
+        agent.call("weather__end", json!({ "servanda_operation_id": "end 2" })).refusal();
         let reply = agent.call(FORECAST, city());
         assert_quarantined(&world, &agent, &reply);
         assert_eq!(world.performed("forecast"), 1, "shared ends: {shared_ends}");
@@ -158,16 +158,16 @@ fn a_server_that_comes_back_turned_performs_nothing() {
     let agent = gateway.modern();
     agent.call(FORECAST, city()).success();
     world.offer(&poisoned());
-    agent.call("weather__end", json!({})).refusal();
+    agent.call("weather__end", json!({ "servanda_operation_id": "end 3" })).refusal();
     let reply = agent.call(FORECAST, city());
     assert_quarantined(&world, &agent, &reply);
     assert_eq!(world.performed("forecast"), 1);
     // Gone and back: still not what was agreed to.
     world.offer(&json!([honest()[1], honest()[2]]));
-    agent.call("weather__end", json!({})).refusal();
+    agent.call("weather__end", json!({ "servanda_operation_id": "end 4" })).refusal();
     assert_eq!(agent.call(FORECAST, city()).refusal()["error_code"], "DEPENDENCY_UNAVAILABLE");
     world.offer(&poisoned());
-    agent.call("weather__end", json!({})).refusal();
+    agent.call("weather__end", json!({ "servanda_operation_id": "end 5" })).refusal();
     let reply = agent.call(FORECAST, city());
     assert_quarantined(&world, &agent, &reply);
 }
@@ -439,7 +439,7 @@ fn a_server_that_is_down_keeps_its_tools() {
     };
     assert_eq!(marks(), ["available"; 3]);
     world.write("down", "");
-    agent.call("weather__end", json!({})).refusal();
+    agent.call("weather__end", json!({ "servanda_operation_id": "end 6" })).refusal();
     until("the tools to be marked", || (marks() == ["unavailable"; 3]).then_some(()));
     let refusal = agent.call(FORECAST, city()).refusal();
     assert_eq!((&refusal["gate"], &refusal["error_code"]), (&json!("perform"), &json!("DEPENDENCY_UNAVAILABLE")));

@@ -64,6 +64,11 @@ impl Address {
                 }
             }
         }
+        if let Some((name, value)) = request.key_header
+            && let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+        {
+            headers.insert(name, value);
+        }
         self.endpoint.request(Method::POST).headers(headers)
     }
 

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use reqwest::{Response, header::CONTENT_TYPE};
 use servanda_mcp::{Era, Id, Message};
 
-use self::refusal::{Agreement, disowns, refused};
+use self::refusal::{Agreement, disowns, refused, retry_after_ms};
 use super::{
     address::Address,
     describe,
@@ -53,8 +53,9 @@ impl Reading<'_> {
     pub(super) async fn read(&self, response: Response) -> Ended {
         let status = response.status();
         if !status.is_success() {
+            let retry_after_ms = retry_after_ms(status, response.headers());
             let body = read_beginning(response).await;
-            let failure = refused(status, &body, self.id, self.era(), &self.setting.redaction);
+            let failure = refused(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
             let in_session = self.address.in_session();
             let agreement = self.agreed.map(|era| Agreement { era, in_session });
             let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));

@@ -92,7 +92,7 @@ async fn a_call_that_changes_something_is_sent_once_whatever_the_server_says_of_
         assert!(called.sent);
         let shown = failure(called);
         assert!(
-            matches!(&shown, PerformFailure::HttpStatus { status: 404, excerpt } if excerpt.ends_with("[redacted]"))
+            matches!(&shown, PerformFailure::HttpStatus { status: 404, excerpt, .. } if excerpt.ends_with("[redacted]"))
         );
         assert_eq!(text(call(&upstream, "effects").await), "1", "{class:?}");
         let sessions = seen(&upstream).await.iter().filter(|method| *method == "initialize").count();

@@ -144,3 +144,22 @@ async fn an_offer_says_what_the_server_is() {
     let failure = stdio("dies-at-start").offer(Instant::now() + PATIENCE).await.unwrap_err();
     assert!(matches!(failure, PerformFailure::Unavailable { .. }), "{failure}");
 }
+
+#[tokio::test]
+async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
+    let keyed =
+        || Delivery { key_header: Some(("Idempotency-Key".to_owned(), "k-1".to_owned())), ..delivery(PATIENCE) };
+    for era in ["modern", "legacy"] {
+        let server = serve(era).await;
+        let upstream = client(&server.url);
+        let called = upstream.call_tool("headers", &Bytes::new(), EffectClass::K, keyed()).await;
+        let headers: Value = serde_json::from_str(&text(called)).unwrap();
+        assert_eq!(headers["idempotency-key"], "k-1", "{era}");
+        upstream.shutdown().await;
+    }
+    let upstream = stdio("modern");
+    let called = upstream.call_tool("echo", &Bytes::new(), EffectClass::K, keyed()).await;
+    assert!(!called.sent);
+    assert!(failure(called).provably_not_executed());
+    upstream.shutdown().await;
+}

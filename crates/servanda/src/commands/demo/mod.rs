@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
     let folder = DemoFolder::make(address)?;
     let loaded = Loaded::read(&folder.config_file())?;
-    let station = Station::assemble(&loaded)?;
+    let station = Station::assemble(&loaded).await?;
     let toured = tokio::select! {
         toured = tour(&loaded, &station, listener.is_some(), screen) => toured,
         () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),
@@ -67,7 +67,7 @@ async fn tour(loaded: &Loaded, station: &Station, stays: bool, screen: Screen) -
             played.push(step);
         }
     }
-    let proof = Proof::gather(&station.engine, &loaded.ledger_file(), &played).await?;
+    let proof = Proof::gather(&station.engine, &loaded.ledger_place()?, &played).await?;
     // Only while the folder is there can the page be asked for again.
     let explain = if stays { format!("--config {} explain", loaded.file.display()) } else { "explain".to_owned() };
     page.proof(&proof, &explain)?;

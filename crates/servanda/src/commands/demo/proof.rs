@@ -1,6 +1,6 @@
 //! The proof that refusing means refusing: what the company counts, and what the ledger has of every refused call.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use super::{
     outcome::{self, Ending, Played},
     tour,
 };
-use crate::failure::Failure;
+use crate::{failure::Failure, ledger_place::LedgerPlace};
 
 /// A record of a refused call is written a moment after its answer; this is how often and how long it is looked for.
 const LOOKS_MAX: u32 = 100;
@@ -37,7 +37,7 @@ pub(super) struct Proof {
 
 impl Proof {
     /// Asks the company and the ledger.
-    pub(super) async fn gather(engine: &Engine, ledger: &Path, played: &[Played]) -> Result<Self, Failure> {
+    pub(super) async fn gather(engine: &Engine, ledger: &LedgerPlace, played: &[Played]) -> Result<Self, Failure> {
         let counted = outcome::play(engine, &tour::COUNT).await?;
         let Ending::Passed(Value::Object(mut effects_by_kind)) = counted.ending else {
             return Err(
@@ -45,7 +45,7 @@ impl Proof {
             );
         };
         let effects_counted = effects_by_kind.remove("total").and_then(|total| total.as_u64()).unwrap_or(u64::MAX);
-        let reader = Reader::open(ledger)?;
+        let reader = ledger.read().await?;
         let mut proof = Self {
             refused: 0,
             refused_but_sent: 0,
@@ -79,7 +79,7 @@ impl Proof {
 async fn record(reader: &Reader, call_id: &str) -> Result<CallRecord, Failure> {
     let query = CallQuery::Id(call_id.to_owned());
     for _ in 0..LOOKS_MAX {
-        if let Some(record) = reader.find(&query, 1)?.pop() {
+        if let Some(record) = reader.find(&query, 1).await?.pop() {
             return Ok(record);
         }
         tokio::time::sleep(LOOK_PAUSE).await;

@@ -18,6 +18,7 @@ use crate::{
     cli::ExplainArgs,
     config::Loaded,
     failure::Failure,
+    ledger_place::LedgerPlace,
     screen::{Mood, Screen, paint},
 };
 
@@ -51,21 +52,21 @@ const STAGES: [GateName; 10] = [
     GateName::Observe,
 ];
 
-pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let file = loaded.ledger_file();
-    if !file.exists() {
-        return Err(nothing_yet(&file));
+    let place = loaded.ledger_place()?;
+    if place.is_missing() {
+        return Err(nothing_yet(&place));
     }
-    let reader = Reader::open(&file)?;
+    let reader = place.read().await?;
     let call_id = args.call_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     // A second one that begins alike means that the beginning is not enough; there is only one latest.
     let (query, limit) = match (call_id, args.last) {
         (Some(id), _) => (CallQuery::Id(id.to_owned()), 2),
         (None, true) => (CallQuery::Latest, 1),
-        (None, false) => return list(&reader, &file, screen),
+        (None, false) => return list(&reader, &place, screen).await,
     };
-    let mut found = reader.find(&query, limit)?;
+    let mut found = reader.find(&query, limit).await?;
     let record = match (found.pop(), found.is_empty()) {
         (Some(record), true) => record,
         (Some(_), false) => {
@@ -74,38 +75,38 @@ pub(crate) fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Result<(
                 .hint("give more of the id; `servanda explain` lists the latest"));
         }
         (None, _) => {
-            let Some(id) = call_id else { return Err(nothing_yet(&file)) };
+            let Some(id) = call_id else { return Err(nothing_yet(&place)) };
             return Err(
                 Failure::bad_input(format!("there is no call `{id}`")).hint("`servanda explain` lists the latest")
             );
         }
     };
     if args.quarantined {
-        return quarantined(&reader, &record, screen);
+        return quarantined(&reader, &record, screen).await;
     }
     if screen.json { screen.json(&record) } else { screen.data(render(&record)) }
 }
 
-fn nothing_yet(file: &Path) -> Failure {
-    Failure::failed(format!("no call has been recorded yet in `{}`", file.display()))
+fn nothing_yet(place: &LedgerPlace) -> Failure {
+    Failure::failed(format!("no call has been recorded yet in `{place}`"))
         .hint("make one: `servanda call TOOL '{...}'`")
 }
 
-fn list(reader: &Reader, file: &Path, screen: Screen) -> Result<(), Failure> {
-    let recent = reader.recent(RECENT_MAX)?;
+async fn list(reader: &Reader, place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+    let recent = reader.recent(RECENT_MAX).await?;
     if screen.json {
         return screen.json(&recent);
     }
     if recent.is_empty() {
-        return Err(nothing_yet(file));
+        return Err(nothing_yet(place));
     }
     screen.data(list::lines(&recent, SystemClock.now(), list::width()))?;
     screen.hint("servanda explain CALL, or servanda explain --last");
     Ok(())
 }
 
-fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
-    let kept = reader.quarantined(record.call_id.as_str())?.ok_or_else(|| {
+async fn quarantined(reader: &Reader, record: &CallRecord, screen: Screen) -> Result<(), Failure> {
+    let kept = reader.quarantined(record.call_id.as_str()).await?.ok_or_else(|| {
         Failure::bad_input("no answer of that call was kept back").hint(format!("servanda explain {}", record.call_id))
     })?;
     if kept.bytes_total > i64::try_from(kept.body.len()).unwrap_or(i64::MAX) {
@@ -152,8 +153,15 @@ pub(crate) fn render(record: &CallRecord) -> String {
 /// What a call has to do with others: rounds of one conversation, and the task it became.
 fn conversation(record: &CallRecord) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(first) = &record.continues {
-        lines.push(format!("  continues {first}: the upstream had asked for input there"));
+    match (&record.continues, record.caller.client.as_deref()) {
+        (Some(first), Some("servanda recovery")) => {
+            lines.push(format!("  recovers  {first}: nobody looked after it any more"));
+        }
+        (Some(first), _) => lines.push(format!("  continues {first}: the upstream had asked for input there")),
+        (None, _) => {}
+    }
+    if let Some(effect) = &record.effect_id {
+        lines.push(format!("  effect    {effect}: servanda effects show {effect}"));
     }
     match (record.outcome, &record.refusal, &record.task_id) {
         (Outcome::InputRequired, None, _) => lines.push(INPUT_NEXT.to_owned()),
@@ -191,7 +199,7 @@ fn why(refusal: &Refusal) -> Vec<String> {
 
 fn outcome(record: &CallRecord) -> String {
     let mood = match record.outcome {
-        Outcome::Completed => Mood::Good,
+        Outcome::Completed | Outcome::Replayed => Mood::Good,
         Outcome::Refused
         | Outcome::ToolError
         | Outcome::NotExecuted

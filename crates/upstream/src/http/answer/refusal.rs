@@ -1,7 +1,10 @@
 //! Reads a response that is not a success: what it says of the request, and whether it disowns what was agreed, so that
 //! the next request has to agree anew. Values in, values out.
 
-use reqwest::StatusCode;
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, RETRY_AFTER},
+};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
 use crate::{PerformFailure, failure::is_modern, handshake::supported, link::rejected, redaction::Redaction};
@@ -18,16 +21,30 @@ pub(super) struct Agreement {
 }
 
 /// The JSON-RPC error in the response, or its status.
-pub(super) fn refused(status: StatusCode, body: &[u8], id: i64, era: Era, redaction: &Redaction) -> PerformFailure {
+pub(super) fn refused(
+    status: StatusCode,
+    retry_after_ms: Option<u64>,
+    body: &[u8],
+    id: i64,
+    era: Era,
+    redaction: &Redaction,
+) -> PerformFailure {
     match Message::parse(body) {
         Ok(Message::Failure { id: answered, error }) if concerns(status, answered.as_ref(), error.code, id) => {
             rejected(error, era, redaction)
         }
         _ => {
             let excerpt = redaction.quote(&String::from_utf8_lossy(body));
-            PerformFailure::HttpStatus { status: status.as_u16(), excerpt }
+            PerformFailure::HttpStatus { status: status.as_u16(), excerpt, retry_after_ms }
         }
     }
+}
+
+/// How long a server that is too busy wants to be left alone. A date is not read: it would be by the server's clock.
+pub(super) fn retry_after_ms(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
+    let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+    let written = headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
+    written.trim().parse::<u64>().ok().map(|sec| sec.saturating_mul(1_000))
 }
 
 /// An error without an id is about the request, except in a 404, which any machine on the way may have written; the codes
@@ -99,7 +116,7 @@ mod tests {
     }
 
     fn status(status: u16, excerpt: &str) -> PerformFailure {
-        PerformFailure::HttpStatus { status, excerpt: excerpt.to_owned() }
+        PerformFailure::HttpStatus { status, excerpt: excerpt.to_owned(), retry_after_ms: None }
     }
 
     #[test]
@@ -142,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn only_a_busy_server_that_names_seconds_is_left_alone_for_a_while() {
+        let table = [
+            (503, Some("2"), Some(2_000)),
+            (429, Some(" 1 "), Some(1_000)),
+            (500, Some("2"), None),
+            (503, Some("-1"), None),
+            (503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), None),
+            (503, None, None),
+        ];
+        for (status, written, expected) in table {
+            let mut headers = HeaderMap::new();
+            headers.extend(written.map(|written| (RETRY_AFTER, written.parse().unwrap())));
+            let found = retry_after_ms(StatusCode::from_u16(status).unwrap(), &headers);
+            assert_eq!(found, expected, "{status} {written:?}");
+        }
+    }
+
+    #[test]
     fn refusals_are_read_from_the_body_or_from_the_status() {
         let redaction = Redaction::default();
         let table = [
@@ -156,7 +191,7 @@ mod tests {
         ];
         for (status, body, expected) in table {
             let status = StatusCode::from_u16(status).unwrap();
-            let shown = refused(status, body.as_bytes(), 7, Era::Modern, &redaction).to_string();
+            let shown = refused(status, None, body.as_bytes(), 7, Era::Modern, &redaction).to_string();
             assert!(shown.contains(expected), "{shown}");
         }
     }

@@ -5,10 +5,14 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 2] = [include_str!("../sql/0001_calls.sql"), include_str!("../sql/0002_notes.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../../sql/sqlite/0001_calls.sql"),
+    include_str!("../../sql/sqlite/0002_notes.sql"),
+    include_str!("../../sql/sqlite/0003_effects.sql"),
+];
 
 /// Brings a database up to date.
-pub(crate) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> {
+pub(super) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> {
     // Immediate: two processes that start at once must not both migrate.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = check(&transaction)?;
@@ -21,7 +25,7 @@ pub(crate) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> 
 }
 
 /// The schema version of a database, if this version can read it.
-pub(crate) fn check(connection: &Connection) -> Result<u32, LedgerError> {
+pub(super) fn check(connection: &Connection) -> Result<u32, LedgerError> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }

@@ -1,0 +1,144 @@
+//! Points at which a trial lets something go wrong: the process dies, it stalls, or an operation fails. Without the feature
+//! `faults` a point is nothing at all; with it, `SERVANDA_FAULTS` says what happens where, how often, and
+//! `SERVANDA_FAULTS_SEED` makes it happen the same way again.
+//!
+//! `ledger.after_commit=kill@0.01,upstream.before_write=pause:2000@0.05,ledger.before_commit=error` is three rules: a point, an
+//! act, and how likely it is (always, if it does not say). Where `SERVANDA_FAULTS_ARMED` names a file, nothing happens while
+//! that file is not there, so that a trial can begin in peace.
+
+/// A point let something fail.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a trial lets `{0}` fail")]
+pub struct Fault(pub &'static str);
+
+/// Passes a point: dies, stalls or fails there if a rule says so.
+#[cfg(not(feature = "faults"))]
+#[inline]
+pub const fn at(_point: &'static str) -> Result<(), Fault> {
+    Ok(())
+}
+
+/// A time that trials may shorten by a variable of this name.
+#[cfg(not(feature = "faults"))]
+#[inline]
+pub const fn limit_ms(_variable: &'static str, usual_ms: u64) -> u64 {
+    usual_ms
+}
+
+#[cfg(feature = "faults")]
+pub use driven::{at, limit_ms};
+
+#[cfg(feature = "faults")]
+mod driven {
+    use std::{
+        sync::{
+            LazyLock,
+            atomic::{AtomicU64, Ordering},
+        },
+        time::Duration,
+    };
+
+    use super::Fault;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub(super) enum Act {
+        Kill,
+        Pause(Duration),
+        Error,
+    }
+
+    #[derive(Debug, Clone, PartialEq)]
+    pub(super) struct Rule {
+        pub(super) point: String,
+        pub(super) act: Act,
+        pub(super) likelihood: f64,
+    }
+
+    // A trial whose faults are not the ones that were asked for proves nothing: what cannot be read fails everywhere.
+    static RULES: LazyLock<Result<Vec<Rule>, String>> =
+        LazyLock::new(|| read(&std::env::var("SERVANDA_FAULTS").unwrap_or_default()));
+
+    static DICE: LazyLock<Option<AtomicU64>> = LazyLock::new(|| {
+        let seed = std::env::var("SERVANDA_FAULTS_SEED").unwrap_or_else(|_| "1".to_owned());
+        seed.parse().ok().map(AtomicU64::new)
+    });
+
+    static ARMED: LazyLock<Option<std::path::PathBuf>> =
+        LazyLock::new(|| std::env::var_os("SERVANDA_FAULTS_ARMED").map(Into::into));
+
+    /// A time that trials may shorten by a variable of this name.
+    pub fn limit_ms(variable: &'static str, usual_ms: u64) -> u64 {
+        std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual_ms)
+    }
+
+    /// Passes a point: dies, stalls or fails there if a rule says so.
+    pub fn at(point: &'static str) -> Result<(), Fault> {
+        let rules = RULES.as_ref().map_err(|_| Fault("everything: SERVANDA_FAULTS is not a list of rules"))?;
+        let dice = DICE.as_ref().ok_or(Fault("everything: SERVANDA_FAULTS_SEED is not a number"))?;
+        for rule in rules.iter().filter(|rule| rule.point == point) {
+            if ARMED.as_ref().is_some_and(|file| !file.exists()) {
+                continue;
+            }
+            if rule.likelihood >= 1.0 || throw(dice) < rule.likelihood {
+                match rule.act {
+                    Act::Kill => std::process::abort(),
+                    Act::Pause(pause) => std::thread::sleep(pause),
+                    Act::Error => return Err(Fault(point)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A number from 0 to 1 (splitmix64).
+    fn throw(dice: &AtomicU64) -> f64 {
+        let state = dice.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        f64::from(u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+    }
+
+    pub(super) fn read(text: &str) -> Result<Vec<Rule>, String> {
+        let rules = text.split(',').map(str::trim).filter(|rule| !rule.is_empty());
+        rules.map(|rule| read_rule(rule).ok_or_else(|| rule.to_owned())).collect()
+    }
+
+    fn read_rule(rule: &str) -> Option<Rule> {
+        let (point, act) = rule.split_once('=')?;
+        let (act, likelihood) = match act.split_once('@') {
+            Some((act, likelihood)) => (act, likelihood.parse().ok().filter(|odds| (0.0..=1.0).contains(odds))?),
+            None => (act, 1.0),
+        };
+        let act = match act.split_once(':') {
+            None if act == "kill" => Act::Kill,
+            None if act == "error" => Act::Error,
+            Some(("pause", pause_ms)) => Act::Pause(Duration::from_millis(pause_ms.parse().ok()?)),
+            _ => return None,
+        };
+        Some(Rule { point: point.to_owned(), act, likelihood })
+    }
+}
+
+#[cfg(all(test, feature = "faults"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::driven::{Act, Rule, read};
+
+    #[test]
+    fn rules_are_read_or_refused() {
+        let rule = |act, likelihood| Rule { point: "ledger.after_commit".to_owned(), act, likelihood };
+        let table = [
+            ("ledger.after_commit=kill@0.01", Ok(vec![rule(Act::Kill, 0.01)])),
+            ("ledger.after_commit=error", Ok(vec![rule(Act::Error, 1.0)])),
+            ("ledger.after_commit=pause:2000@1", Ok(vec![rule(Act::Pause(Duration::from_secs(2)), 1.0)])),
+            ("", Ok(Vec::new())),
+            ("ledger.after_commit", Err("ledger.after_commit".to_owned())),
+            ("a=kill, b=kil", Err("b=kil".to_owned())),
+            ("a=kill@1.5", Err("a=kill@1.5".to_owned())),
+        ];
+        for (text, rules) in table {
+            assert_eq!(read(text), rules, "{text}");
+        }
+    }
+}

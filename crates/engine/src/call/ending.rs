@@ -1,0 +1,285 @@
+//! How a performed call ends: its answer is checked, its effect settled and its record written in one, and then it is
+//! answered. Every function here is one way to end.
+
+use bytes::Bytes;
+use servanda_contract::{
+    Digest, GateName, Refusal, TaxonomyClass, ToolContract,
+    digest::Domain,
+    observation::{Observation, Occasion, Verification},
+    record::Outcome,
+    refusal::EffectKnowledge,
+    taxonomy::EnvelopeCode,
+    tool::EffectClass,
+};
+use servanda_gates::{
+    Fenced, Stopwatch as _,
+    effect::{Awaits, End},
+};
+use servanda_mcp::{Era, RpcError, envelope::code};
+use servanda_upstream::{Answer, PerformFailure};
+
+use super::passage::{Exchange, Mark, Passage};
+use crate::{
+    answer,
+    bridge::{Claim, NotGiven, ROUND_MS_MAX},
+    gateway::{CallAnswer, ToolResult},
+    observe,
+    records::{self, Settling},
+    refusals,
+    tasks::{self, Created},
+    upstream_failure,
+};
+
+impl Passage<'_> {
+    pub(super) async fn answered(self, exchange: Exchange, answer: Answer) -> CallAnswer {
+        // A legacy answer is about a task only where one was asked for; a modern one says so itself.
+        if exchange.wants_task && answer.era == Era::Legacy {
+            return self.answered_with_task(exchange, answer).await;
+        }
+        CallAnswer::Result(self.observe(&exchange, answer.result).await)
+    }
+
+    pub(super) async fn answered_with_task(self, exchange: Exchange, answer: Answer) -> CallAnswer {
+        match tasks::created(&answer) {
+            Some(created) => self.task_created(exchange, &answer, created).await,
+            None => CallAnswer::Result(self.observe(&exchange, answer.result).await),
+        }
+    }
+
+    /// Makes the answer of what the upstream said.
+    async fn observe(mut self, exchange: &Exchange, result: Bytes) -> ToolResult {
+        let Exchange { member, contract: compiled, fenced, .. } = exchange;
+        let started_us = self.stopwatch.elapsed_us();
+        let checked = observe::observe(compiled, &result);
+        self.trail.note(GateName::Observe, checked.is_ok(), started_us);
+        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[&result]));
+        match checked {
+            Ok(observed) => {
+                let is_error = observed.class != TaxonomyClass::Success;
+                let outcome = if is_error { Outcome::ToolError } else { Outcome::Completed };
+                self.finish(outcome, observed.class, None);
+                let verification = answer::verification(compiled.contract());
+                let mut observation = answer::observation(&self.occasion(compiled.contract()), &observed, verification);
+                // A tool that failed may have changed something first; only the contract's own keys make a repeat safe.
+                observation.status.retryable &= !fenced.effect_class().mutates();
+                let answered = answer::of_observed(&observed, &observation, member.exposure(), result.len());
+                let end = records::end_of(&observed, compiled.contract(), &result);
+                let (trace_id, received_at) = (self.record.trace_id.clone(), self.record.received_at);
+                let finished_at = self.record.finished_at.unwrap_or(received_at);
+                let attempt_number = self.record.attempts.unwrap_or(1);
+                if self.conclude(end, fenced.effect_class().mutates(), None).await {
+                    return answered;
+                }
+                let identity = &compiled.contract().identity;
+                let (tool, version, call_id) = (&*identity.name, &*identity.version, fenced.call_id());
+                let (trace_id, idempotency_hit) = (&*trace_id, false);
+                let occasion = Occasion {
+                    tool,
+                    version,
+                    call_id,
+                    received_at,
+                    finished_at,
+                    trace_id,
+                    attempt_number,
+                    idempotency_hit,
+                };
+                unsaid(&occasion, fenced)
+            }
+            Err(broken) => {
+                let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
+                self.refuse(compiled.contract(), refusal, Outcome::Quarantined, Some(result.clone())).await
+            }
+        }
+    }
+
+    pub(super) async fn failed(mut self, exchange: &Exchange, failure: PerformFailure) -> CallAnswer {
+        let contract = exchange.contract.contract();
+        if !failure.provably_not_executed() {
+            // The state it went on from is used up.
+            self.nonce = None;
+        }
+        if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
+            let effect_class = exchange.fenced.effect_class();
+            let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure);
+            let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
+            self.finish(outcome, refusal.error_code, Some(&refusal));
+            let end = self.end_of_refusal(&refusal);
+            self.conclude(end, effect_class.mutates(), None).await;
+            return CallAnswer::Failed(error);
+        }
+        let (mut refusal, outcome) = upstream_failure::interpret(exchange.fenced.call_id(), contract, &failure);
+        refusal.retry_after_ms = exchange.retry_after_ms.filter(|_| refusal.retryable);
+        let answered = self.refuse(contract, refusal, outcome, None).await;
+        CallAnswer::Result(answer::with_upstream_error(answered, &failure))
+    }
+
+    /// The upstream wants input, and its guest can give it: this call is over, and another goes on from it.
+    pub(super) async fn input_required(
+        mut self,
+        exchange: &Exchange,
+        answer: &Answer,
+        claim: Option<Claim>,
+    ) -> CallAnswer {
+        self.wants_input(answer);
+        let passed = match claim {
+            Some(claim) => self.core.bridge.pass_input(answer, &claim, &exchange.member.id).await,
+            None => Err(no_claim()),
+        };
+        let end = match &passed {
+            Ok(passed) => End::Awaits(Awaits::Input(passed.nonce.clone()), passed.expires_at.unix_ms()),
+            Err(error) => End::Unknown(error.message.clone()),
+        };
+        self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
+    }
+
+    /// The upstream wants what the guest never said it could give: a mistake of the upstream's, and the end of the call.
+    pub(super) async fn undeclared(mut self, exchange: &Exchange, answer: &Answer, required: &str) -> CallAnswer {
+        let error = refusals::undeclared(required);
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
+        self.wants_input(answer);
+        self.record.outcome = outcome;
+        (self.record.class, self.record.refusal) = (Some(refusal.error_code), Some(refusal));
+        let end = End::Unknown(error.message.clone());
+        self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        CallAnswer::Failed(error)
+    }
+
+    pub(super) async fn not_given(mut self, exchange: &Exchange, answer: &Answer, what: NotGiven) -> CallAnswer {
+        self.wants_input(answer);
+        self.nonce = None;
+        let contract = exchange.contract.contract();
+        let (effect, outcome) = after_input_not_given(exchange.fenced.effect_class());
+        let refusal = refusals::input_not_given(exchange.fenced.call_id(), &what, effect);
+        CallAnswer::Result(self.refuse(contract, refusal, outcome, None).await)
+    }
+
+    fn wants_input(&mut self, answer: &Answer) {
+        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[&answer.result]));
+        self.record.outcome = Outcome::InputRequired;
+        self.record.finished_at = Some(self.core.clock.now());
+        self.record.verdicts = self.trail.verdicts().to_vec();
+    }
+
+    /// The upstream made a task of it. How it ended is recorded when somebody learns of it.
+    async fn task_created(mut self, exchange: Exchange, answer: &Answer, created: Created) -> CallAnswer {
+        let Exchange { contract, fenced, guest_era, member, .. } = exchange;
+        let claim = self.mark.as_ref().map(|mark| mark.claim.clone());
+        self.record.outcome = Outcome::TaskCreated;
+        self.record.verdicts = self.trail.verdicts().to_vec();
+        match tasks::keep(self.core, &member, answer, &created, guest_era, &self.record, claim).await {
+            Ok(kept) => {
+                let end = End::Awaits(Awaits::Task(kept.id.clone()), kept.expires_at.unix_ms());
+                self.record.task_id = Some(kept.id);
+                self.conclude(end, true, None).await;
+                CallAnswer::Task(kept.json)
+            }
+            Err(error) => {
+                tracing::error!(%error, "a task of an upstream could not be kept");
+                let refusal = refusals::task_not_kept(fenced.call_id());
+                CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Unknown, None).await)
+            }
+        }
+    }
+
+    pub(super) async fn refuse_unresolved(mut self, refusal: Box<Refusal>) -> CallAnswer {
+        self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
+        let observation = Observation::of_refusal(&self.occasion_of_record(), &refusal, Verification::none());
+        self.put_on_record(false).await;
+        if refusal.envelope_code == EnvelopeCode::ToolNotFound {
+            return CallAnswer::UnknownTool(refusal);
+        }
+        CallAnswer::Result(answer::of_refusal(&refusal, &observation))
+    }
+
+    pub(super) async fn refuse(
+        mut self,
+        contract: &ToolContract,
+        mut refusal: Refusal,
+        outcome: Outcome,
+        quarantine: Option<Bytes>,
+    ) -> ToolResult {
+        if let Some(mark) = &self.mark
+            && refusal.effect == EffectKnowledge::Unknown
+        {
+            refusal.handle = Some(mark.claim.id.to_string());
+        }
+        self.finish(outcome, refusal.error_code, Some(&refusal));
+        let verification = answer::verification(contract);
+        let observation = Observation::of_refusal(&self.occasion(contract), &refusal, verification);
+        // What may have happened must not be forgotten; a call that never left may be written down a moment later.
+        let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
+        let end = self.end_of_refusal(&refusal);
+        self.conclude(end, durable, quarantine).await;
+        answer::of_refusal(&refusal, &observation)
+    }
+
+    pub(super) fn finish(&mut self, outcome: Outcome, class: TaxonomyClass, refusal: Option<&Refusal>) {
+        self.record.outcome = outcome;
+        self.record.class = Some(class);
+        self.record.refusal = refusal.cloned();
+        self.record.finished_at = Some(self.core.clock.now());
+        self.record.verdicts = self.trail.take_verdicts();
+    }
+
+    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says whether it is on record.
+    async fn conclude(self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
+        match self.mark {
+            None => {
+                records::put_down(self.core, self.record, durable, quarantine).await;
+                true
+            }
+            Some(Mark { claim, held }) => {
+                let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
+                records::settle(self.core, settling).await
+            }
+        }
+    }
+
+    /// Puts the record of a call down that never came to its fence.
+    pub(super) async fn put_on_record(self, durable: bool) {
+        records::put_down(self.core, self.record, durable, None).await;
+    }
+
+    /// What a refusal means for the effect. A call that went on from a state and did not leave may go on from it again.
+    fn end_of_refusal(&self, refusal: &Refusal) -> End {
+        match (refusal.effect, &self.nonce) {
+            (EffectKnowledge::None, Some(nonce)) => {
+                let until_ms = self.core.clock.now().unix_ms().saturating_add(ROUND_MS_MAX);
+                End::Awaits(Awaits::Input(nonce.clone()), until_ms)
+            }
+            _ => records::end_of_refusal(refusal),
+        }
+    }
+
+    pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> Occasion<'o> {
+        let identity = &contract.identity;
+        Occasion { tool: &identity.name, version: &identity.version, ..self.occasion_of_record() }
+    }
+
+    fn occasion_of_record(&self) -> Occasion<'_> {
+        answer::occasion(&self.record)
+    }
+}
+
+/// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
+fn unsaid(occasion: &Occasion<'_>, fenced: &Fenced) -> ToolResult {
+    let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
+    let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle);
+    let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
+    answer::of_refusal(&refusal, &observation)
+}
+
+/// What is known of a call whose upstream asked for something and did not get it. Whoever asks may have begun.
+fn after_input_not_given(effect_class: EffectClass) -> (EffectKnowledge, Outcome) {
+    if effect_class.mutates() {
+        (EffectKnowledge::Unknown, Outcome::Unknown)
+    } else {
+        (EffectKnowledge::None, Outcome::InputRequired)
+    }
+}
+
+fn no_claim() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the upstream asked for input on behalf of nobody")
+}

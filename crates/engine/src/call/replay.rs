@@ -1,0 +1,89 @@
+//! What a call is answered whose operation is not its to perform: the answer that was given before, or a refusal that says
+//! how the operation stands. Nothing is sent.
+
+use bytes::Bytes;
+use servanda_contract::{Digest, Observation, Refusal, digest::Domain, record::Outcome};
+use servanda_gates::{
+    CompiledContract,
+    effect::{Effect, Reply, StoredAnswer},
+};
+use servanda_mcp::envelope::to_json;
+
+use super::passage::Passage;
+use crate::{
+    answer,
+    gateway::{CallAnswer, ToolResult},
+    observe, records, refusals,
+    relay::Exposure,
+    standing,
+};
+
+impl Passage<'_> {
+    /// Answers by how the operation stands.
+    pub(super) async fn stand(
+        mut self,
+        contract: &CompiledContract,
+        reply: Reply,
+        effect: Option<Box<Effect>>,
+    ) -> CallAnswer {
+        self.record.effect_id = effect.as_ref().map(|effect| effect.id.to_string());
+        let call_id = self.record.call_id.clone();
+        match (reply, effect) {
+            (Reply::Replay(stored), Some(effect)) => CallAnswer::Result(self.replay(contract, stored, &effect).await),
+            (reply, effect) => {
+                if let Reply::Twin(twin) = &reply {
+                    self.record.effect_id = Some(twin.to_string());
+                    let count = self.core.tallies.count_blind_retry();
+                    tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
+                }
+                let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
+                CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)
+            }
+        }
+    }
+
+    /// The answer that was given before, held against the contract as it is now.
+    async fn replay(self, contract: &CompiledContract, stored: StoredAnswer, effect: &Effect) -> ToolResult {
+        match stored {
+            StoredAnswer::Result(result) => self.replay_result(contract, &result, effect).await,
+            StoredAnswer::Refusal(refusal) => self.replay_refusal(contract, *refusal).await,
+            StoredAnswer::Known(known) if contract.output().is_none() => {
+                let text = format!("It was done before. {known}");
+                let result = format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, to_json(&text));
+                self.replay_result(contract, &Bytes::from(result), effect).await
+            }
+            // A result that lacks what the contract promises would be none.
+            StoredAnswer::Known(known) => {
+                let refusal = standing::answer_gone(&self.record.call_id, &known, &effect.id);
+                self.replay_refusal(contract, refusal).await
+            }
+        }
+    }
+
+    async fn replay_result(mut self, contract: &CompiledContract, result: &Bytes, effect: &Effect) -> ToolResult {
+        self.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));
+        let observed = match observe::observe(contract, result) {
+            Ok(observed) => observed,
+            Err(broken) => {
+                let refusal = refusals::quarantined(&self.record.call_id, effect.class, broken);
+                return self.replay_refusal(contract, refusal.with_handle(effect.id.as_str())).await;
+            }
+        };
+        self.finish(Outcome::Replayed, observed.class, None);
+        let verification = answer::verification(contract.contract());
+        let mut observation = answer::observation(&self.occasion(contract.contract()), &observed, verification);
+        observation.status.retryable &= !effect.class.mutates();
+        let exposure = Exposure { naming: self.scene.naming, upstream: &effect.order.upstream };
+        let answered = answer::of_observed(&observed, &observation, exposure, result.len());
+        records::put_down(self.core, self.record, true, None).await;
+        answered
+    }
+
+    async fn replay_refusal(mut self, contract: &CompiledContract, refusal: Refusal) -> ToolResult {
+        self.finish(Outcome::Replayed, refusal.error_code, Some(&refusal));
+        let verification = answer::verification(contract.contract());
+        let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);
+        records::put_down(self.core, self.record, true, None).await;
+        answer::of_refusal(&refusal, &observation)
+    }
+}

@@ -1,0 +1,67 @@
+//! The key of an operation: the client's own, or one derived from the operation or step that it named. Never from the
+//! arguments alone: two genuine payments of the same amount would be one.
+
+use std::sync::Arc;
+
+use hmac::Mac as _;
+use servanda_contract::{Digest, digest::Domain};
+use servanda_gates::{JournalError, Notebook, Permit, Said, effect::ClientKey};
+use tokio::sync::OnceCell;
+
+use crate::secrets::Secret;
+
+/// Where the secret for steps is kept.
+const STEP_SECRET: &str = "step-keys";
+/// Separates this use of the secret from any other.
+const STEP_DOMAIN: &[u8] = b"servanda/step/v1";
+
+/// Makes keys.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    notebook: Arc<dyn Notebook>,
+    secret: OnceCell<Secret>,
+}
+
+impl Keys {
+    pub(crate) fn new(notebook: Arc<dyn Notebook>) -> Self {
+        Self { notebook, secret: OnceCell::new() }
+    }
+
+    /// The key of a permitted call. One that says nothing about its operation is an operation of its own.
+    pub(crate) async fn of(&self, permit: &Permit) -> Result<ClientKey, JournalError> {
+        Ok(match permit.operation().said() {
+            None => ClientKey::Call(permit.call_id().clone()),
+            Some(Said::Key(key)) => ClientKey::Given(key.clone()),
+            Some(Said::Operation { id, workflow, run }) => ClientKey::Derived(of_operation(permit, id, workflow, run)),
+            Some(Said::Step(step)) => {
+                let secret = self.secret.get_or_try_init(|| Secret::of(self.notebook.as_ref(), STEP_SECRET)).await?;
+                ClientKey::Derived(of_step(secret, permit, step))
+            }
+        })
+    }
+}
+
+fn of_operation(permit: &Permit, id: &str, workflow: &str, run: &str) -> Digest {
+    let (caller, identity) = (&permit.proposal().caller, &permit.contract().contract().identity);
+    // The first number of the version: a contract that was corrected between two attempts must not make two effects of them.
+    let version = identity.major().to_string();
+    let texts = [workflow, run, &caller.tenant, &caller.principal, &identity.name, &version, id];
+    let payload = permit.payload_digest();
+    let mut parts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    parts.push(payload.as_bytes());
+    Digest::of(Domain::Operation, &parts)
+}
+
+fn of_step(secret: &Secret, permit: &Permit, step: &str) -> Digest {
+    let caller = &permit.proposal().caller;
+    let session = caller.session.as_deref().unwrap_or_default();
+    let tool = permit.contract().contract().identity.name.as_bytes();
+    let parts = [STEP_DOMAIN, session.as_bytes(), tool, step.as_bytes(), permit.arguments().bytes()];
+    let code = parts
+        .into_iter()
+        .fold(secret.code(), |code, part| code.chain_update((part.len() as u64).to_be_bytes()).chain_update(part));
+    Digest::from(<[u8; 32]>::from(code.finalize().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,310 @@
+//! Looking after effects that nobody looks after: after a crash, a pause, a restart. What can be sent again safely is, what
+//! can be asked about is asked about, and what nobody can know is said to be unknown.
+//!
+//! Deliberately not here: which of these follows, which is the store's to say in one transaction with the change.
+
+mod status;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use servanda_contract::{
+    CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
+    record::Outcome,
+    refusal::EffectKnowledge,
+    tool::{EffectClass, Identity},
+};
+use servanda_gates::{
+    CompiledContract, Fenced, Recovery,
+    effect::{Effect, EffectId, EffectState, End, Reply, owner_silence_ms_max},
+    recover,
+};
+use servanda_mcp::{ClientCapabilities, RawObject, fields::member as field};
+use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::status::ask_and_settle;
+use crate::{
+    bridge::Leg,
+    call::headers,
+    core::{Core, within_ms},
+    observe,
+    outline::Outline,
+    records::{self, Settling},
+    refusals,
+    scene::{Member, Scene},
+    trace, upstream_failure,
+};
+
+/// How many are looked after in a round, and how many at once.
+const ORPHANS_MAX: u32 = 64;
+const AT_ONCE_MAX: usize = 8;
+/// How long a server may take to be there.
+const READY_MS_MAX: u64 = 5_000;
+/// How long what is sent again or asked may take, whatever its contract says.
+const RESEND_MS_MAX: u64 = 300_000;
+const ASK_MS_MAX: u64 = 30_000;
+/// Tombstones made in a round.
+const EXPIRED_MAX: u32 = 1_000;
+/// Effects whose contract is gone that were told of.
+const TOLD_MAX: usize = 4_096;
+
+/// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
+/// left something behind.
+fn beat() -> Duration {
+    Duration::from_millis(owner_silence_ms_max() / 3)
+}
+
+/// Looks after effects until told to stop.
+pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
+    let looking = async {
+        let mut told = BTreeSet::new();
+        loop {
+            look_once(core, &mut told).await;
+            tokio::time::sleep(beat()).await;
+        }
+    };
+    tokio::select! {
+        () = stay_alive(core, stop) => {}
+        () = looking => {}
+    }
+}
+
+/// Says that this process is alive until told to stop, so that nobody takes over what it does.
+pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = core.effects.beat(core.owner.clone()).await {
+            tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(beat()) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// One round: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
+pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
+    match core.effects.orphans(ORPHANS_MAX).await {
+        Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
+        Ok(orphans) => {
+            let mut recovering = Vec::new();
+            for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {
+                let scene = core.scene();
+                if needs_its_tool(&orphan) && exposed(&scene, &orphan).is_none() {
+                    tell_once(told, &orphan);
+                    continue;
+                }
+                let inside = Arc::clone(core);
+                // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
+                recovering.push(core.in_flight.spawn(async move { take(&inside, &scene, orphan).await }));
+                if recovering.len() >= AT_ONCE_MAX {
+                    join(&mut recovering).await;
+                }
+            }
+            join(&mut recovering).await;
+        }
+    }
+    if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
+        tracing::warn!(%error, "effects whose time is over were not forgotten");
+    }
+}
+
+async fn join(tasks: &mut Vec<JoinHandle<()>>) {
+    for task in tasks.drain(..) {
+        let _ = task.await;
+    }
+}
+
+/// A tool that the gateway may call on its own account.
+#[derive(Debug)]
+struct Ready {
+    contract: Arc<CompiledContract>,
+    member: Arc<Member>,
+}
+
+/// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None
+/// while its server is not there; then it is looked again later.
+async fn ready(scene: &Scene, exposed: &str) -> Option<Ready> {
+    scene.discovery.acquaint_itself(exposed).await;
+    let contract = scene.catalog.resolve(exposed, &ClientCapabilities::none()).ok()?;
+    let member = scene.member(&contract.contract().binding.upstream)?.clone();
+    member.server.offer(within_ms(READY_MS_MAX)).await.ok()?;
+    member.guard.ask().is_ok().then_some(Ready { contract, member })
+}
+
+/// The exposed name of a contract.
+fn exposed_as(scene: &Scene, of: impl Fn(&Identity) -> bool) -> Option<String> {
+    let mut entries = scene.catalog.entries();
+    entries.find(|(_, entry)| of(&entry.contract.contract().identity)).map(|(name, _)| name.to_owned())
+}
+
+/// The exposed name of an effect's tool.
+fn exposed(scene: &Scene, effect: &Effect) -> Option<String> {
+    let key = &effect.key;
+    exposed_as(scene, |identity| identity.name == key.tool && identity.major() == key.contract_major)
+}
+
+/// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
+fn needs_its_tool(effect: &Effect) -> bool {
+    effect.state == EffectState::Dispatching && matches!(effect.class, EffectClass::K | EffectClass::Q)
+}
+
+fn tell_once(told: &mut BTreeSet<EffectId>, effect: &Effect) {
+    if told.len() < TOLD_MAX && told.insert(effect.id.clone()) {
+        let (effect, tool) = (&effect.id, &effect.key.tool);
+        tracing::warn!(%effect, %tool, "an effect was left behind, and the contract or the upstream that could settle it is gone");
+    }
+}
+
+async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
+    let mut sends = None;
+    if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
+        let Some(exposed) = exposed(scene, &orphan) else { return };
+        let ready = ready(scene, &exposed).await;
+        // Taken before it can be sent, it would only become unknown.
+        let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
+        sends = Some(ready);
+    }
+    let record = record(core, &orphan);
+    let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
+        .then(|| unknown_record(core, record.clone(), &orphan.id));
+    let recovery = recover(&orphan.id, &core.owner, written, core.effects.as_ref()).await;
+    let effect = orphan.id;
+    match (recovery, sends) {
+        (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),
+        (Ok(Recovery::Resend(fenced, taken)), Some(ready)) => {
+            tracing::info!(%effect, "an effect that was left behind is sent again with its key");
+            resend(core, &ready, *fenced, &taken, record).await;
+        }
+        (Ok(Recovery::Ask(claim, taken)), _) => {
+            let deadline = within_ms(ASK_MS_MAX);
+            ask_and_settle(core, scene, claim, &taken, deadline).await;
+        }
+        (Ok(Recovery::Done(Reply::Unknown, _)), _) => {
+            tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
+        }
+        (Ok(Recovery::Done(..) | Recovery::Resend(..)), _) => {}
+    }
+}
+
+/// Sends the same bytes with the same key, and settles by what comes back.
+async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect, mut record: CallRecord) {
+    let Ready { contract, member } = ready;
+    let Some(claim) = fenced.claim().cloned() else { return };
+    let held = Some(core.in_hand.hold(&claim.id));
+    let mut outline = Outline {
+        cancel: CancellationToken::new(),
+        counterpart: Counterpart::nobody(),
+        wants_progress: false,
+        log_level: None,
+        trace_parent: None,
+        meta: Vec::new(),
+        key_header: None,
+    };
+    outline.carry_key(contract.contract(), Some(&fenced), None);
+    // Nobody waits who could have said for how long.
+    let deadline = within_ms(contract.contract().timeout_ms().min(RESEND_MS_MAX));
+    let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
+    record.dispatched_at = Some(core.clock.now());
+    let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
+    let delivery = Delivery { param_headers, ..outline.delivery(leg) };
+    let performed = member.server.perform(fenced, delivery).await;
+    member.guard.learn(&performed.outcome);
+    let Judged { end, outcome, refusal, quarantine } = judge(contract, &record.call_id, performed.outcome);
+    record.finished_at = Some(core.clock.now());
+    record.outcome = outcome;
+    record.class = refusal.as_ref().map(|refusal| refusal.error_code);
+    record.refusal = refusal;
+    record.attempts = Some(effect.dispatches).filter(|dispatches| *dispatches > 1);
+    records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+}
+
+struct Judged {
+    end: End,
+    outcome: Outcome,
+    refusal: Option<Refusal>,
+    quarantine: Option<bytes::Bytes>,
+}
+
+impl Judged {
+    fn refused(refusal: Refusal, outcome: Outcome) -> Self {
+        Self { end: records::end_of_refusal(&refusal), outcome, refusal: Some(refusal), quarantine: None }
+    }
+}
+
+fn judge(contract: &CompiledContract, call_id: &CallId, outcome: Result<Answer, PerformFailure>) -> Judged {
+    let answer = match outcome {
+        Ok(answer) => answer,
+        Err(failure) => {
+            let (refusal, outcome) = upstream_failure::interpret(call_id, contract.contract(), &failure);
+            return Judged::refused(refusal, outcome);
+        }
+    };
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+    if members.get(field::RESULT_TYPE).is_some_and(|raw| raw.get() != r#""complete""#)
+        || members.get(field::TASK).is_some()
+    {
+        let refusal = refusals::lost_evidence(call_id.clone());
+        return Judged::refused(*refusal, Outcome::Unknown);
+    }
+    match observe::observe(contract, &answer.result) {
+        Ok(observed) => {
+            let end = records::end_of(&observed, contract.contract(), &answer.result);
+            let outcome = if matches!(end, End::Completed(_)) { Outcome::Completed } else { Outcome::ToolError };
+            Judged { end, outcome, refusal: None, quarantine: None }
+        }
+        Err(broken) => {
+            let refusal = refusals::quarantined(call_id, contract.contract().effect_class(), broken);
+            Judged { quarantine: Some(answer.result), ..Judged::refused(refusal, Outcome::Quarantined) }
+        }
+    }
+}
+
+/// The record of what is done about an effect that was left behind: a call of its own that goes on from the first.
+fn record(core: &Core, effect: &Effect) -> CallRecord {
+    let order = &effect.order;
+    let caller = Caller {
+        tenant: effect.key.tenant.clone(),
+        principal: effect.key.principal.clone(),
+        client: Some("servanda recovery".to_owned()),
+        session: None,
+    };
+    let proposal = Proposal {
+        call_id: CallId::new(),
+        caller,
+        tool: order.exposed_tool.clone(),
+        arguments: order.arguments.clone(),
+        received_at: core.clock.now(),
+        trace_id: trace::new_trace_id(),
+        chain: String::new(),
+        caller_wait_ms: None,
+        keys: OperationKeys::default(),
+    };
+    CallRecord {
+        contract: Some(servanda_contract::record::ContractReference {
+            name: effect.key.tool.clone(),
+            version: order.contract_version.clone(),
+            digest: order.contract_digest,
+            upstream: order.upstream.clone(),
+            upstream_tool: order.upstream_tool.clone(),
+            effect_class: effect.class,
+        }),
+        deadline_ms: Some(order.timeout_ms),
+        continues: Some(effect.call_id.clone()),
+        effect_id: Some(effect.id.to_string()),
+        ..CallRecord::new(&proposal)
+    }
+}
+
+fn unknown_record(core: &Core, record: CallRecord, id: &EffectId) -> CallRecord {
+    let refusal = refusals::lost_evidence(record.call_id.clone()).with_effect(EffectKnowledge::Unknown);
+    let refusal = refusal.with_handle(id.as_str());
+    CallRecord {
+        outcome: Outcome::Unknown,
+        class: Some(refusal.error_code),
+        refusal: Some(refusal),
+        finished_at: Some(core.clock.now()),
+        ..record
+    }
+}

@@ -1,0 +1,89 @@
+//! What a server that fails is spared: repeats that are not provably safe, repeats beyond a share of its calls, and calls
+//! while it does nothing but fail. Three pure machines, and a shell per server around them.
+
+mod breaker;
+mod budget;
+mod retry;
+
+use std::sync::{Mutex, PoisonError};
+
+use servanda_upstream::{Answer, PerformFailure};
+use tokio::time::Instant;
+
+pub(crate) use self::{
+    breaker::Shut,
+    retry::{Attempt, Verdict, decide},
+};
+use self::{
+    breaker::{Breaker, Happening},
+    budget::Budget,
+};
+
+/// How one server has been doing.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    began: Instant,
+    state: Mutex<(Breaker, Budget)>,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { began: Instant::now(), state: Mutex::default() }
+    }
+}
+
+impl Guard {
+    /// Asks whether a call may be made now. One that may is counted.
+    pub(crate) fn ask(&self) -> Result<(), Shut> {
+        self.with(|breaker, budget, now_ms| {
+            breaker.step(Happening::Wanted, now_ms)?;
+            budget.called();
+            Ok(())
+        })
+    }
+
+    /// Asks whether a call may be repeated now.
+    pub(crate) fn ask_again(&self) -> Result<bool, Shut> {
+        self.with(|breaker, budget, now_ms| {
+            breaker.step(Happening::Wanted, now_ms)?;
+            Ok(budget.take())
+        })
+    }
+
+    /// Learns how a call ended.
+    pub(crate) fn learn(&self, outcome: &Result<Answer, PerformFailure>) {
+        let happening = match outcome {
+            Err(failure) if is_trouble(failure) => Happening::Failed,
+            Err(PerformFailure::Cancelled { .. } | PerformFailure::Busy { .. }) => return,
+            // An error is an answer, too.
+            Ok(_) | Err(_) => Happening::Answered,
+        };
+        self.with(|breaker, _, now_ms| {
+            if let Err(Shut { retry_after_ms }) = breaker.step(happening, now_ms)
+                && happening == Happening::Failed
+            {
+                tracing::warn!(retry_after_ms, "an upstream does nothing but fail: it is left alone for a while");
+            }
+        });
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Breaker, &mut Budget, u64) -> T) -> T {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (breaker, budget) = &mut *state;
+        act(breaker, budget, now_ms)
+    }
+}
+
+/// Whether a failure says something about the server rather than about the request.
+fn is_trouble(failure: &PerformFailure) -> bool {
+    match failure {
+        PerformFailure::Unavailable { .. } | PerformFailure::Died { .. } | PerformFailure::TimedOut { .. } => true,
+        PerformFailure::HttpStatus { status, .. } => *status >= 500,
+        PerformFailure::Busy { .. }
+        | PerformFailure::Cancelled { .. }
+        | PerformFailure::Rejected { .. }
+        | PerformFailure::TooLarge { .. }
+        | PerformFailure::Malformed { .. } => false,
+    }
+}

@@ -1,0 +1,135 @@
+//! What a caller is told whose operation is not its to perform, by what the store says about the effect. A pure table.
+//!
+//! Deliberately not here: the answer of an operation that is done already, which is checked like any answer.
+
+use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
+use servanda_gates::{
+    OPERATION_ARGUMENT,
+    effect::{Awaits, Effect, EffectId, Reply},
+};
+
+/// The refusal that a reply becomes.
+pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
+    let call_id = call_id.clone();
+    let handle = effect.map(|effect| &effect.id);
+    match reply {
+        Reply::Running { retry_after_ms, awaits } => running(call_id, *retry_after_ms, awaits.as_ref(), handle),
+        Reply::Mismatch => mismatch(call_id),
+        Reply::Unknown => unknown(call_id, effect),
+        Reply::Twin(twin) => blind_retry(call_id, twin),
+        Reply::KeyExpired => expired(call_id),
+        Reply::Mine(_)
+        | Reply::Replay(_)
+        | Reply::Ask(_)
+        | Reply::Settled
+        | Reply::Stale
+        | Reply::NotNow
+        | Reply::NotFound => not_claimed(call_id),
+    }
+}
+
+/// An operation that was done before, and whose answer is not there any more.
+pub(crate) fn answer_gone(call_id: &CallId, known: &str, handle: &EffectId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Observe,
+        TaxonomyClass::ObservationNormalizationFail,
+        format!("the operation was done before, but its answer is not there: {known}"),
+        "do not repeat it; look at the target with a read-only tool".to_owned(),
+    )
+    .with_effect(EffectKnowledge::Happened)
+    .with_handle(handle.as_str());
+    refusal.next_action = NextAction::RefreshStateAndReplan;
+    refusal
+}
+
+fn running(call_id: CallId, retry_after_ms: u64, awaits: Option<&Awaits>, handle: Option<&EffectId>) -> Refusal {
+    let why = match awaits {
+        None => "is under way".to_owned(),
+        Some(Awaits::Input(_)) => "waits for the input that the upstream asked for".to_owned(),
+        Some(Awaits::Task(id)) => format!("is under way as the task `{id}`"),
+    };
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        format!("the same operation {why}; it is not begun a second time"),
+        "wait, then make the same call again with the same key: it is answered with the result, and nothing is done twice"
+            .to_owned(),
+    );
+    refusal.retry_after_ms = Some(retry_after_ms);
+    refusal.handle = handle.map(ToString::to_string);
+    refusal
+}
+
+fn mismatch(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::SignatureMismatch,
+        "the key was used before for other arguments, so nothing was sent".to_owned(),
+        "if it is another operation, give it a key of its own; if it is the same, send the same arguments".to_owned(),
+    )
+}
+
+/// It was sent before, and nobody knows how that ended.
+fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
+    let handle = effect.map_or_else(|| "HANDLE".to_owned(), |effect| effect.id.to_string());
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::UnknownError,
+        "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned(),
+        format!(
+            "do not try another way; look at the target with a read-only tool and tell the user. Operators: `servanda \
+             effects show {handle}`, then `servanda effects settle {handle}`"
+        ),
+    )
+    .with_effect(EffectKnowledge::Unknown);
+    (refusal.retryable, refusal.fail_closed, refusal.escalate) = (false, true, true);
+    refusal.next_action = NextAction::EscalateToOperator;
+    refusal.handle = effect.map(|effect| effect.id.to_string());
+    refusal
+}
+
+/// The same payload without a key ended unknown: whoever sends it again may not know that.
+fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "an identical call without a key ended unknown: it may have been done, so this one was not sent".to_owned(),
+        format!(
+            "if this is a new operation say so with `{OPERATION_ARGUMENT}`; if it is the same, look at the target with a \
+             read-only tool. Operators: `servanda effects show {twin}`, then `servanda effects settle {twin}`"
+        ),
+    )
+    .with_handle(twin.as_str());
+    refusal.retryable = false;
+    refusal.next_action = NextAction::RefreshStateAndReplan;
+    refusal
+}
+
+fn expired(call_id: CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "the key expired: it was used once, and its answer is not kept any more".to_owned(),
+        "a key is never used twice: look whether the operation was done, and use a new key if it is a new one"
+            .to_owned(),
+    );
+    refusal.retryable = false;
+    refusal.next_action = NextAction::RefreshStateAndReplan;
+    refusal
+}
+
+fn not_claimed(call_id: CallId) -> Refusal {
+    Refusal::new(
+        call_id,
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        "somebody else changed the operation at the same moment, so nothing was sent".to_owned(),
+        "make the same call again with the same key".to_owned(),
+    )
+}

@@ -1,0 +1,480 @@
+//! What one key may do to the world, end to end: the answers of the design's table, with an upstream that counts.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use servanda_contract::{OperationKeys, Refusal, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
+use servanda_gates::{
+    OPERATION_ARGUMENT,
+    effect::{Effect, EffectQuery, EffectState, Effects as _},
+};
+use servanda_mcp::Era;
+use servanda_upstream::{Answer, PerformFailure};
+use tokio::sync::Notify;
+
+use super::conversations::{input, result};
+use crate::{
+    CallAnswer, CallRequest, Gateway as _, Guest, Terms,
+    testing::{HandClock, Heard, House, Scripted, again, call, draft, guest, parse, said, scene_of, text},
+};
+
+pub(super) const HOUR_MS: u64 = 3_600_000;
+
+/// A house with one server that answers as it is told, and a clock that a test turns.
+pub(super) struct Bank {
+    pub(super) house: House,
+    pub(super) server: Arc<Scripted>,
+    pub(super) clock: Arc<HandClock>,
+}
+
+impl Bank {
+    pub(super) fn new(server: Arc<Scripted>, contracts: Vec<ToolContract>) -> Self {
+        let clock = HandClock::new();
+        let house = House::in_scene(scene_of(&server, contracts), Arc::default(), clock.clone());
+        Self { house, server, clock }
+    }
+
+    /// One tool `write`, changed as the test likes.
+    pub(super) fn writing<F>(
+        change: impl FnOnce(&mut ToolContract),
+        script: impl Fn(Heard) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
+    {
+        let mut contract = draft("up", "write", true);
+        change(&mut contract);
+        Self::new(Scripted::new(Era::Modern, &json!({}), script), vec![contract])
+    }
+
+    pub(super) async fn call(&self, request: CallRequest) -> CallAnswer {
+        self.house.engine.call(request).await
+    }
+
+    pub(super) fn calls(&self) -> usize {
+        self.server.heard().iter().filter(|line| line.starts_with("tools/call")).count()
+    }
+
+    pub(super) async fn effects(&self) -> Vec<Effect> {
+        self.house.effects.list(EffectQuery { states: Vec::new(), limit: 100 }).await.unwrap()
+    }
+
+    pub(super) async fn states(&self) -> Vec<EffectState> {
+        self.effects().await.into_iter().map(|effect| effect.state).collect()
+    }
+}
+
+pub(super) fn write(arguments: &Value, keys: OperationKeys) -> CallRequest {
+    let arguments = Bytes::from(arguments.to_string());
+    CallRequest { arguments, keys, ..call(&Guest::local(), "write", Terms::default()) }
+}
+
+pub(super) fn keyed(key: &str) -> CallRequest {
+    let keys = OperationKeys { idempotency_key: Some(key.to_owned()), ..OperationKeys::default() };
+    write(&json!({"text": "hello"}), keys)
+}
+
+fn keyless() -> CallRequest {
+    write(&json!({"text": "hello"}), OperationKeys::default())
+}
+
+pub(super) fn refusal(answer: CallAnswer) -> Refusal {
+    serde_json::from_str(result(answer)["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+fn observation(result: &Value) -> &Value {
+    &result["_meta"]["servanda/observation"]
+}
+
+pub(super) fn died() -> PerformFailure {
+    PerformFailure::Died { why: "reset".to_owned() }
+}
+
+fn dying() -> Bank {
+    Bank::writing(|_| {}, |_| async { Err(died()) })
+}
+
+#[tokio::test]
+async fn the_same_key_is_answered_with_the_same_bytes_and_nothing_is_sent() {
+    // Spaced as nobody else would.
+    let bank = Bank::writing(
+        |_| {},
+        |_| async {
+            let result = Bytes::from_static(br#"{"content":[ {"type":"text","text":"done"} ],"x" : 1.0}"#);
+            Ok(Answer { result, era: Era::Modern })
+        },
+    );
+    let CallAnswer::Result(first) = bank.call(keyed("k")).await else { panic!("no result") };
+    let CallAnswer::Result(again) = bank.call(keyed("k")).await else { panic!("no result") };
+    let payload = |json: &str| json.split_once("\"_meta\"").unwrap().0.to_owned();
+    assert_eq!(payload(&first.json), payload(&again.json));
+    assert!(payload(&again.json).contains(r#"[ {"type":"text","text":"done"} ],"x":1.0"#), "{}", again.json);
+    let (first, again) = (parse(&first.json), parse(&again.json));
+    assert_eq!(observation(&first)["execution_metadata"]["idempotency_hit"], false);
+    assert_eq!(observation(&again)["execution_metadata"]["idempotency_hit"], true);
+    assert_ne!(
+        observation(&first)["tool_identity"]["call_id"],
+        observation(&again)["tool_identity"]["call_id"],
+        "a call of its own"
+    );
+    assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["completed", "replayed"]));
+    let records = bank.house.records.finished.lock().unwrap().clone();
+    assert!(records[0].effect_id.is_some());
+    assert_eq!(records[0].effect_id, records[1].effect_id);
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+}
+
+#[tokio::test]
+async fn a_failure_that_is_final_is_answered_again() {
+    let bank = Bank::writing(
+        |_| {},
+        |_| async {
+            Ok(said(Era::Modern, &json!({"isError": true, "content": [{"type": "text", "text": "no such invoice"}]})))
+        },
+    );
+    for hit in [false, true] {
+        let answer = result(bank.call(keyed("k")).await);
+        assert_eq!((&answer["isError"], &answer["content"][0]["text"]), (&json!(true), &json!("no such invoice")));
+        assert_eq!(observation(&answer)["execution_metadata"]["idempotency_hit"], hit);
+        assert_eq!(observation(&answer)["status"]["taxonomy_class"], "STALE_STATE");
+    }
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::FailedFinal]));
+}
+
+#[tokio::test]
+async fn another_payload_under_the_key_is_refused_and_told_nothing() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "s3cret")) });
+    result(bank.call(keyed("k")).await);
+    let other = CallRequest { arguments: Bytes::from_static(br#"{"text":"other"}"#), ..keyed("k") };
+    let refused = refusal(bank.call(other).await);
+    assert_eq!(refused.error_code, TaxonomyClass::SignatureMismatch);
+    assert!(refused.fail_closed && !refused.retryable);
+    assert!(!serde_json::to_string(&refused).unwrap().contains("s3cret"));
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn while_it_runs_others_get_a_handle_and_then_the_result() {
+    let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, awaited) = (begun.clone(), gate.clone());
+    let bank = Arc::new(Bank::writing(
+        |_| {},
+        move |_| {
+            let (told, awaited) = (told.clone(), awaited.clone());
+            async move {
+                told.notify_one();
+                awaited.notified().await;
+                Ok(text(Era::Modern, "done"))
+            }
+        },
+    ));
+    let inside = bank.clone();
+    let first = tokio::spawn(async move { result(inside.call(keyed("k")).await) });
+    begun.notified().await;
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!(refused.error_code, TaxonomyClass::IdempotencyConflict);
+    assert!(refused.retryable && refused.retry_after_ms.is_some());
+    assert_eq!(refused.handle.as_deref(), Some(bank.effects().await[0].id.as_str()));
+    gate.notify_one();
+    let first = first.await.unwrap();
+    assert_eq!(result(bank.call(keyed("k")).await)["content"], first["content"]);
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn what_nobody_knows_is_said_and_never_sent_again() {
+    let bank = dying();
+    let first = refusal(bank.call(keyed("k")).await);
+    let handle = bank.effects().await[0].id.to_string();
+    assert_eq!((first.effect, first.handle.as_deref()), (EffectKnowledge::Unknown, Some(handle.as_str())));
+    let again = refusal(bank.call(keyed("k")).await);
+    assert_eq!((again.effect, again.retryable, again.fail_closed), (EffectKnowledge::Unknown, false, true));
+    assert_eq!(again.handle.as_deref(), Some(handle.as_str()));
+    for command in ["effects show", "effects settle"] {
+        assert!(again.hint.contains(&format!("servanda {command} {handle}")), "{}", again.hint);
+    }
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::OutcomeUnknown]));
+}
+
+#[tokio::test]
+async fn a_blind_retry_is_stopped_unless_it_says_that_it_is_a_new_operation() {
+    let bank = dying();
+    refusal(bank.call(keyless()).await);
+    let handle = bank.effects().await[0].id.to_string();
+    let blind = refusal(bank.call(keyless()).await);
+    assert_eq!((blind.error_code, blind.effect), (TaxonomyClass::IdempotencyConflict, EffectKnowledge::None));
+    assert_eq!((blind.handle.as_deref(), blind.retryable), (Some(handle.as_str()), false));
+    assert!(blind.hint.contains(OPERATION_ARGUMENT), "{}", blind.hint);
+    assert_eq!((bank.calls(), bank.house.engine.core().tallies.counts().2), (1, 1));
+    let new = write(&json!({"text": "hello", OPERATION_ARGUMENT: "second payment"}), OperationKeys::default());
+    refusal(bank.call(new).await);
+    assert_eq!(bank.calls(), 2);
+    assert!(!bank.server.heard()[1].contains(OPERATION_ARGUMENT), "{}", bank.server.heard()[1]);
+    let other = write(&json!({"text": "another"}), OperationKeys::default());
+    refusal(bank.call(other).await);
+    assert_eq!(bank.calls(), 3, "another payload is nobody's twin");
+}
+
+#[tokio::test]
+async fn two_genuine_payments_without_a_key_are_two() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "paid")) });
+    result(bank.call(keyless()).await);
+    result(bank.call(keyless()).await);
+    assert_eq!((bank.calls(), bank.house.outcomes()), (2, vec!["completed", "completed"]));
+}
+
+#[tokio::test]
+async fn the_same_operation_or_step_is_the_same_key() {
+    let named = |change: fn(&mut OperationKeys)| {
+        let mut keys = OperationKeys::default();
+        change(&mut keys);
+        write(&json!({"text": "hello"}), keys)
+    };
+    let ways: [fn(&mut OperationKeys); 4] = [
+        |keys| keys.operation_id = Some("a".to_owned()),
+        |keys| keys.step_id = Some("a".to_owned()),
+        |keys| keys.header_key = Some("a".to_owned()),
+        |keys| (keys.operation_id, keys.run_id) = (Some("a".to_owned()), Some("1".to_owned())),
+    ];
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "paid")) });
+    for (number, way) in ways.into_iter().enumerate() {
+        result(bank.call(named(way)).await);
+        result(bank.call(named(way)).await);
+        assert_eq!(bank.calls(), number + 1);
+    }
+}
+
+#[tokio::test]
+async fn what_never_ran_may_be_tried_again_under_its_key() {
+    let down = Arc::new(AtomicBool::new(true));
+    let is_down = down.clone();
+    let bank = Bank::writing(
+        |_| {},
+        move |_| {
+            let down = is_down.load(Ordering::SeqCst);
+            async move {
+                if down {
+                    Err(PerformFailure::Unavailable { why: "refused".to_owned() })
+                } else {
+                    Ok(text(Era::Modern, "done"))
+                }
+            }
+        },
+    );
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::None, true));
+    assert_eq!(bank.states().await, [EffectState::FailedRetryable]);
+    down.store(false, Ordering::SeqCst);
+    assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+}
+
+#[tokio::test]
+async fn errors_that_the_contract_says_did_nothing_leave_nothing_behind() {
+    let says_so = |contract: &mut ToolContract| {
+        contract.effect.as_mut().unwrap().not_executed_errors = vec!["insufficient funds".to_owned()];
+    };
+    let bank = Bank::writing(says_so, |_| async {
+        Ok(said(Era::Modern, &json!({"isError": true, "content": [{"type": "text", "text": "Insufficient funds"}]})))
+    });
+    result(bank.call(keyed("k")).await);
+    assert_eq!(bank.states().await, [EffectState::FailedRetryable]);
+    result(bank.call(keyed("k")).await);
+    assert_eq!(bank.calls(), 2, "it may be tried again");
+}
+
+#[tokio::test]
+async fn a_key_that_expired_never_runs_again() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    result(bank.call(keyed("k")).await);
+    bank.clock.pass_ms(HOUR_MS);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.error_code, refused.retryable), (TaxonomyClass::IdempotencyConflict, false));
+    assert!(refused.message.contains("expired"), "{}", refused.message);
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_its_contract_happened_and_is_said_to_have_happened_again() {
+    let promises = |contract: &mut ToolContract| {
+        contract.affordance.output_schema =
+            json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}})
+                .as_object()
+                .unwrap()
+                .clone();
+    };
+    let bank = Bank::writing(promises, |_| async { Ok(text(Era::Modern, "s3cret")) });
+    for outcome in ["quarantined", "replayed"] {
+        let refused = refusal(bank.call(keyed("k")).await);
+        assert_eq!(refused.effect, EffectKnowledge::Happened);
+        assert_eq!(refused.error_code, TaxonomyClass::ObservationNormalizationFail);
+        assert_eq!(bank.house.last_record().outcome.name(), outcome);
+    }
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]));
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.error_code, refused.effect), (TaxonomyClass::DependencyUnavailable, EffectKnowledge::None));
+    assert_eq!((bank.calls(), bank.effects().await.len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_nobody_uses_is_taken_back() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::None, 0));
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    while bank.states().await != [EffectState::FailedRetryable] {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    result(bank.call(keyed("k")).await);
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store_is_back() {
+    let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, awaited) = (begun.clone(), gate.clone());
+    let bank = Arc::new(Bank::writing(
+        |_| {},
+        move |_| {
+            let (told, awaited) = (told.clone(), awaited.clone());
+            async move {
+                told.notify_one();
+                awaited.notified().await;
+                Ok(text(Era::Modern, "done"))
+            }
+        },
+    ));
+    let inside = bank.clone();
+    let first = tokio::spawn(async move { result(inside.call(keyed("k")).await) });
+    begun.notified().await;
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    gate.notify_one();
+    let unsaid = first.await.unwrap();
+    let refusal: Value = serde_json::from_str(unsaid["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!((&refusal["effect"], &refusal["retryable"]), (&json!("happened"), &json!(false)), "{refusal:#}");
+    assert_eq!(bank.states().await, [EffectState::Dispatching], "until it is recorded it counts as under way");
+    bank.house.effects.down.store(false, Ordering::Relaxed);
+    bank.house.engine.drain(std::time::Duration::from_mins(1)).await;
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
+    assert_eq!(bank.calls(), 1);
+}
+
+fn asks_once(heard: &Heard) -> Answer {
+    match &heard.delivery.continuation.request_state {
+        None => said(
+            Era::Modern,
+            &json!({"resultType": "input_required", "requestState": "one",
+            "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?"}}}}),
+        ),
+        Some(_) => text(Era::Modern, "done"),
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_input_goes_on_under_its_own_key_and_no_other() {
+    let bank = Bank::writing(
+        |_| {},
+        |heard| {
+            let answer = asks_once(&heard);
+            async { Ok(answer) }
+        },
+    );
+    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let first = || CallRequest { guest: modern.clone(), ..keyed("k") };
+    let asked = input(bank.call(first()).await);
+    assert_eq!(refusal(bank.call(first()).await).error_code, TaxonomyClass::IdempotencyConflict, "it waits");
+    let terms = || again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
+    let other = CallRequest { terms: terms(), guest: modern.clone(), ..keyed("other") };
+    assert_eq!(refusal(bank.call(other).await).error_code, TaxonomyClass::SignatureMismatch);
+    let bare = || CallRequest { terms: terms(), keys: OperationKeys::default(), ..first() };
+    assert_eq!(result(bank.call(bare()).await)["content"][0]["text"], "done");
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    let replayed = result(bank.call(bare()).await);
+    assert_eq!(observation(&replayed)["execution_metadata"]["idempotency_hit"], true, "the answer was lost on its way");
+    result(bank.call(first()).await);
+    assert_eq!(bank.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_read_without_a_key_is_no_effect_and_one_with_a_key_is_answered_again() {
+    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "read")) });
+    let bank = Bank::new(server, vec![draft("up", "echo", false)]);
+    let read = |key: Option<&str>| {
+        let keys = OperationKeys { idempotency_key: key.map(str::to_owned), ..OperationKeys::default() };
+        CallRequest { keys, ..call(&Guest::local(), "echo", Terms::default()) }
+    };
+    result(bank.call(read(None)).await);
+    assert!(bank.effects().await.is_empty());
+    result(bank.call(read(Some("k"))).await);
+    result(bank.call(read(Some("k"))).await);
+    assert_eq!((bank.calls(), bank.effects().await.len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_read_with_a_key_that_waits_for_input_goes_on() {
+    let server = Scripted::new(Era::Modern, &json!({}), |heard| {
+        let answer = asks_once(&heard);
+        async { Ok(answer) }
+    });
+    let bank = Bank::new(server, vec![draft("up", "echo", false)]);
+    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
+    let asked = input(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", Terms::default()) }).await);
+    let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
+    let done = result(bank.call(CallRequest { keys: keys(), ..call(&modern, "echo", terms) }).await);
+    assert_eq!((&done["content"][0]["text"], bank.states().await), (&json!("done"), vec![EffectState::Completed]));
+}
+
+#[tokio::test]
+async fn what_became_a_task_is_settled_by_its_end() {
+    let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
+        Ok(match heard.method {
+            "tools/call" => said(
+                Era::Modern,
+                &json!({"resultType": "task", "taskId": "t", "status": "working",
+                "createdAt": "2026-11-15T09:00:00Z", "lastUpdatedAt": "2026-11-15T09:00:00Z", "ttlMs": 60000}),
+            ),
+            _ => said(
+                Era::Modern,
+                &json!({"resultType": "complete", "taskId": "t", "status": "completed",
+                "createdAt": "2026-11-15T09:00:00Z", "lastUpdatedAt": "2026-11-15T09:00:00Z", "ttlMs": 60000,
+                "result": {"content": [{"type": "text", "text": "done"}]}}),
+            ),
+        })
+    });
+    let bank = Bank::new(server, vec![draft("up", "write", true)]);
+    let modern = guest(Era::Modern, &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let first = || CallRequest { guest: modern.clone(), ..keyed("k") };
+    let CallAnswer::Task(task) = bank.call(first()).await else { panic!("no task") };
+    let ours = parse(&task)["taskId"].as_str().unwrap().to_owned();
+    let refused = refusal(bank.call(first()).await);
+    assert!(refused.message.contains(&ours), "{}", refused.message);
+    let inquiry = crate::testing::inquiry(&modern, crate::Subject::Task, &json!({"taskId": ours}), Terms::default());
+    bank.house.engine.inquire(inquiry).await.unwrap();
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    assert_eq!(result(bank.call(first()).await)["content"][0]["text"], "done");
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_caller_of_another_principal_knows_nothing_of_the_key() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "s3cret")) });
+    result(bank.call(keyed("k")).await);
+    let mut other = keyed("k");
+    other.guest.caller.principal = "mallory".to_owned();
+    other.arguments = Bytes::from_static(br#"{"text":"other"}"#);
+    result(bank.call(other).await);
+    assert_eq!((bank.calls(), bank.effects().await.len()), (2, 2), "neither seen, nor claimed, nor probed");
+}

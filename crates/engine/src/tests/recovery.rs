@@ -1,0 +1,275 @@
+//! What becomes of effects that a process left behind.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+use servanda_contract::{ToolContract, refusal::EffectKnowledge};
+use servanda_gates::effect::{ByHand, Change, EffectState, Effects as _, Event, StoredAnswer, Target};
+use servanda_mcp::Era;
+use tokio::sync::Notify;
+
+use super::{
+    conversations::result,
+    effects::{Bank, died, keyed, refusal},
+};
+use crate::{
+    Gateway as _,
+    recovery::look_once,
+    testing::{House, Scripted, draft, parse, said, scene_of, text},
+};
+
+fn writing(effect: Value) -> ToolContract {
+    let mut contract = draft("up", "write", true);
+    let mut effect = effect;
+    effect["mutation_class"] = json!("write_irreversible");
+    effect["manifest"] = json!([{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }]);
+    contract.effect = Some(serde_json::from_value(effect).unwrap());
+    contract
+}
+
+fn status_tool() -> ToolContract {
+    let mut contract = draft("up", "status", false);
+    let schema = json!({"type": "object", "required": ["key"], "properties": {"key": {"type": "string", "description": "Which."}}});
+    contract.affordance.input_schema = schema.as_object().unwrap().clone();
+    contract.affordance.examples.clear();
+    contract
+}
+
+/// A bank whose process ended in the middle of a call, and the same after a restart. The server hangs until then.
+struct Crashed {
+    bank: Bank,
+    restarted: House,
+}
+
+async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let (is_up, found) = (is_up.load(Ordering::SeqCst), found.clone());
+        async move {
+            if heard.params["name"] == "status" {
+                return Ok(said(Era::Modern, &json!({"content": [], "structuredContent": found})));
+            }
+            if is_up { Ok(text(Era::Modern, "done")) } else { std::future::pending().await }
+        }
+    });
+    let bank = Bank::new(server, contracts.clone());
+    {
+        let mut calling = std::pin::pin!(bank.call(keyed("k")));
+        while bank.calls() == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut calling => panic!("it hangs"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+        // Dropped here, as a process that dies drops it.
+    }
+    assert_eq!(bank.states().await, [EffectState::Dispatching]);
+    up.store(true, Ordering::SeqCst);
+    let restarted = bank.house.restarted(scene_of(&bank.server, contracts), bank.clock.clone());
+    Crashed { bank, restarted }
+}
+
+impl Crashed {
+    async fn look(&self) {
+        look_once(self.restarted.engine.core(), &mut BTreeSet::new()).await;
+    }
+}
+
+const MINUTE_MS: u64 = 60_000;
+
+#[tokio::test]
+async fn a_keyed_effect_is_sent_again_in_the_same_bytes_and_settled() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 3600}));
+    let crashed = crashed(vec![keyed_tool], json!(null)).await;
+    crashed.look().await;
+    assert_eq!(crashed.bank.calls(), 1, "its time is not over, and its owner was never missed");
+    crashed.bank.clock.pass_ms(MINUTE_MS);
+    crashed.look().await;
+    let heard = crashed.bank.server.heard();
+    assert_eq!((heard.len(), &heard[0]), (2, &heard[1]));
+    assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
+    let record = crashed.restarted.last_record();
+    assert_eq!((record.outcome.name(), record.continues.is_some()), ("completed", true));
+    assert_eq!(result(crashed.restarted.engine.call(keyed("k")).await)["content"][0]["text"], "done");
+    assert_eq!(crashed.bank.calls(), 2, "the client gets what the recovery got");
+}
+
+#[tokio::test]
+async fn an_effect_that_can_be_asked_about_is() {
+    let table = [
+        (json!({"found": true}), true, EffectState::Completed),
+        (json!({"found": false}), true, EffectState::FailedRetryable),
+        (json!({"found": false}), false, EffectState::OutcomeUnknown),
+        (json!({"unexpected": 1}), true, EffectState::OutcomeUnknown),
+    ];
+    for (found, absence_is_authoritative, state) in table {
+        let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+            "tool": "up.status", "key_argument": "key", "absence_is_authoritative": absence_is_authoritative}}));
+        let crashed = crashed(vec![asked_tool, status_tool()], found.clone()).await;
+        crashed.bank.clock.pass_ms(MINUTE_MS);
+        crashed.look().await;
+        let effect = crashed.bank.effects().await.remove(0);
+        assert_eq!(effect.state, state, "{found}");
+        let asked = crashed.bank.server.heard().pop().unwrap();
+        let asked = parse(asked.strip_prefix("tools/call ").unwrap());
+        assert_eq!(asked, json!({"name": "status", "arguments": {"key": effect.order.upstream_key}}));
+        if let Some(StoredAnswer::Known(known)) = effect.answer {
+            assert!(known.contains(&found.to_string()), "{known}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
+    let asked_tool = || {
+        writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true,
+        "found_when": "result.state == 'paid'"}}))
+    };
+    for (found, calls) in [(json!({"state": "paid"}), 1), (json!({"state": "none"}), 2)] {
+        let answers = found.clone();
+        let first = Arc::new(AtomicBool::new(true));
+        let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+            let (answers, dies) =
+                (answers.clone(), heard.params["name"] == "write" && first.swap(false, Ordering::SeqCst));
+            async move {
+                match (heard.params["name"].as_str(), dies) {
+                    (Some("status"), _) => Ok(said(Era::Modern, &json!({"content": [], "structuredContent": answers}))),
+                    (_, true) => Err(died()),
+                    (_, false) => Ok(text(Era::Modern, "done")),
+                }
+            }
+        });
+        let bank = Bank::new(server, vec![asked_tool(), status_tool()]);
+        assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
+        let answer = result(bank.call(keyed("k")).await);
+        assert_ne!(answer["isError"], true, "{answer}");
+        let writes = bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count();
+        assert_eq!((writes, bank.states().await), (calls, vec![EffectState::Completed]), "{found}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_can_know_is_said_to_be_unknown_and_is_on_record() {
+    let crashed = crashed(vec![draft("up", "write", true)], json!(null)).await;
+    crashed.bank.clock.pass_ms(MINUTE_MS);
+    crashed.look().await;
+    assert_eq!((crashed.bank.calls(), crashed.bank.states().await), (1, vec![EffectState::OutcomeUnknown]));
+    let record = crashed.restarted.last_record();
+    assert_eq!(record.outcome.name(), "unknown");
+    assert_eq!(record.refusal.unwrap().handle, record.effect_id);
+    crashed.look().await;
+    assert_eq!(crashed.restarted.outcomes().len(), 1, "once");
+    let refused = refusal(crashed.restarted.engine.call(keyed("k")).await);
+    assert_eq!((refused.effect, crashed.bank.calls()), (EffectKnowledge::Unknown, 1));
+}
+
+#[tokio::test]
+async fn an_effect_whose_contract_is_gone_is_left_as_it_is() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
+    let crashed = crashed(vec![keyed_tool], json!(null)).await;
+    crashed.bank.clock.pass_ms(MINUTE_MS);
+    let empty = crashed.bank.house.restarted(scene_of(&crashed.bank.server, Vec::new()), crashed.bank.clock.clone());
+    let mut told = BTreeSet::new();
+    look_once(empty.engine.core(), &mut told).await;
+    look_once(empty.engine.core(), &mut told).await;
+    assert_eq!((told.len(), crashed.bank.states().await), (1, vec![EffectState::Dispatching]));
+    crashed.look().await;
+    assert_eq!(crashed.bank.states().await, [EffectState::Completed], "and settled when it is back");
+}
+
+#[tokio::test]
+async fn an_effect_is_not_taken_while_its_server_is_not_there() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"meta": "key"}, "key_window_sec": 3600}));
+    let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
+    for contracts in [vec![keyed_tool], vec![asked_tool, status_tool()]] {
+        let crashed = crashed(contracts.clone(), json!({"found": true})).await;
+        crashed.bank.clock.pass_ms(MINUTE_MS);
+        let down = Scripted::new(Era::Modern, &json!("down"), |_| async { panic!("it is not there") });
+        let early = crashed.bank.house.restarted(scene_of(&down, contracts), crashed.bank.clock.clone());
+        look_once(early.engine.core(), &mut BTreeSet::new()).await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Dispatching], "it would only become unknown");
+        crashed.look().await;
+        assert_eq!(crashed.bank.states().await, [EffectState::Completed]);
+    }
+}
+
+#[tokio::test]
+async fn what_this_process_is_doing_it_does_not_take_for_forgotten() {
+    let server = Scripted::new(Era::Modern, &json!({}), |_| std::future::pending());
+    let bank = Bank::new(server, vec![draft("up", "write", true)]);
+    let mut calling = std::pin::pin!(bank.call(keyed("k")));
+    while bank.calls() == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut calling => panic!("it hangs"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    bank.clock.pass_ms(MINUTE_MS);
+    look_once(bank.house.engine.core(), &mut BTreeSet::new()).await;
+    assert_eq!(bank.states().await, [EffectState::Dispatching]);
+}
+
+/// A call that hangs until it is let go, while somebody else takes it for forgotten.
+async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
+    let gate = Arc::new(Notify::new());
+    let awaited = gate.clone();
+    let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+        let awaited = awaited.clone();
+        async move {
+            awaited.notified().await;
+            Ok(text(Era::Modern, "done"))
+        }
+    });
+    let contract = draft("up", "write", true);
+    let bank = Arc::new(Bank::new(server, vec![contract.clone()]));
+    let inside = bank.clone();
+    let mut calling = Box::pin(async move { inside.call(keyed("k")).await });
+    while bank.calls() == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut calling => panic!("it hangs"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    bank.clock.pass_ms(MINUTE_MS);
+    let other = bank.house.restarted(scene_of(&bank.server, vec![contract]), bank.clock.clone());
+    look_once(other.engine.core(), &mut BTreeSet::new()).await;
+    assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
+    if settled_by_hand {
+        let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
+        let target = Target::Id(bank.effects().await[0].id.clone());
+        let event = Event::SettleByHand(by_hand);
+        bank.house.effects.apply(Change { target, event, record: None, quarantine: None }).await.unwrap();
+    }
+    gate.notify_one();
+    let answer = result(calling.await);
+    (bank, answer)
+}
+
+#[tokio::test]
+async fn a_late_answer_settles_what_nobody_knew() {
+    let (bank, answer) = overtaken(false).await;
+    assert_eq!(answer["content"][0]["text"], "done");
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
+    assert_eq!(bank.calls(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_given_and_on_record_and_changes_nothing() {
+    let (bank, answer) = overtaken(true).await;
+    assert_eq!(answer["content"][0]["text"], "done", "the caller gets the truth");
+    assert_eq!(bank.states().await, [EffectState::FailedRetryable], "a person has settled it");
+    assert_eq!(bank.house.last_record().outcome.name(), "completed");
+}

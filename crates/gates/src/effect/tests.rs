@@ -1,0 +1,460 @@
+//! The state machine as a table, and as a law: whatever happens in whatever order, class N is never done twice.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
+
+use super::{
+    Awaits, Begin, ByHand, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
+    Order, OwnerId, Reply, StoredAnswer, step,
+};
+use EffectClass::{K, N, Q, R};
+use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
+
+const NOW_MS: u64 = 1_000_000;
+const HOUR_MS: u64 = 3_600_000;
+
+fn digest(text: &str) -> Digest {
+    Digest::of(Domain::Proposal, &[text.as_bytes()])
+}
+
+fn order() -> Order {
+    Order {
+        exposed_tool: "bank__pay".to_owned(),
+        upstream: "bank".to_owned(),
+        upstream_tool: "pay".to_owned(),
+        contract_version: "1.2.0".to_owned(),
+        contract_digest: digest("contract"),
+        upstream_key: "sv-1".to_owned(),
+        arguments: Bytes::from_static(b"{}"),
+        timeout_ms: 5_000,
+        key_window_ms: Some(HOUR_MS),
+        dedup_window_ms: HOUR_MS,
+        keeps_answer: true,
+        resources: Vec::new(),
+    }
+}
+
+fn key() -> EffectKey {
+    EffectKey {
+        tenant: "acme".to_owned(),
+        principal: "ada".to_owned(),
+        tool: "bank.pay".to_owned(),
+        contract_major: 1,
+        client_key: ClientKey::Given("k-1".to_owned()),
+    }
+}
+
+fn begin(class: EffectClass, owner: &str) -> Begin {
+    Begin {
+        id: EffectId::from("eff_1".to_owned()),
+        key: key(),
+        request: digest("payload"),
+        class,
+        owner: OwnerId::from(owner.to_owned()),
+        call_id: CallId::from(format!("call_{owner}")),
+        order: order(),
+        go: Go::Dispatch,
+        continues: None,
+    }
+}
+
+fn began(class: EffectClass) -> Event {
+    Event::Begin(Box::new(begin(class, "b")))
+}
+
+fn at(now_ms: u64) -> Circumstances {
+    Circumstances { now_ms, owner_is_gone: false, twin: None }
+}
+
+fn answer() -> StoredAnswer {
+    StoredAnswer::Result(Bytes::from_static(b"{\"content\":[]}"))
+}
+
+/// An effect of owner `a` in a state, as it gets there.
+fn effect(class: EffectClass, state: EffectState) -> Effect {
+    let first = step(None, &Event::Begin(Box::new(begin(class, "a"))), &at(NOW_MS)).change.unwrap();
+    let claim = first.claim();
+    let after = |effect: &Effect, event: Event| step(Some(effect), &event, &at(NOW_MS)).change.unwrap();
+    match state {
+        Dispatching => first,
+        Claimed => {
+            let go = Go::Claim { lease_ms: 10_000 };
+            step(None, &Event::Begin(Box::new(Begin { go, ..begin(class, "a") })), &at(NOW_MS)).change.unwrap()
+        }
+        Completed => after(&first, Event::Settle(claim, End::Completed(answer()))),
+        FailedFinal => after(&first, Event::Settle(claim, End::Failed(answer()))),
+        FailedRetryable => after(&first, Event::Settle(claim, End::NotExecuted("refused".to_owned()))),
+        Unknown => after(&first, Event::Settle(claim, End::Unknown("reset".to_owned()))),
+        Expired => {
+            let done = effect(class, Completed);
+            step(Some(&done), &Event::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap()
+        }
+        EffectState::Compensated => Effect { state, ..effect(class, Completed) },
+    }
+}
+
+fn word(reply: &Reply) -> &'static str {
+    match reply {
+        Reply::Mine(_) => "mine",
+        Reply::Replay(_) => "replay",
+        Reply::Running { .. } => "running",
+        Reply::Mismatch => "mismatch",
+        Reply::Unknown => "unknown",
+        Reply::Twin(_) => "twin",
+        Reply::KeyExpired => "expired",
+        Reply::Ask(_) => "ask",
+        Reply::Settled => "settled",
+        Reply::Stale => "stale",
+        Reply::NotNow => "not now",
+        Reply::NotFound => "not found",
+    }
+}
+
+/// State and reply that follow; the state as it was where nothing changes.
+fn follows(before: &Effect, event: &Event, around: &Circumstances) -> (EffectState, &'static str) {
+    let after = step(Some(before), event, around);
+    (after.change.map_or(before.state, |changed| changed.state), word(&after.reply))
+}
+
+#[test]
+fn the_same_key_again() {
+    let (soon, gone, late) =
+        (at(NOW_MS + 1), Circumstances { owner_is_gone: true, ..at(NOW_MS + 1) }, at(NOW_MS + 11_000));
+    let table = [
+        // state, class, around, state afterwards, reply
+        (Claimed, N, &soon, Claimed, "running"),
+        (Claimed, N, &late, Dispatching, "mine"),
+        (Claimed, N, &gone, Dispatching, "mine"),
+        (FailedRetryable, N, &soon, Dispatching, "mine"),
+        (Completed, N, &soon, Completed, "replay"),
+        (FailedFinal, N, &soon, FailedFinal, "replay"),
+        (EffectState::Compensated, N, &soon, EffectState::Compensated, "replay"),
+        (Expired, N, &soon, Expired, "expired"),
+        (Dispatching, R, &soon, Dispatching, "running"),
+        (Dispatching, K, &soon, Dispatching, "running"),
+        (Dispatching, Q, &soon, Dispatching, "running"),
+        (Dispatching, N, &soon, Dispatching, "running"),
+        (Dispatching, R, &late, Dispatching, "mine"),
+        (Dispatching, K, &late, Dispatching, "mine"),
+        (Dispatching, Q, &late, Dispatching, "ask"),
+        (Dispatching, N, &late, Unknown, "unknown"),
+        (Dispatching, R, &gone, Dispatching, "mine"),
+        (Dispatching, K, &gone, Dispatching, "mine"),
+        // An owner that is only silent may still send after the status tool was asked.
+        (Dispatching, Q, &gone, Dispatching, "running"),
+        (Dispatching, N, &gone, Unknown, "unknown"),
+        (Unknown, R, &soon, Dispatching, "mine"),
+        (Unknown, K, &soon, Dispatching, "mine"),
+        (Unknown, Q, &soon, Unknown, "ask"),
+        (Unknown, N, &soon, Unknown, "unknown"),
+    ];
+    for (state, class, around, then, reply) in table {
+        let before = effect(class, state);
+        assert_eq!(follows(&before, &began(class), around), (then, reply), "{class:?} {state:?} {around:?}");
+        let after = step(Some(&before), &began(class), around);
+        if let Reply::Mine(claim) = after.reply {
+            let changed = after.change.unwrap();
+            assert_eq!((claim.epoch, changed.epoch), (before.epoch + 1, before.epoch + 1), "{class:?} {state:?}");
+            assert_eq!(changed.owner.as_str(), "b");
+        }
+    }
+}
+
+#[test]
+fn another_payload_never_runs_and_never_sees_the_answer() {
+    for state in EffectState::ALL {
+        let other = Begin { request: digest("other payload"), ..begin(N, "b") };
+        let after = step(Some(&effect(N, state)), &Event::Begin(Box::new(other)), &at(NOW_MS + 11_000));
+        assert_eq!((after.change, after.reply), (None, Reply::Mismatch), "{state:?}");
+    }
+}
+
+#[test]
+fn only_the_present_owner_settles_and_only_what_may_be_settled() {
+    let ends = [
+        ("completed", End::Completed(answer())),
+        ("failed", End::Failed(answer())),
+        ("not executed", End::NotExecuted("refused".to_owned())),
+        ("absent", End::Absent("no such key".to_owned())),
+        ("unknown", End::Unknown("reset".to_owned())),
+    ];
+    let table = [
+        // state, what follows on each end, for class N
+        (Claimed, [None, Some(FailedFinal), Some(FailedRetryable), None, None]),
+        (Dispatching, [Some(Completed), Some(FailedFinal), Some(FailedRetryable), None, Some(Unknown)]),
+        (Unknown, [Some(Completed), Some(FailedFinal), None, None, None]),
+        (Completed, [None; 5]),
+        (FailedFinal, [None; 5]),
+        (FailedRetryable, [None; 5]),
+        (EffectState::Compensated, [None; 5]),
+        (Expired, [None; 5]),
+    ];
+    for (state, expected) in table {
+        let before = effect(N, state);
+        for ((name, end), expected) in ends.iter().zip(expected) {
+            let settled = step(Some(&before), &Event::Settle(before.claim(), end.clone()), &at(NOW_MS + 1));
+            assert_eq!(settled.change.map(|changed| changed.state), expected, "{state:?} {name}");
+            let older = Claim { epoch: before.epoch - 1, ..before.claim() };
+            let stale = step(Some(&before), &Event::Settle(older, end.clone()), &at(NOW_MS + 1));
+            assert_eq!((stale.change, stale.reply), (None, Reply::Stale), "{state:?} {name}");
+        }
+    }
+    let asked = effect(Q, Dispatching);
+    let absent = Event::Settle(asked.claim(), End::Absent("no such key".to_owned()));
+    assert_eq!(follows(&asked, &absent, &at(NOW_MS + 1)), (FailedRetryable, "settled"));
+}
+
+#[test]
+fn a_fence_needs_the_claim_it_was_made_from() {
+    let claimed = effect(N, Claimed);
+    assert_eq!(follows(&claimed, &Event::Fence(claimed.claim()), &at(NOW_MS + 60_000)), (Dispatching, "mine"));
+    let taken = step(Some(&claimed), &began(N), &at(NOW_MS + 11_000)).change.unwrap();
+    assert_eq!(follows(&taken, &Event::Fence(claimed.claim()), &at(NOW_MS + 11_001)), (Dispatching, "stale"));
+    for state in [Dispatching, Completed, FailedRetryable, Unknown, Expired] {
+        let before = effect(N, state);
+        assert_eq!(follows(&before, &Event::Fence(before.claim()), &at(NOW_MS)), (state, "stale"));
+    }
+}
+
+#[test]
+fn orphans_are_settled_by_their_class() {
+    let (soon, late) = (at(NOW_MS + 1), at(NOW_MS + 11_000));
+    let owner = || Event::Recover(OwnerId::from("c".to_owned()));
+    let table = [
+        (Dispatching, R, FailedRetryable, "settled"),
+        (Dispatching, K, Dispatching, "mine"),
+        (Dispatching, Q, Dispatching, "ask"),
+        (Dispatching, N, Unknown, "unknown"),
+        (Claimed, N, FailedRetryable, "settled"),
+        (Unknown, N, Unknown, "not now"),
+        (Completed, N, Completed, "not now"),
+    ];
+    for (state, class, then, reply) in table {
+        let before = effect(class, state);
+        assert_eq!(follows(&before, &owner(), &soon), (state, "not now"), "{class:?} {state:?}");
+        assert_eq!(follows(&before, &owner(), &late), (then, reply), "{class:?} {state:?}");
+    }
+}
+
+#[test]
+fn a_key_is_sent_again_only_while_the_upstream_remembers_it() {
+    let unknown = effect(K, Unknown);
+    // The last five minutes of the window are not used: clocks differ.
+    assert_eq!(follows(&unknown, &began(K), &at(NOW_MS + HOUR_MS - 300_001)), (Dispatching, "mine"));
+    assert_eq!(follows(&unknown, &began(K), &at(NOW_MS + HOUR_MS - 300_000)), (Unknown, "unknown"));
+    let again = step(Some(&unknown), &began(K), &at(NOW_MS + 1)).change.unwrap();
+    assert_eq!(again.first_dispatched_ms, Some(NOW_MS), "the window runs from the first dispatch");
+    let refused = Event::Settle(again.claim(), End::NotExecuted("connection refused".to_owned()));
+    assert_eq!(follows(&again, &refused, &at(NOW_MS + 2)), (Unknown, "settled"), "what left before is still uncertain");
+}
+
+#[test]
+fn what_waits_for_input_goes_on_with_its_nonce_only() {
+    let before = effect(N, Dispatching);
+    let awaits = End::Awaits(Awaits::Input("n-1".to_owned()), NOW_MS + HOUR_MS);
+    let waiting = step(Some(&before), &Event::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
+    let with = |nonce: &str| Event::Begin(Box::new(Begin { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
+    let gone = Circumstances { owner_is_gone: true, ..at(NOW_MS + 60_000) };
+    assert_eq!(follows(&waiting, &began(N), &gone), (Dispatching, "running"));
+    assert_eq!(follows(&waiting, &with("n-2"), &gone), (Dispatching, "running"));
+    assert_eq!(follows(&waiting, &with("n-1"), &gone), (Dispatching, "mine"));
+    assert_eq!(follows(&waiting, &began(N), &at(NOW_MS + HOUR_MS)), (Unknown, "unknown"));
+}
+
+#[test]
+fn a_person_settles_what_nobody_knows_and_nothing_else() {
+    for state in EffectState::ALL {
+        for (completed, then) in [(true, Completed), (false, FailedRetryable)] {
+            let by_hand = ByHand { completed, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+            let before = effect(N, state);
+            let expected = if state == Unknown { (then, "settled") } else { (state, "not now") };
+            assert_eq!(follows(&before, &Event::SettleByHand(by_hand), &at(NOW_MS + 1)), expected);
+        }
+    }
+}
+
+#[test]
+fn what_is_over_becomes_a_tombstone_even_for_whoever_comes_first() {
+    let over = at(NOW_MS + HOUR_MS);
+    for state in [Completed, FailedFinal, FailedRetryable] {
+        let before = effect(N, state);
+        assert_eq!(follows(&before, &Event::Expire, &at(NOW_MS + HOUR_MS - 1)), (state, "not now"));
+        assert_eq!(follows(&before, &Event::Expire, &over), (Expired, "settled"));
+        assert_eq!(follows(&before, &began(N), &over), (Expired, "expired"), "a retry does not race the reaper");
+        let tombstone = step(Some(&before), &Event::Expire, &over).change.unwrap();
+        assert_eq!((tombstone.answer, tombstone.order.arguments.len()), (None, 0));
+    }
+    for state in [Claimed, Dispatching, Unknown, Expired] {
+        assert_eq!(follows(&effect(N, state), &Event::Expire, &over), (state, "not now"), "{state:?}");
+    }
+}
+
+#[test]
+fn a_blind_retry_of_what_nobody_knows_is_stopped() {
+    let twin = EffectId::from("eff_0".to_owned());
+    let around = Circumstances { twin: Some(twin.clone()), ..at(NOW_MS) };
+    let after = step(None, &began(N), &around);
+    assert_eq!((after.change, after.reply), (None, Reply::Twin(twin)));
+}
+
+/// What can happen to one key, with two owners, a network and a clock.
+#[derive(Debug, Clone)]
+enum Happening {
+    Begins { owner: u8, claims: bool },
+    Fences { owner: u8 },
+    Sends { owner: u8 },
+    Answers { owner: u8 },
+    Resets { owner: u8 },
+    NeverSends { owner: u8 },
+    Recovers,
+    Waits(u64),
+    OwnersVanish,
+    SettlesByHand,
+    Expires,
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+    let owner = 0..3u8;
+    let one = prop_oneof![
+        4 => (owner.clone(), any::<bool>()).prop_map(|(owner, claims)| Happening::Begins { owner, claims }),
+        3 => owner.clone().prop_map(|owner| Happening::Fences { owner }),
+        4 => owner.clone().prop_map(|owner| Happening::Sends { owner }),
+        2 => owner.clone().prop_map(|owner| Happening::Answers { owner }),
+        2 => owner.clone().prop_map(|owner| Happening::Resets { owner }),
+        1 => owner.prop_map(|owner| Happening::NeverSends { owner }),
+        2 => Just(Happening::Recovers),
+        2 => prop_oneof![Just(100u64), Just(12_000), Just(HOUR_MS)].prop_map(Happening::Waits),
+        1 => Just(Happening::OwnersVanish),
+        1 => Just(Happening::SettlesByHand),
+        1 => Just(Happening::Expires),
+    ];
+    proptest::collection::vec(one, 1..60)
+}
+
+/// A process that does what it is allowed to do, whenever it gets to it.
+#[derive(Debug, Default, Clone)]
+struct Process {
+    claimed: Option<Claim>,
+    may_send: Option<Claim>,
+    sent: Option<Claim>,
+}
+
+struct World {
+    effect: Option<Effect>,
+    now_ms: u64,
+    owners_gone: bool,
+    processes: [Process; 3],
+    /// How often the upstream did it.
+    done: u32,
+}
+
+impl World {
+    fn apply(&mut self, event: &Event) -> Reply {
+        let around = Circumstances { now_ms: self.now_ms, owner_is_gone: self.owners_gone, twin: None };
+        let after = step(self.effect.as_ref(), event, &around);
+        if let Some(changed) = after.change {
+            self.effect = Some(changed);
+        }
+        after.reply
+    }
+
+    fn happens(&mut self, class: EffectClass, happening: &Happening) {
+        match happening {
+            Happening::Begins { owner, claims } => {
+                let go = if *claims { Go::Claim { lease_ms: 10_000 } } else { Go::Dispatch };
+                let wants = Begin { go, ..begin(class, &owner.to_string()) };
+                if let Reply::Mine(claim) = self.apply(&Event::Begin(Box::new(wants))) {
+                    let fenced = self.effect.as_ref().unwrap().state == Dispatching;
+                    let process = &mut self.processes[usize::from(*owner)];
+                    if fenced { process.may_send = Some(claim) } else { process.claimed = Some(claim) }
+                }
+            }
+            Happening::Fences { owner } => {
+                let Some(claim) = self.processes[usize::from(*owner)].claimed.take() else { return };
+                if let Reply::Mine(claim) = self.apply(&Event::Fence(claim)) {
+                    self.processes[usize::from(*owner)].may_send = Some(claim);
+                }
+            }
+            // A zombie may wake up at any time and send what it was once allowed to send.
+            Happening::Sends { owner } => {
+                let process = &mut self.processes[usize::from(*owner)];
+                let Some(claim) = process.may_send.take() else { return };
+                process.sent = Some(claim);
+                self.done += u32::from(class != K || self.done == 0);
+            }
+            Happening::Answers { owner } => {
+                let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
+                self.apply(&Event::Settle(claim, End::Completed(answer())));
+            }
+            Happening::Resets { owner } => {
+                let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
+                self.apply(&Event::Settle(claim, End::Unknown("reset".to_owned())));
+            }
+            Happening::NeverSends { owner } => {
+                let Some(claim) = self.processes[usize::from(*owner)].may_send.take() else { return };
+                self.apply(&Event::Settle(claim, End::NotExecuted("refused".to_owned())));
+            }
+            Happening::Recovers => {
+                if let Reply::Mine(claim) = self.apply(&Event::Recover(OwnerId::from("2".to_owned()))) {
+                    self.processes[2].may_send = Some(claim);
+                }
+            }
+            Happening::Waits(ms) => {
+                self.now_ms += ms;
+                self.owners_gone = false;
+            }
+            Happening::OwnersVanish => self.owners_gone = true,
+            Happening::SettlesByHand => {
+                let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "seen".to_owned() };
+                self.apply(&Event::SettleByHand(by_hand));
+            }
+            Happening::Expires => drop(self.apply(&Event::Expire)),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Two processes, pauses of any length, lost answers, zombies, recoveries: one effect at most.
+    #[test]
+    fn nothing_of_class_n_or_k_is_ever_done_twice(k in any::<bool>(), happenings in happenings()) {
+        let class = if k { K } else { N };
+        let mut world = World {
+            effect: None, now_ms: NOW_MS, owners_gone: false, processes: Default::default(), done: 0,
+        };
+        for (number, happening) in happenings.iter().enumerate() {
+            let before = world.effect.clone();
+            world.happens(class, happening);
+            prop_assert!(world.done <= 1, "done {} times after {number}: {happening:?}", world.done);
+            if let (Some(before), Some(after)) = (before, &world.effect) {
+                prop_assert!(after.epoch >= before.epoch);
+                prop_assert!(legal(before.state, after.state), "{:?} to {:?}", before.state, after.state);
+            }
+        }
+    }
+}
+
+/// The arrows of the design, and standing still.
+fn legal(before: EffectState, after: EffectState) -> bool {
+    let arrows = [
+        (Claimed, Dispatching),
+        (Claimed, FailedRetryable),
+        (Claimed, FailedFinal),
+        (Dispatching, Completed),
+        (Dispatching, FailedFinal),
+        (Dispatching, FailedRetryable),
+        (Dispatching, Unknown),
+        (FailedRetryable, Claimed),
+        (FailedRetryable, Dispatching),
+        (FailedRetryable, Expired),
+        (Unknown, Completed),
+        (Unknown, FailedFinal),
+        (Unknown, FailedRetryable),
+        (Unknown, Dispatching),
+        (Completed, Expired),
+        (FailedFinal, Expired),
+    ];
+    before == after || arrows.contains(&(before, after))
+}

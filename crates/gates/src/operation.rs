@@ -1,0 +1,179 @@
+//! Which operation a call is, as its client says. What was said is judged at gate 2: it must agree with itself and keep its
+//! limits, because from here on two calls that say the same may be taken for one.
+//!
+//! Deliberately not here: the key that follows from it, which may need a secret.
+
+use serde_json::Value;
+use servanda_contract::{FieldError, OperationKeys};
+
+use crate::CompiledContract;
+
+/// The argument by which a model can name its operation, where the contract has none of that name.
+pub const OPERATION_ARGUMENT: &str = "servanda_operation_id";
+/// The longest key or id.
+pub const KEY_CHARS_MAX: usize = 255;
+
+/// How a client can say which operation a call is.
+const HOW: &str = "a key in `_meta[\"servanda/idempotency-key\"]` or the header `Idempotency-Key`, or an operation id in \
+                   `_meta[\"servanda/operation-id\"]` or the argument `servanda_operation_id`";
+
+/// Evidence: what the client said about its operation can be relied on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operation {
+    said: Option<Said>,
+    operation_id: Option<String>,
+}
+
+/// What decides whether two calls are one operation. A key wins over an operation id, and that over a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// A key of the client's own making.
+    Key(String),
+    /// A business operation, perhaps of a workflow and a run of it.
+    Operation {
+        /// The operation.
+        id: String,
+        /// Its workflow, or nothing.
+        workflow: String,
+        /// The run of that, or nothing.
+        run: String,
+    },
+    /// A step of the agent's plan.
+    Step(String),
+}
+
+impl Operation {
+    /// What decides, if the client said anything.
+    pub fn said(&self) -> Option<&Said> {
+        self.said.as_ref()
+    }
+
+    /// The operation the client named, if it did, whatever decides.
+    pub fn operation_id(&self) -> Option<&str> {
+        self.operation_id.as_deref()
+    }
+}
+
+/// Takes the operation out of the arguments of a tool that changes something, unless the tool has an argument of that name.
+pub(crate) fn take_argument(contract: &CompiledContract, arguments: &mut Value) -> Option<Value> {
+    if !contract.contract().effect_class().mutates() || contract.input().declares(OPERATION_ARGUMENT) {
+        return None;
+    }
+    arguments.as_object_mut()?.shift_remove(OPERATION_ARGUMENT)
+}
+
+/// Judges everything a client said about its operation.
+pub(crate) fn judge(
+    contract: &CompiledContract,
+    keys: &OperationKeys,
+    argument: Option<Value>,
+) -> Result<Operation, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut check = |place: &Place, text: Option<&str>| {
+        if let Some(fault) = text.and_then(fault) {
+            errors.push(place.error("1 to 255 visible characters", fault));
+        }
+    };
+    check(&META_KEY, keys.idempotency_key.as_deref());
+    check(&HEADER_KEY, keys.header_key.as_deref());
+    check(&META_OPERATION, keys.operation_id.as_deref());
+    check(&META_STEP, keys.step_id.as_deref());
+    check(&META_WORKFLOW, keys.workflow_id.as_deref());
+    check(&META_RUN, keys.run_id.as_deref());
+    let argument = match argument {
+        None => None,
+        Some(Value::String(text)) => {
+            check(&ARGUMENT, Some(&text));
+            Some(text)
+        }
+        Some(_) => {
+            errors.push(ARGUMENT.error("a string", "another type"));
+            None
+        }
+    };
+    let key = agreed((&META_KEY, &keys.idempotency_key), (&HEADER_KEY, &keys.header_key), &mut errors);
+    let operation_id = agreed((&META_OPERATION, &keys.operation_id), (&ARGUMENT, &argument), &mut errors);
+    let said = match (key, &operation_id, &keys.step_id) {
+        (Some(key), _, _) => Some(Said::Key(key)),
+        (None, Some(id), _) => Some(Said::Operation {
+            id: id.clone(),
+            workflow: keys.workflow_id.clone().unwrap_or_default(),
+            run: keys.run_id.clone().unwrap_or_default(),
+        }),
+        (None, None, Some(step)) => Some(Said::Step(step.clone())),
+        (None, None, None) => None,
+    };
+    let wanted = contract.contract().idempotency.required && contract.contract().effect_class().mutates();
+    if wanted && said.is_none() && errors.is_empty() {
+        errors.push(META_KEY.error(HOW, "no word about which operation it is"));
+    }
+    if errors.is_empty() { Ok(Operation { said, operation_id }) } else { Err(errors) }
+}
+
+/// What to do about such errors.
+pub(crate) fn hint() -> String {
+    format!("say which operation it is, in one way or in two that agree: {HOW}")
+}
+
+/// Where a client can say something about its operation.
+struct Place {
+    field: &'static str,
+    pointer: &'static str,
+}
+
+const META_KEY: Place = Place { field: "_meta[\"servanda/idempotency-key\"]", pointer: "" };
+const META_OPERATION: Place = Place { field: "_meta[\"servanda/operation-id\"]", pointer: "" };
+const META_STEP: Place = Place { field: "_meta[\"servanda/step-id\"]", pointer: "" };
+const META_WORKFLOW: Place = Place { field: "_meta[\"servanda/workflow-id\"]", pointer: "" };
+const META_RUN: Place = Place { field: "_meta[\"servanda/run-id\"]", pointer: "" };
+const HEADER_KEY: Place = Place { field: "the header Idempotency-Key", pointer: "" };
+const ARGUMENT: Place = Place { field: OPERATION_ARGUMENT, pointer: "/servanda_operation_id" };
+
+impl Place {
+    fn error(&self, expected: &str, actual: &str) -> FieldError {
+        FieldError {
+            field: self.field.to_owned(),
+            pointer: self.pointer.to_owned(),
+            expected: expected.to_owned(),
+            actual: actual.to_owned(),
+            message: format!("`{}` must be {expected}, but is {actual}", self.field),
+            did_you_mean: None,
+        }
+    }
+}
+
+/// What two places say, which must be the same where both say something.
+fn agreed(
+    (one_place, one): (&Place, &Option<String>),
+    (other_place, other): (&Place, &Option<String>),
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    if let (Some(one), Some(other)) = (one, other)
+        && one != other
+    {
+        let expected = format!("the same as {}", one_place.field);
+        errors.push(other_place.error(&expected, "another text"));
+    }
+    one.clone().or_else(|| other.clone())
+}
+
+/// What is wrong with a key, without repeating it.
+fn fault(text: &str) -> Option<&'static str> {
+    let chars = text.chars().count();
+    if chars == 0 {
+        Some("empty")
+    } else if chars > KEY_CHARS_MAX {
+        Some("longer")
+    } else if text.chars().any(|character| character.is_control() || is_invisible(character)) {
+        Some("a text with characters that nobody sees")
+    } else if text.trim() != text {
+        Some("a text with white space around it")
+    } else {
+        None
+    }
+}
+
+/// Characters that make two keys differ for a machine and not for a person.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}

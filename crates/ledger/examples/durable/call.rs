@@ -1,0 +1,122 @@
+//! One mutating call as the engine makes it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use servanda_contract::{
+    CallId, CallRecord, Caller, Digest, Timestamp,
+    digest::Domain,
+    record::{Outcome, RECORD_VERSION},
+    tool::EffectClass,
+};
+use servanda_gates::effect::{
+    Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Reply,
+    StoredAnswer, Target, step,
+};
+use servanda_ledger::Ledger;
+
+const ANSWER: &[u8] =
+    br#"{"content":[{"type":"text","text":"paid"}],"structuredContent":{"payment":"p-1","state":"paid"}}"#;
+
+/// What of a call is written at its beginning.
+#[derive(Debug, Clone)]
+pub(crate) struct Encoded {
+    pub(crate) body: String,
+    pub(crate) arguments: Bytes,
+    pub(crate) record: String,
+}
+
+/// What of a call is written at its beginning, as text.
+pub(crate) fn encoded() -> Encoded {
+    let call_id = CallId::new();
+    let event = Event::Begin(Box::new(begin(&call_id)));
+    let around = Circumstances { now_ms: 1_800_000_000_000, owner_is_gone: false, twin: None };
+    let effect = step(None, &event, &around).change.unwrap();
+    Encoded {
+        body: serde_json::to_string(&effect).unwrap(),
+        arguments: effect.order.arguments,
+        record: serde_json::to_string(&record(call_id, Outcome::Dispatching)).unwrap(),
+    }
+}
+
+/// Its intent is durable before bytes would leave, its end before it would be answered.
+pub(crate) async fn call(ledger: Arc<Ledger>) {
+    let call_id = CallId::new();
+    let first = begin(&call_id);
+    let key = first.key.clone();
+    let change = |target, event, outcome| Change {
+        target,
+        event,
+        record: Some(record(call_id.clone(), outcome)),
+        quarantine: None,
+    };
+    let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
+    let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
+    let end = End::Completed(StoredAnswer::Result(Bytes::from_static(ANSWER)));
+    let settled = change(Target::Id(claim.id.clone()), Event::Settle(claim, end), Outcome::Completed);
+    assert_eq!(ledger.apply(settled).await.unwrap().reply, Reply::Settled);
+}
+
+fn begin(call_id: &CallId) -> Begin {
+    let key = EffectKey {
+        tenant: "acme".to_owned(),
+        principal: "ada".to_owned(),
+        tool: "bank.pay".to_owned(),
+        contract_major: 1,
+        client_key: ClientKey::Given(format!("order-{call_id}")),
+    };
+    Begin {
+        id: EffectId::new(),
+        key,
+        request: Digest::of(Domain::Proposal, &[call_id.as_str().as_bytes()]),
+        class: EffectClass::N,
+        owner: OwnerId::from("own_bench".to_owned()),
+        call_id: call_id.clone(),
+        order: order(),
+        go: Go::Dispatch,
+        continues: None,
+    }
+}
+
+fn order() -> Order {
+    Order {
+        exposed_tool: "bank__pay".to_owned(),
+        upstream: "bank".to_owned(),
+        upstream_tool: "pay".to_owned(),
+        contract_version: "1.2.0".to_owned(),
+        contract_digest: Digest::of(Domain::Contract, &[b"bank.pay"]),
+        upstream_key: "sv-00000000000000000000000000000000".to_owned(),
+        arguments: Bytes::from_static(br#"{"amount":1200,"currency":"EUR","to":"DE89370400440532013000"}"#),
+        timeout_ms: 5_000,
+        key_window_ms: None,
+        dedup_window_ms: 3_600_000,
+        keeps_answer: true,
+        resources: Vec::new(),
+    }
+}
+
+fn record(call_id: CallId, outcome: Outcome) -> CallRecord {
+    CallRecord {
+        record_version: RECORD_VERSION,
+        call_id,
+        trace_id: "0af7651916cd43dd8448eb211c80319c".to_owned(),
+        caller: Caller::local(),
+        tool: "bank__pay".to_owned(),
+        contract: None,
+        arguments_digest: Digest::of(Domain::Arguments, &[b"{}"]),
+        proposal_digest: None,
+        received_at: Timestamp::from_unix_ms(1_800_000_000_000),
+        dispatched_at: None,
+        finished_at: None,
+        deadline_ms: Some(5_000),
+        verdicts: Vec::new(),
+        outcome,
+        class: None,
+        refusal: None,
+        answer_digest: None,
+        continues: None,
+        task_id: None,
+        effect_id: None,
+        attempts: None,
+    }
+}

@@ -1,0 +1,1 @@
+delete from notes where kind = $1 and key = $2

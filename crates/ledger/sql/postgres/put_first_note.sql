@@ -1,0 +1,1 @@
+insert into notes (kind, key, value, expires_ms) values ($1, $2, $3, $4) on conflict (kind, key) do nothing

@@ -1,0 +1,3 @@
+update effects
+set state = ?2, epoch = ?3, owner = ?4, needs_owner = ?5, due_ms = ?6, expires_ms = ?7, body = ?8, arguments = ?9, answer = ?10
+where effect_id = ?1 and epoch = ?11 and state = ?12

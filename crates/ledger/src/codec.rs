@@ -1,0 +1,181 @@
+//! The stored shape of effects and calls, for every store alike: which columns they are found by, and the text that is the
+//! whole truth. Reading checks that both say the same.
+
+use bytes::Bytes;
+use servanda_contract::{CallRecord, Digest, TaxonomyClass, digest::Domain, record::RECORD_VERSION};
+use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
+
+use crate::LedgerError;
+
+/// Bytes of a quarantined answer that are kept.
+const QUARANTINE_BYTES_MAX: usize = 1 << 20;
+
+/// An effect as columns.
+#[derive(Debug)]
+pub(crate) struct EffectRow {
+    pub(crate) effect_id: String,
+    pub(crate) key_digest: Digest,
+    pub(crate) key: EffectKey,
+    pub(crate) client_key: String,
+    pub(crate) request: Digest,
+    pub(crate) state: &'static str,
+    pub(crate) epoch: i64,
+    pub(crate) owner: String,
+    pub(crate) needs_owner: bool,
+    pub(crate) due_ms: i64,
+    pub(crate) expires_ms: i64,
+    pub(crate) body: String,
+    pub(crate) arguments: Bytes,
+    pub(crate) answer: Option<Bytes>,
+}
+
+/// What is read back of an effect.
+#[derive(Debug)]
+pub(crate) struct StoredEffect {
+    pub(crate) effect_id: String,
+    pub(crate) state: String,
+    pub(crate) epoch: i64,
+    pub(crate) body: String,
+    pub(crate) arguments: Vec<u8>,
+    pub(crate) answer: Option<Vec<u8>>,
+}
+
+/// The columns of [`StoredEffect`], in order.
+macro_rules! effect_columns {
+    () => {
+        "effects.effect_id, effects.state, effects.epoch, effects.body, effects.arguments, effects.answer"
+    };
+}
+pub(crate) use effect_columns;
+
+/// A call as columns.
+#[derive(Debug)]
+pub(crate) struct CallRow<'a> {
+    pub(crate) call_id: &'a str,
+    pub(crate) tenant: &'a str,
+    pub(crate) principal: &'a str,
+    pub(crate) tool: &'a str,
+    pub(crate) outcome: &'static str,
+    pub(crate) class: Option<&'static str>,
+    pub(crate) received_ms: i64,
+    pub(crate) finished_ms: Option<i64>,
+    pub(crate) record: &'a str,
+}
+
+/// What an effect is found by; one for every key, whatever its length.
+pub(crate) fn key_digest(key: &EffectKey) -> Digest {
+    let EffectKey { tenant, principal, tool, contract_major, client_key } = key;
+    let client_key = client_key.to_string();
+    let parts: [&[u8]; 5] = [
+        tenant.as_bytes(),
+        principal.as_bytes(),
+        tool.as_bytes(),
+        &contract_major.to_be_bytes(),
+        client_key.as_bytes(),
+    ];
+    Digest::of(Domain::EffectKey, &parts)
+}
+
+impl EffectRow {
+    pub(crate) fn of(effect: &Effect) -> Result<Self, LedgerError> {
+        let due_ms = match effect.state {
+            EffectState::Claimed => effect.lease_until_ms,
+            _ => effect.overdue_at_ms,
+        };
+        Ok(Self {
+            effect_id: effect.id.as_str().to_owned(),
+            key_digest: key_digest(&effect.key),
+            key: effect.key.clone(),
+            client_key: effect.key.client_key.to_string(),
+            request: effect.request,
+            state: effect.state.name(),
+            epoch: signed(effect.epoch),
+            owner: effect.owner.as_str().to_owned(),
+            needs_owner: needs_owner(effect),
+            due_ms: signed(due_ms),
+            expires_ms: signed(effect.expires_ms),
+            body: serde_json::to_string(effect).map_err(|error| unreadable(effect.id.as_str(), error.to_string()))?,
+            arguments: effect.order.arguments.clone(),
+            answer: match &effect.answer {
+                Some(StoredAnswer::Result(bytes)) => Some(bytes.clone()),
+                _ => None,
+            },
+        })
+    }
+}
+
+impl StoredEffect {
+    pub(crate) fn decode(self) -> Result<Effect, LedgerError> {
+        let mut effect: Effect =
+            serde_json::from_str(&self.body).map_err(|error| unreadable(&self.effect_id, error.to_string()))?;
+        let says = (effect.id.as_str(), effect.state.name(), signed(effect.epoch));
+        if says != (self.effect_id.as_str(), self.state.as_str(), self.epoch) {
+            return Err(unreadable(&self.effect_id, "its columns and its body disagree".to_owned()));
+        }
+        effect.order.arguments = Bytes::from(self.arguments);
+        match (&mut effect.answer, self.answer) {
+            (Some(StoredAnswer::Result(bytes)), Some(answer)) => *bytes = Bytes::from(answer),
+            (Some(StoredAnswer::Result(_)), None) => {
+                return Err(unreadable(&self.effect_id, "its answer is missing".to_owned()));
+            }
+            _ => {}
+        }
+        Ok(effect)
+    }
+}
+
+impl<'a> CallRow<'a> {
+    /// The columns of a record and its text.
+    pub(crate) fn of(record: &'a CallRecord, text: &'a str) -> Self {
+        Self {
+            call_id: record.call_id.as_str(),
+            tenant: &record.caller.tenant,
+            principal: &record.caller.principal,
+            tool: &record.tool,
+            outcome: record.outcome.name(),
+            class: record.class.map(TaxonomyClass::name),
+            received_ms: signed(record.received_at.unix_ms()),
+            finished_ms: record.finished_at.map(|at| signed(at.unix_ms())),
+            record: text,
+        }
+    }
+}
+
+/// A record as text.
+pub(crate) fn encode_call(record: &CallRecord) -> Result<String, LedgerError> {
+    let call_id = record.call_id.to_string();
+    serde_json::to_string(record).map_err(|error| LedgerError::Record { call_id, reason: error.to_string() })
+}
+
+/// A record from its text.
+pub(crate) fn decode_call(call_id: &str, text: &str) -> Result<CallRecord, LedgerError> {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        record_version: u32,
+    }
+    let failed = |reason: String| LedgerError::Record { call_id: call_id.to_owned(), reason };
+    let Version { record_version } = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
+    if record_version > RECORD_VERSION {
+        return Err(failed(format!("it has version {record_version}, this servanda knows up to {RECORD_VERSION}")));
+    }
+    serde_json::from_str(text).map_err(|error| failed(error.to_string()))
+}
+
+/// How long a quarantined answer was, and what is kept of it.
+pub(crate) fn quarantined(body: &Bytes) -> (i64, &[u8]) {
+    (signed(body.len() as u64), body.get(..QUARANTINE_BYTES_MAX).unwrap_or(body))
+}
+
+/// Databases' integers are signed; times and sizes fit for longer than anyone will ask.
+pub(crate) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// The way back; a time before the epoch is none.
+pub(crate) fn unsigned(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or_default()
+}
+
+fn unreadable(effect_id: &str, reason: String) -> LedgerError {
+    LedgerError::Effect { effect_id: effect_id.to_owned(), reason }
+}

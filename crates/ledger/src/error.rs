@@ -1,0 +1,133 @@
+//! Why the ledger cannot be used.
+
+use std::path::PathBuf;
+
+use servanda_contract::faults::Fault;
+use tokio_postgres::error::SqlState;
+
+/// Why the ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The file cannot be opened or is not a database.
+    #[error("cannot open the ledger `{path}`: {source}")]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// SQLite's reason.
+        source: rusqlite::Error,
+    },
+    /// The folder cannot be made.
+    #[error("cannot make the ledger's folder `{path}`: {source}")]
+    Folder {
+        /// Which folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A newer Servanda wrote it.
+    #[error("the ledger has schema version {found}, this servanda knows up to {known}: use the newer servanda")]
+    Newer {
+        /// In the database.
+        found: u32,
+        /// Known here.
+        known: u32,
+    },
+    /// A statement failed.
+    #[error("the ledger failed: {0}")]
+    Sql(#[from] rusqlite::Error),
+    /// A stored record is not one.
+    #[error("the record of `{call_id}` cannot be read: {reason}")]
+    Record {
+        /// Whose.
+        call_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// A stored effect is not one, or not the one that was read.
+    #[error("the effect `{effect_id}` cannot be used: {reason}")]
+    Effect {
+        /// Which.
+        effect_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The file was deleted or replaced while it was in use.
+    #[error("the ledger `{path}` was deleted or replaced while in use: restart the gateway")]
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// The writer thread could not be started.
+    #[error("cannot start the ledger's writer: {0}")]
+    Thread(std::io::Error),
+    /// The text that says where PostgreSQL is cannot be used.
+    #[error("the ledger's database URL cannot be used: {0}")]
+    Url(String),
+    /// PostgreSQL cannot be reached, or cannot keep a ledger.
+    #[error("cannot use the ledger's database at {server}: {reason}")]
+    Connect {
+        /// Which one, without the password.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// PostgreSQL refused a statement, or the connection was lost.
+    #[error("the ledger's database failed: {}", says(.0))]
+    Server(#[from] tokio_postgres::Error),
+    /// PostgreSQL took too long; whether it still did it nobody knows.
+    #[error("the ledger's database did not answer within {0} ms; nobody knows what it did")]
+    Silent(u64),
+    /// A trial let it fail.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl LedgerError {
+    /// Whether another process holds the file.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = [rusqlite::ErrorCode::DatabaseBusy, rusqlite::ErrorCode::DatabaseLocked];
+        matches!(self, Self::Sql(error) if error.sqlite_error_code().is_some_and(|code| busy.contains(&code)))
+    }
+
+    /// Whether nothing could have been written, whatever it says; if not, what was written is at fault.
+    pub(crate) fn is_of_the_store(&self) -> bool {
+        match self {
+            Self::Record { .. } | Self::Effect { .. } => false,
+            Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
+            // Data, integrity, program limits.
+            Self::Server(error) => {
+                !error.code().is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.code().starts_with(class)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the database undid everything because of somebody else's transaction: it may simply be tried again.
+    pub(crate) fn is_of_contention(&self) -> bool {
+        let undone = [&SqlState::T_R_DEADLOCK_DETECTED, &SqlState::T_R_SERIALIZATION_FAILURE];
+        matches!(self, Self::Server(error) if error.code().is_some_and(|code| undone.contains(&code)))
+    }
+
+    /// Whether the connection is of no use any more.
+    pub(crate) fn is_of_the_connection(&self) -> bool {
+        match self {
+            Self::Server(error) => {
+                let fatal = |class: &str| error.code().is_some_and(|code| code.code().starts_with(class));
+                error.is_closed() || error.as_db_error().is_none() || fatal("57P") || fatal("08") || fatal("25")
+            }
+            Self::Silent(_) | Self::Connect { .. } | Self::Fault(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The server's own words; the driver alone only says that there was an error.
+pub(crate) fn says(error: &tokio_postgres::Error) -> String {
+    if let Some(answer) = error.as_db_error() {
+        return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
+    }
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Reading from the shared database, beats, and whether it keeps what it acknowledges: on a connection of its own, made
+//! again when it was lost. All of it goes to the primary (I8).
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Mutex as TurnTaking, time::timeout};
+use tokio_postgres::Client;
+
+use super::session::{ANSWER_MS_MAX, Connector, Session};
+use crate::{LedgerError, time::StoreTime};
+
+/// Reads and says that we are alive.
+#[derive(Debug)]
+pub(super) struct Desk {
+    connector: Connector,
+    session: TurnTaking<Option<Arc<Session>>>,
+    may_lose_commits: Mutex<Option<String>>,
+    time: StoreTime,
+}
+
+impl Desk {
+    pub(super) fn new(connector: Connector, time: StoreTime) -> Self {
+        Self { connector, session: TurnTaking::new(None), may_lose_commits: Mutex::new(None), time }
+    }
+
+    /// Asks a question, within bounds.
+    pub(super) async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let session = self.session().await?;
+        let limit = Duration::from_millis(ANSWER_MS_MAX);
+        if let Ok(answer) = timeout(limit, question(&session.client)).await {
+            return answer;
+        }
+        *self.session.lock().await = None;
+        Err(LedgerError::Silent(ANSWER_MS_MAX))
+    }
+
+    /// The store's time.
+    pub(super) async fn now_ms(&self, client: &Client) -> Result<u64, LedgerError> {
+        let clock = client.query_one("select (extract(epoch from clock_timestamp()) * 1000)::bigint", &[]).await?;
+        Ok(self.time.at(clock.try_get(0)?))
+    }
+
+    /// Looks again whether a commit that was acknowledged might be lost.
+    pub(super) async fn look_at_durability(&self) -> Result<(), LedgerError> {
+        let reason = self.ask(async |client: &Client| why_commits_may_be_lost(client).await).await?;
+        *self.may_lose_commits.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        Ok(())
+    }
+
+    pub(super) fn may_lose_commits(&self) -> Option<String> {
+        self.may_lose_commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn session(&self) -> Result<Arc<Session>, LedgerError> {
+        // Held while connecting: one connection is enough, and whoever else asks would wait for it anyway.
+        let mut kept = self.session.lock().await;
+        if let Some(session) = kept.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(Arc::clone(session));
+        }
+        let session = Arc::new(self.connector.connect().await?);
+        *kept = Some(Arc::clone(&session));
+        Ok(session)
+    }
+}
+
+/// I9: a commit is lost when it is on no disk, or when a standby takes over that never had it.
+async fn why_commits_may_be_lost(client: &Client) -> Result<Option<String>, LedgerError> {
+    let facts = client.query_one(include_str!("../../sql/postgres/durability.sql"), &[]).await?;
+    let (syncs, unawaited, away): (bool, Option<String>, Option<String>) =
+        (facts.try_get(0)?, facts.try_get(1)?, facts.try_get(2)?);
+    Ok(if !syncs {
+        Some("`fsync` is off in the database".to_owned())
+    } else if let Some(standbys) = unawaited {
+        Some(format!("commits do not wait for every standby (or this role may not see whether they do): {standbys}"))
+    } else {
+        away.map(|slots| format!("standbys that are away have not got the latest commits: {slots}"))
+    })
+}

@@ -1,0 +1,58 @@
+//! Tombstones in the shared database, by the same step as every other change, and never of what somebody is at work on.
+
+use servanda_gates::effect::{Circumstances, Event, step};
+use tokio_postgres::Client;
+
+use super::{
+    rows::{self, Rows},
+    session::Statements,
+};
+use crate::{LedgerError, codec::signed, time::StoreTime};
+
+/// How long a process is remembered that is not heard of any more and has left nothing open.
+const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Makes tombstones; what nobody can ask for again is forgotten.
+pub(super) async fn expire(
+    client: &Client,
+    statements: &Statements,
+    time: &StoreTime,
+    limit: u32,
+) -> Result<u64, LedgerError> {
+    let done = transact(client, statements, time, limit).await;
+    if done.is_err() && !client.is_closed() {
+        let _ = client.batch_execute("rollback").await;
+    }
+    done
+}
+
+async fn transact(client: &Client, statements: &Statements, time: &StoreTime, limit: u32) -> Result<u64, LedgerError> {
+    client.batch_execute("begin").await?;
+    let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+    let sql = include_str!("../../sql/postgres/expired_effects.sql");
+    let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
+    let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
+    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+    let mut tombstones = Rows::default();
+    let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
+    let mut count = 0;
+    for (effect, before) in &effects {
+        let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change else { continue };
+        if tombstone.key.client_key.can_come_again() {
+            tombstones.effect(Some(*before), &tombstone)?;
+        } else {
+            over.0.push(effect.id.as_str());
+            over.1.push(signed(effect.epoch));
+            over.2.push(effect.state.name());
+        }
+        count += 1;
+    }
+    if !tombstones.is_empty() {
+        tombstones.write(client, statements).await?;
+    }
+    client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
+    let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));
+    client.execute(include_str!("../../sql/postgres/forget_owners.sql"), &[&forgotten_ms]).await?;
+    client.batch_execute("commit").await?;
+    Ok(count)
+}

@@ -1,0 +1,52 @@
+//! Versioned, forward-only migrations of the shared database. One written by a newer version is refused, never guessed at.
+
+use tokio_postgres::Client;
+
+use crate::LedgerError;
+
+/// In order; the position counted from one is the schema version.
+const MIGRATIONS: [&str; 3] = [
+    include_str!("../../sql/postgres/0001_calls.sql"),
+    include_str!("../../sql/postgres/0002_notes.sql"),
+    include_str!("../../sql/postgres/0003_effects.sql"),
+];
+/// Gateways that start at once take turns by this lock.
+const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \
+    select pg_advisory_xact_lock(hashtextextended('servanda/schema', 0)); \
+    create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
+
+/// Brings a database up to date. Where it is, nothing is asked but to read.
+pub(super) async fn to_newest(client: &Client) -> Result<(), LedgerError> {
+    if check(client).await? == known() {
+        return Ok(());
+    }
+    // Whatever fails from here on, the connection is dropped, and the transaction with it.
+    client.batch_execute(LOCK).await?;
+    let found = refuse_newer(version(client).await?)?;
+    for (version, migration) in (1i32..).zip(MIGRATIONS).skip_while(|(version, _)| version.unsigned_abs() <= found) {
+        client.batch_execute(migration).await?;
+        client.execute("insert into servanda_schema (version) values ($1)", &[&version]).await?;
+    }
+    client.batch_execute("commit").await?;
+    Ok(())
+}
+
+/// The schema version of a database, if this version can read it.
+pub(super) async fn check(client: &Client) -> Result<u32, LedgerError> {
+    let there = client.query_one("select to_regclass('servanda_schema') is not null", &[]).await?;
+    if there.try_get(0)? { refuse_newer(version(client).await?) } else { Ok(0) }
+}
+
+async fn version(client: &Client) -> Result<u32, LedgerError> {
+    let newest = client.query_one("select coalesce(max(version), 0) from servanda_schema", &[]).await?;
+    Ok(u32::try_from(newest.try_get::<_, i32>(0)?).unwrap_or_default())
+}
+
+fn refuse_newer(found: u32) -> Result<u32, LedgerError> {
+    let known = known();
+    if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }
+}
+
+fn known() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,254 @@
+//! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take what has queued
+//! up, a transaction per batch; reading and beats have a connection of their own.
+
+mod batch;
+mod desk;
+mod expire;
+mod migrate;
+mod notes;
+mod read;
+mod recent;
+mod rows;
+mod session;
+mod transact;
+mod writer;
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher as _},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target, owner_silence_ms_max},
+};
+use tokio::{sync::Mutex, task::JoinSet};
+use tokio_postgres::Client;
+
+use crate::{
+    LedgerError, Reader, Store,
+    codec::{effect_columns, key_digest, signed},
+    queue::{Queue, Recorded, Write},
+    time::StoreTime,
+};
+use desk::Desk;
+pub(crate) use read::ServerReader;
+use recent::Recent;
+use session::Connector;
+use writer::Writer;
+
+/// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
+const WRITERS: usize = 4;
+
+/// The shared ledger.
+#[derive(Debug)]
+pub(crate) struct PostgresLedger {
+    connector: Connector,
+    queues: Vec<Queue>,
+    tasks: Mutex<JoinSet<()>>,
+    desk: Desk,
+    lost: Arc<AtomicU64>,
+    #[cfg(test)]
+    time: StoreTime,
+}
+
+impl PostgresLedger {
+    /// Connects for writing, bringing the database up to date first.
+    pub(crate) async fn connect(url: &str) -> Result<Self, LedgerError> {
+        let connector = Connector::new(url)?;
+        let session = connector.connect().await?;
+        migrate::to_newest(&session.client).await?;
+        drop(session);
+        let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
+        let recent = Recent::default();
+        let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
+        for _ in 0..WRITERS {
+            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
+            let (queue, jobs) = Queue::new();
+            tasks.spawn(writer.run(jobs));
+            queues.push(queue);
+        }
+        let desk = Desk::new(connector.clone(), time.clone());
+        desk.look_at_durability().await?;
+        Ok(Self {
+            connector,
+            queues,
+            tasks: Mutex::new(tasks),
+            desk,
+            lost,
+            #[cfg(test)]
+            time,
+        })
+    }
+
+    /// The queue for everything about one thing, so that it stays in order.
+    fn queue(&self, of: &impl Hash) -> Result<&Queue, JournalError> {
+        let mut hasher = DefaultHasher::new();
+        of.hash(&mut hasher);
+        let shard = usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or_default();
+        self.queues.get(shard).ok_or_else(|| JournalError("the ledger has no writer".to_owned()))
+    }
+
+    async fn ask<T>(&self, question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>) -> Result<T, JournalError> {
+        self.desk.ask(question).await.map_err(|error| JournalError(error.to_string()))
+    }
+}
+
+/// What was handed in is written all the same: the writers end when they have nothing left to do.
+impl Drop for PostgresLedger {
+    fn drop(&mut self) {
+        self.tasks.get_mut().detach_all();
+    }
+}
+
+impl Store for PostgresLedger {
+    fn close(&self) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            self.queues.iter().for_each(Queue::close);
+            let mut tasks = self.tasks.lock().await;
+            while let Some(ended) = tasks.join_next().await {
+                if ended.is_err() {
+                    tracing::error!("one of the ledger's writers did not end cleanly");
+                }
+            }
+        })
+    }
+
+    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.queue(&"forgetting")?.put(Write::Forgetting { now }, true).await })
+    }
+
+    fn lost_count(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn may_lose_commits(&self) -> Option<String> {
+        self.desk.may_lose_commits()
+    }
+
+    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
+        Box::pin(async move { Ok(Reader::of_server(ServerReader::of(&self.connector).await?)) })
+    }
+
+    #[cfg(test)]
+    fn time(&self) -> &StoreTime {
+        &self.time
+    }
+}
+
+impl Journal for PostgresLedger {
+    fn finished(
+        &self,
+        record: CallRecord,
+        quarantine: Option<Bytes>,
+        durable: bool,
+    ) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let queue = self.queue(&record.call_id.as_str())?;
+            queue.put(Write::Call(Recorded::new(record, quarantine)?), durable).await
+        })
+    }
+}
+
+impl Notebook for PostgresLedger {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.queue(&note.key)?.put(Write::Note(note), true).await })
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        Box::pin(async move {
+            let (kind, key) = (note.kind, note.key.clone());
+            self.queue(&key)?.put(Write::FirstNote(note), true).await?;
+            let kept = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
+            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
+        })
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let found = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
+            Ok(found.filter(|note| !note.is_expired(now)))
+        })
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move { self.queue(&key)?.put(Write::Erasure { kind, key: key.clone() }, true).await })
+    }
+}
+
+impl Effects for PostgresLedger {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        Box::pin(async move { self.queue(&change.target)?.apply(change).await })
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        let columns = effect_columns!();
+        Box::pin(self.ask(async move |client: &Client| {
+            let row = match &target {
+                Target::Key(key) => {
+                    let sql = format!("select {columns} from effects where key_digest = $1");
+                    client.query_opt(&sql, &[&&key_digest(key).as_bytes()[..]]).await?
+                }
+                Target::Id(id) if id.as_str().contains('\0') => None,
+                Target::Id(id) => {
+                    let sql = format!("select {columns} from effects where effect_id = $1");
+                    client.query_opt(&sql, &[&id.as_str()]).await?
+                }
+            };
+            row.as_ref().map(rows::effect).transpose()
+        }))
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        // Our own names and no parameters: a partial index is only used where the text says its condition.
+        let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
+        let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
+        let columns = effect_columns!();
+        let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit $1");
+        Box::pin(self.ask(async move |client: &Client| {
+            let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
+            rows.iter().map(rows::effect).collect()
+        }))
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            let now_ms = self.desk.now_ms(client).await?;
+            let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
+            let sql = include_str!("../../sql/postgres/orphans.sql");
+            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &i64::from(limit)]).await?;
+            rows.iter().map(rows::effect).collect()
+        }))
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let beat = async |client: &Client| {
+                let now_ms = signed(self.desk.now_ms(client).await?);
+                let sql = include_str!("../../sql/postgres/put_beat.sql");
+                client.execute(sql, &[&owner.as_str(), &now_ms]).await?;
+                Ok(())
+            };
+            self.ask(beat).await?;
+            self.desk.look_at_durability().await.map_err(|error| JournalError(error.to_string()))
+        })
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        Box::pin(async move { self.queue(&"expiry")?.expire(limit).await })
+    }
+}
+
+/// A setting as our connections have it.
+#[cfg(test)]
+pub(crate) async fn setting(url: &str, name: &str) -> Result<String, LedgerError> {
+    let session = Connector::new(url)?.connect().await?;
+    Ok(session.client.query_one("select current_setting($1)", &[&name]).await?.try_get(0)?)
+}

@@ -1,0 +1,153 @@
+//! One connection to PostgreSQL: where it may go, what it insists on before it is used, and its prepared statements.
+
+use std::{net::IpAddr, str::FromStr as _, sync::Arc, time::Duration};
+
+use tokio_postgres::{
+    Client, Config, NoTls, Statement,
+    config::{Host, SslMode, TargetSessionAttrs},
+};
+
+use crate::{LedgerError, error::says};
+
+/// How long a connection may take to be made.
+const CONNECT_MS_MAX: u64 = 5_000;
+/// How long the whole of a transaction or a question may take before the connection is given up.
+pub(super) const ANSWER_MS_MAX: u64 = 20_000;
+/// What the server itself holds us to. A process that was stopped in the middle must not keep its locks for long; and all
+/// that we do here is a few rows by an index: a plan that was made while a table was small must not read the whole of it, by
+/// whatever kind of scan or join, when it has grown.
+const SETTINGS: &str = "set statement_timeout = '10s'; set lock_timeout = '5s'; \
+    set idle_in_transaction_session_timeout = '10s'; set default_transaction_isolation = 'read committed'; \
+    set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off; \
+    set plan_cache_mode = force_generic_plan";
+
+/// Makes connections to one database.
+#[derive(Debug, Clone)]
+pub(super) struct Connector {
+    config: Arc<Config>,
+    server: String,
+}
+
+/// A connection that was checked.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) client: Client,
+}
+
+/// The statements of the writers.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) clock: Statement,
+    pub(super) lock_effects: Statement,
+    pub(super) find_twins: Statement,
+    pub(super) write_batch: Statement,
+    pub(super) write_new: Statement,
+    pub(super) write_changed: Statement,
+}
+
+impl Connector {
+    /// Reads a URL. Nothing is connected yet.
+    pub(super) fn new(url: &str) -> Result<Self, LedgerError> {
+        // The driver's own words may repeat parts of the text, and the text has a password.
+        let mut config = Config::from_str(url).map_err(|_| {
+            LedgerError::Url("it is not like `postgres://user@host/database`, or has an unknown option".to_owned())
+        })?;
+        check_tls(&config)?;
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.ssl_mode(SslMode::Disable);
+        config.connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
+        config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
+        config.keepalives_idle(Duration::from_secs(30));
+        if config.get_application_name().is_none() {
+            config.application_name("servanda");
+        }
+        let server = name(&config);
+        Ok(Self { config: Arc::new(config), server })
+    }
+
+    /// A connection to a primary that keeps what it acknowledges.
+    pub(super) async fn connect(&self) -> Result<Session, LedgerError> {
+        let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
+        let limit = Duration::from_millis(CONNECT_MS_MAX + ANSWER_MS_MAX);
+        match tokio::time::timeout(limit, self.connect_now()).await {
+            Ok(connected) => connected,
+            Err(_) => Err(failed("it does not answer".to_owned())),
+        }
+    }
+
+    async fn connect_now(&self) -> Result<Session, LedgerError> {
+        let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
+        let (client, connection) = self.config.connect(NoTls).await.map_err(|error| failed(says(&error)))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::warn!(error = %says(&error), "a connection to the ledger's database ended");
+            }
+        });
+        let facts = client
+            .query_one(
+                "select pg_is_in_recovery(), current_setting('server_encoding'), current_setting('synchronous_commit')",
+                &[],
+            )
+            .await?;
+        // I8: what is read here decides.
+        if facts.try_get(0)? {
+            return Err(failed("it is a standby; name the primary".to_owned()));
+        }
+        let encoding: String = facts.try_get(1)?;
+        if encoding != "UTF8" {
+            return Err(failed(format!("its encoding is {encoding}; make the database with UTF8")));
+        }
+        client.batch_execute(SETTINGS).await?;
+        let synchronous: String = facts.try_get(2)?;
+        if !["on", "remote_apply"].contains(&synchronous.as_str()) {
+            client.batch_execute("set synchronous_commit = on").await?;
+        }
+        Ok(Session { client })
+    }
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, LedgerError> {
+        let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
+        Ok(Self {
+            clock: client.prepare(clock).await?,
+            lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
+            find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
+            write_batch: client.prepare(include_str!("../../sql/postgres/write_batch.sql")).await?,
+            write_new: client.prepare(include_str!("../../sql/postgres/write_new.sql")).await?,
+            write_changed: client.prepare(include_str!("../../sql/postgres/write_changed.sql")).await?,
+        })
+    }
+}
+
+/// There is no TLS here yet: what asks for it is refused, and what leaves the machine has to say that it goes without.
+fn check_tls(config: &Config) -> Result<(), LedgerError> {
+    let away = config.get_hosts().iter().any(|host| match host {
+        Host::Tcp(name) => name != "localhost" && !name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+        Host::Unix(_) => false,
+    }) || config.get_hostaddrs().iter().any(|address| !address.is_loopback());
+    match config.get_ssl_mode() {
+        SslMode::Disable => Ok(()),
+        SslMode::Prefer if !away => Ok(()),
+        SslMode::Prefer => Err(LedgerError::Url(
+            "TLS to the database is not built yet, and the host is not this machine: \
+             use a tunnel or a socket, or say `sslmode=disable` if the network is trusted"
+                .to_owned(),
+        )),
+        _ => Err(LedgerError::Url(
+            "it asks for TLS, which is not built yet: use a tunnel or a socket; it is never left out silently"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Host, port and database, for messages.
+fn name(config: &Config) -> String {
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let hosts: Vec<String> = hosts.collect();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or("?");
+    format!("`{}/{database}`", hosts.join(","))
+}

@@ -1,0 +1,227 @@
+//! One batch in one transaction, in two ways. Hopefully: keys are new and effects under way are as we last wrote them, so that
+//! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
+
+use servanda_contract::faults;
+use servanda_gates::effect::{EffectId, Event, Target};
+use tokio_postgres::{Client, Row, types::ToSql};
+
+use super::{
+    batch::{Batch, Stepped, Twin, is_keyless},
+    notes,
+    recent::Recent,
+    rows::{self, Rows, Written},
+    session::Statements,
+};
+use crate::{
+    LedgerError,
+    codec::key_digest,
+    queue::{Job, Outcome, Write},
+    time::StoreTime,
+};
+
+/// What a transaction needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tools<'a> {
+    pub(super) client: &'a Client,
+    pub(super) statements: &'a Statements,
+    pub(super) time: &'a StoreTime,
+    pub(super) recent: &'a Recent,
+}
+
+/// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
+/// first; and what the database's clock said.
+pub(super) type Done = (Vec<Option<Outcome>>, Option<i64>);
+
+/// What became of one job so far.
+enum Part {
+    Put,
+    Stepped(Stepped),
+    /// Not in this transaction.
+    Left,
+}
+
+/// Does what can be done without reading: one statement, one round trip.
+pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
+    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new());
+    let parts: Vec<Part> = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect();
+    let rows = rows_of(&batch, jobs, &parts)?;
+    if rows.is_empty() {
+        return Ok((jobs.iter().map(|_| None).collect(), None));
+    }
+    faults::at("ledger.before_commit")?;
+    let written = rows.write(tools.client, tools.statements).await?;
+    faults::at("ledger.after_commit")?;
+    remember(tools.recent, &batch, &written);
+    // Without a read nothing is known but what was written.
+    let stands = |slot| batch.waits_for(slot).is_some_and(|id| written.effects.contains(id.as_str()));
+    Ok((outcomes(parts, stands), written.clock_ms))
+}
+
+/// Does a batch, all of it or nothing.
+pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result<Done, LedgerError> {
+    let done = async {
+        let mut batch = lock(tools, jobs).await?;
+        commit(tools, &mut batch, jobs).await
+    };
+    let done = done.await;
+    if done.is_err() && !tools.client.is_closed() {
+        // Nothing of it stays. If this does not reach the server, the connection is gone, and the transaction with it.
+        let _ = tools.client.batch_execute("rollback").await;
+    }
+    Ok((done?, None))
+}
+
+fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
+    let (target, event) = match job {
+        Job::Put { write: Write::Call(_), .. } => return Part::Put,
+        Job::Apply { target, event, .. } => (target, event),
+        Job::Put { .. } | Job::Expire { .. } => return Part::Left,
+    };
+    match (target, event) {
+        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(target, event)),
+        (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
+            if !batch.has(id) {
+                let Some((effect, before)) = recent.get(id) else { return Part::Left };
+                batch.add(effect, before, None);
+            }
+            Part::Stepped(batch.apply(target, event))
+        }
+        _ => Part::Left,
+    }
+}
+
+/// Opens the transaction, and locks and reads what it is about: one round trip.
+async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
+    let Tools { client, statements, .. } = tools;
+    let changes = || jobs.iter().filter_map(change_of);
+    if changes().next().is_none() {
+        client.batch_execute("begin").await?;
+        return Ok(Batch::new(0, Vec::new()));
+    }
+    let digests: Vec<_> = changes().filter_map(key_of).collect();
+    let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
+    // A handle comes from outside, and text here cannot hold every character; with such a one there is no effect.
+    let ids: Vec<&str> = changes().filter_map(id_of).filter(|id| !id.contains('\0')).collect();
+    let keyless: Vec<&[u8]> = changes().filter_map(keyless_request).collect();
+    let concerned: [&(dyn ToSql + Sync); 2] = [&keys, &ids];
+    // Polled in this order, and sent together.
+    let (begun, locked, twins, clock) = tokio::join!(
+        biased;
+        client.batch_execute("begin"),
+        client.query(&statements.lock_effects, &concerned),
+        find_twins(client, statements, &keyless),
+        client.query_one(&statements.clock, &[]),
+    );
+    begun?;
+    let (locked, twins) = (locked?, twins?);
+    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins);
+    for row in &locked {
+        let (effect, before) = rows::locked(row)?;
+        batch.add(effect, before, row.try_get(7)?);
+    }
+    Ok(batch)
+}
+
+/// Steps the effects, and writes and commits what came of it: one round trip more.
+async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
+    let Tools { client, statements, .. } = tools;
+    let step = |job| change_of(job).map_or(Part::Put, |(target, event)| Part::Stepped(batch.apply(target, event)));
+    let parts: Vec<Part> = jobs.iter().map(step).collect();
+    let rows = rows_of(batch, jobs, &parts)?;
+    for job in jobs {
+        if let Job::Put { write, .. } = job {
+            notes::put(client, write).await?;
+        }
+    }
+    faults::at("ledger.before_commit")?;
+    let write = async { if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements).await } };
+    let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
+    // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
+    let written = written?;
+    committed?;
+    faults::at("ledger.after_commit")?;
+    remember(tools.recent, batch, &written);
+    let stands = |slot| batch.waits_for(slot).is_none_or(|id| written.effects.contains(id.as_str()));
+    Ok(outcomes(parts, stands))
+}
+
+fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
+    let mut rows = Rows::default();
+    for (before, effect) in batch.changed() {
+        rows.effect(before, effect)?;
+    }
+    for (job, part) in jobs.iter().zip(parts) {
+        match (part, job.recorded()) {
+            (Part::Stepped(stepped), Some(recorded)) if stepped.changed => {
+                rows.call(batch.waits_for(stepped.slot), recorded);
+            }
+            (Part::Put, Some(recorded)) => rows.call(None, recorded),
+            _ => {}
+        }
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+/// What was written is known from now on; what was not is not what we thought.
+fn remember(recent: &Recent, batch: &Batch, written: &Written) {
+    for (before, effect) in batch.changed() {
+        if written.effects.contains(effect.id.as_str()) {
+            recent.written(effect, before);
+        } else {
+            recent.forget(&effect.id);
+        }
+    }
+}
+
+fn outcomes(parts: Vec<Part>, stands: impl Fn(Option<usize>) -> bool) -> Vec<Option<Outcome>> {
+    let outcome = |part| match part {
+        Part::Put => Some(Outcome::Put),
+        Part::Stepped(stepped) => stands(stepped.slot).then(|| Outcome::Applied(stepped.applied)),
+        Part::Left => None,
+    };
+    parts.into_iter().map(outcome).collect()
+}
+
+async fn find_twins(
+    client: &Client,
+    statements: &Statements,
+    requests: &[&[u8]],
+) -> Result<Vec<Twin>, tokio_postgres::Error> {
+    if requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let twin = |row: &Row| {
+        let id = EffectId::from(row.try_get::<_, String>(0)?);
+        Ok(Twin { id, request: row.try_get(1)?, tenant: row.try_get(2)?, principal: row.try_get(3)? })
+    };
+    client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
+}
+
+fn change_of(job: &Job) -> Option<(&Target, &Event)> {
+    match job {
+        Job::Apply { target, event, .. } => Some((target, event)),
+        _ => None,
+    }
+}
+
+fn key_of((target, _): (&Target, &Event)) -> Option<servanda_contract::Digest> {
+    match target {
+        Target::Key(key) => Some(key_digest(key)),
+        Target::Id(_) => None,
+    }
+}
+
+fn id_of<'a>((target, _): (&'a Target, &Event)) -> Option<&'a str> {
+    match target {
+        Target::Key(_) => None,
+        Target::Id(id) => Some(id.as_str()),
+    }
+}
+
+fn keyless_request<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+    match event {
+        Event::Begin(begin) if is_keyless(begin) => Some(&begin.request.as_bytes()[..]),
+        _ => None,
+    }
+}

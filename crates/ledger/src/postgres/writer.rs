@@ -1,0 +1,210 @@
+//! One of the writers: takes what has queued up, does it in one transaction on a connection of its own, and then wakes those
+//! who wait. A connection that was lost is made again; whose event was under way is told that nobody knows.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, Instant},
+};
+
+use servanda_gates::JournalError;
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{
+    expire,
+    recent::Recent,
+    session::{ANSWER_MS_MAX, Connector, Session, Statements},
+    transact::{Done, Tools, transact_carefully, transact_hopefully},
+};
+use crate::{
+    LedgerError,
+    queue::{Job, Outcome, gather},
+    time::StoreTime,
+};
+
+/// How often a job is tried again that somebody else came before, or whose transaction was undone.
+const ATTEMPTS_MAX: u32 = 8;
+/// How long to wait before the next attempt to connect, at first and at the most.
+const BACKOFF_MS: (u64, u64) = (50, 1_000);
+
+/// How long the database's clock is not asked again.
+const CLOCK_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// A writer with its connection.
+#[derive(Debug)]
+pub(super) struct Writer {
+    connector: Connector,
+    ready: Option<Ready>,
+    backoff_ms: u64,
+    time: StoreTime,
+    recent: Recent,
+    lost: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    session: Session,
+    statements: Statements,
+    /// What the database's clock said last, and when that was.
+    clock: Option<(i64, Instant)>,
+}
+
+impl Writer {
+    pub(super) async fn new(
+        connector: Connector,
+        time: StoreTime,
+        recent: Recent,
+        lost: Arc<AtomicU64>,
+    ) -> Result<Self, LedgerError> {
+        let ready = Some(Ready::connect(&connector).await?);
+        Ok(Self { connector, ready, backoff_ms: 0, time, recent, lost })
+    }
+
+    /// Works until nothing more comes in.
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        while let Some(batch) = gather(&mut jobs).await {
+            for batch in split(batch) {
+                self.settle(batch).await;
+            }
+        }
+    }
+
+    /// Does a batch, whatever it takes within bounds, and answers every job of it.
+    async fn settle(&mut self, mut jobs: Vec<Job>) {
+        for attempt in 0..ATTEMPTS_MAX {
+            if jobs.is_empty() {
+                return;
+            }
+            jobs = match self.attempt(&jobs, attempt == 0).await {
+                Ok(outcomes) => self.answer(jobs, outcomes),
+                Err(error) if error.is_of_contention() => jobs,
+                Err(error) if error.is_of_the_connection() => {
+                    self.ready = None;
+                    self.give_up(jobs, &error)
+                }
+                Err(error) if error.is_of_the_store() || jobs.len() == 1 => return self.refuse(jobs, &error),
+                Err(_) => return Box::pin(self.settle_each(jobs)).await,
+            };
+        }
+        let reason = format!("it could not be done in {ATTEMPTS_MAX} attempts");
+        self.refuse(jobs, &JournalError(reason));
+    }
+
+    /// One bad job must not take others with it.
+    async fn settle_each(&mut self, jobs: Vec<Job>) {
+        for job in jobs {
+            self.settle(vec![job]).await;
+        }
+    }
+
+    /// One transaction; whoever hopes reads nothing first.
+    async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
+        let (time, recent) = (self.time.clone(), self.recent.clone());
+        let ready = self.ready().await?;
+        let transacted = ready.transact(&time, &recent, jobs, hopeful);
+        let limit = Duration::from_millis(ANSWER_MS_MAX);
+        timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)))
+    }
+
+    /// Answers what was done; what was not comes back.
+    fn answer(&self, jobs: Vec<Job>, outcomes: Vec<Option<Outcome>>) -> Vec<Job> {
+        let mut rest = Vec::new();
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            match outcome {
+                Some(outcome) => job.answer(Ok(outcome), &self.lost),
+                None => rest.push(job),
+            }
+        }
+        rest
+    }
+
+    /// After a lost connection: what may be done twice without harm comes back, the rest is told that nobody knows.
+    fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
+        let (again, unknown): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| matches!(job, Job::Put { .. }));
+        self.refuse(unknown, error);
+        again
+    }
+
+    fn refuse(&self, jobs: Vec<Job>, error: &impl ToString) {
+        for job in jobs {
+            job.answer(Err(JournalError(error.to_string())), &self.lost);
+        }
+    }
+
+    /// A connection that works, as far as anybody knows.
+    async fn ready(&mut self) -> Result<&mut Ready, LedgerError> {
+        if self.ready.as_ref().is_some_and(|ready| ready.session.client.is_closed()) {
+            self.ready = None;
+        }
+        if self.ready.is_none() {
+            tokio::time::sleep(Duration::from_millis(self.backoff_ms)).await;
+            let (least, most) = BACKOFF_MS;
+            self.backoff_ms = self.backoff_ms.saturating_mul(2).clamp(least, most);
+            self.ready = Some(Ready::connect(&self.connector).await?);
+            self.backoff_ms = 0;
+        }
+        self.ready.as_mut().ok_or(LedgerError::Silent(0))
+    }
+}
+
+impl Ready {
+    async fn connect(connector: &Connector) -> Result<Self, LedgerError> {
+        let session = connector.connect().await?;
+        let statements = Statements::prepare(&session.client).await?;
+        Ok(Self { session, statements, clock: None })
+    }
+
+    async fn transact(
+        &mut self,
+        time: &StoreTime,
+        recent: &Recent,
+        jobs: &[Job],
+        hopeful: bool,
+    ) -> Result<Vec<Option<Outcome>>, LedgerError> {
+        if let [Job::Expire { limit, .. }] = jobs {
+            let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
+            return Ok(vec![Some(Outcome::Expired(expired))]);
+        }
+        let clock_ms = if hopeful { self.clock_ms().await? } else { 0 };
+        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
+        let (outcomes, clock_ms): Done = if hopeful {
+            transact_hopefully(tools, clock_ms, jobs).await?
+        } else {
+            transact_carefully(tools, jobs).await?
+        };
+        self.clock = clock_ms.map(|clock_ms| (clock_ms, Instant::now())).or(self.clock);
+        Ok(outcomes)
+    }
+
+    /// What the database's clock says now, by what it said a moment ago.
+    async fn clock_ms(&mut self) -> Result<i64, LedgerError> {
+        let (said_ms, at) = match self.clock {
+            Some(clock) if clock.1.elapsed() < CLOCK_AGE_MAX => clock,
+            _ => {
+                let said = self.session.client.query_one(&self.statements.clock, &[]).await?;
+                *self.clock.insert((said.try_get(0)?, Instant::now()))
+            }
+        };
+        Ok(said_ms.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or_default()))
+    }
+}
+
+/// Cuts a batch so that no statement has two records of one call, and whoever clears up is by itself.
+fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
+    let mut parts = vec![Vec::new()];
+    let mut seen = BTreeSet::new();
+    for job in batch {
+        let repeated = job.recorded().is_some_and(|recorded| !seen.insert(recorded.record.call_id.clone()));
+        let alone = matches!(job, Job::Expire { .. });
+        let after_alone = parts.last().is_some_and(|part| matches!(part.last(), Some(Job::Expire { .. })));
+        if repeated || alone || after_alone {
+            seen.clear();
+            seen.extend(job.recorded().map(|recorded| recorded.record.call_id.clone()));
+            parts.push(Vec::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(job);
+        }
+    }
+    parts
+}

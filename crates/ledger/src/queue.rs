@@ -1,0 +1,247 @@
+//! What waits to be written, for every store alike: jobs, how they gather to a batch, and how their callers are told.
+//!
+//! Where somebody waits there is no timer: while one commit is syncing, the next batch gathers by itself. Where nobody
+//! does, a batch gathers for a few milliseconds, so that reads do not spend their time on syncs they do not need.
+
+use std::{
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{
+    JournalError, Note, NoteKind,
+    effect::{Applied, Change, End, Event, OwnerId, StoredAnswer, Target},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
+
+use crate::codec::{CallRow, encode_call};
+
+/// Jobs waiting to be written; more than this and callers wait.
+const QUEUE_MAX: usize = 8_192;
+/// Jobs of one transaction.
+const BATCH_MAX: usize = 512;
+/// Bytes of one transaction after which it takes no more jobs.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// How long jobs that nobody waits for gather before they are written.
+const GATHER_MS_MAX: u64 = 5;
+
+/// One thing to put down.
+#[derive(Debug)]
+pub(crate) enum Write {
+    /// The record of a call.
+    Call(Box<Recorded>),
+    /// A note, in place of one of the same kind and key.
+    Note(Note),
+    /// A note, unless there is one.
+    FirstNote(Note),
+    /// A note is not wanted any more.
+    Erasure { kind: NoteKind, key: String },
+    /// Notes that may be forgotten by now are.
+    Forgetting { now: Timestamp },
+    /// A process is alive.
+    Beat(OwnerId),
+}
+
+/// The record of a call, its text, and its answer if that was kept back. The text is made by whoever hands it in: writers are
+/// few, callers are many.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) record: CallRecord,
+    pub(crate) text: String,
+    pub(crate) quarantine: Option<Bytes>,
+}
+
+/// Told how a job ended, once that is durable.
+pub(crate) type Done<T> = oneshot::Sender<Result<T, JournalError>>;
+
+/// One thing to do in a transaction.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Puts something down; somebody may wait for it.
+    Put { write: Write, done: Option<Done<()>> },
+    /// Applies an event to an effect.
+    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, done: Done<Applied> },
+    /// Makes tombstones.
+    Expire { limit: u32, done: Done<u64> },
+}
+
+/// What became of a job.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Put,
+    Applied(Box<Applied>),
+    Expired(u64),
+}
+
+/// The way in.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    sender: Mutex<Option<mpsc::Sender<Job>>>,
+}
+
+impl Queue {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Job>) {
+        let (sender, jobs) = mpsc::channel(QUEUE_MAX);
+        (Self { sender: Mutex::new(Some(sender)) }, jobs)
+    }
+
+    /// Hands a write in; waits for durability if asked. Cancel-safe: what was handed in is written all the same.
+    pub(crate) async fn put(&self, write: Write, durable: bool) -> Result<(), JournalError> {
+        if !durable {
+            return self.hand_in(Job::Put { write, done: None }).await;
+        }
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Put { write, done: Some(done) }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Applies a change. Cancel-safe: what was handed in is applied all the same.
+    pub(crate) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
+        let (done, wait) = oneshot::channel();
+        let Change { target, event, record, quarantine } = change;
+        let recorded = record.map(|record| Recorded::new(record, quarantine)).transpose()?;
+        self.hand_in(Job::Apply { target, event, recorded, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Makes tombstones.
+    pub(crate) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Expire { limit, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Nothing more is taken; what was handed in is still written.
+    pub(crate) fn close(&self) {
+        drop(self.sender.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    async fn hand_in(&self, job: Job) -> Result<(), JournalError> {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        sender.ok_or_else(closed)?.send(job).await.map_err(|_| closed())
+    }
+}
+
+impl Recorded {
+    pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
+        let text = encode_call(&record).map_err(|error| JournalError(error.to_string()))?;
+        Ok(Box::new(Self { record, text, quarantine }))
+    }
+
+    /// The columns of the record.
+    pub(crate) fn row(&self) -> CallRow<'_> {
+        CallRow::of(&self.record, &self.text)
+    }
+}
+
+fn closed() -> JournalError {
+    JournalError("the ledger is closed".to_owned())
+}
+
+/// The next batch: everything there is as soon as somebody waits for one of them, else what comes in a few milliseconds.
+pub(crate) async fn gather(jobs: &mut mpsc::Receiver<Job>) -> Option<Vec<Job>> {
+    let first = jobs.recv().await?;
+    let (mut awaited, mut bytes) = (first.is_awaited(), first.bytes());
+    let mut batch = vec![first];
+    let until = Instant::now() + Duration::from_millis(GATHER_MS_MAX);
+    while batch.len() < BATCH_MAX && bytes < BATCH_BYTES_MAX {
+        let next = match jobs.try_recv() {
+            Ok(next) => next,
+            Err(_) if awaited => break,
+            Err(_) => match timeout_at(until, jobs.recv()).await {
+                Ok(Some(next)) => next,
+                Ok(None) | Err(_) => break,
+            },
+        };
+        awaited |= next.is_awaited();
+        bytes = bytes.saturating_add(next.bytes());
+        batch.push(next);
+    }
+    Some(batch)
+}
+
+impl Job {
+    fn is_awaited(&self) -> bool {
+        !matches!(self, Self::Put { done: None, .. })
+    }
+
+    /// The bytes of answers and arguments; what else there is of a job is small.
+    fn bytes(&self) -> usize {
+        let moved = match self {
+            Self::Apply { event: Event::Begin(begin), .. } => begin.order.arguments.len(),
+            Self::Apply { event: Event::Settle(_, End::Completed(answer) | End::Failed(answer)), .. } => match answer {
+                StoredAnswer::Result(answer) => answer.len(),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let kept = self.recorded().and_then(|recorded| recorded.quarantine.as_ref());
+        moved.saturating_add(kept.map_or(0, Bytes::len))
+    }
+
+    /// The record it puts down, if it does.
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+        match self {
+            Self::Put { write: Write::Call(recorded), .. } | Self::Apply { recorded: Some(recorded), .. } => {
+                Some(recorded)
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells whoever waits. The caller may have gone; what was done is done all the same.
+    pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
+        if let Err(error) = &outcome {
+            lost.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(what = %self, %error, "the ledger could not keep something");
+        }
+        let odd = || JournalError("the ledger answered something else".to_owned());
+        match self {
+            Self::Put { done: None, .. } => {}
+            Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),
+            Self::Apply { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                Outcome::Applied(applied) => Ok(*applied),
+                _ => Err(odd()),
+            }))),
+            Self::Expire { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                Outcome::Expired(count) => Ok(count),
+                _ => Err(odd()),
+            }))),
+        }
+    }
+}
+
+/// For the log: which one it is, never what it says.
+impl fmt::Display for Job {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Put { write, .. } => write.fmt(formatter),
+            Self::Apply { recorded: Some(recorded), .. } => {
+                write!(formatter, "an effect of {}", recorded.record.call_id)
+            }
+            Self::Apply { .. } => formatter.write_str("an effect"),
+            Self::Expire { .. } => formatter.write_str("the end of old effects"),
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),
+            Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
+            Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
+            Self::Forgetting { .. } => formatter.write_str("the end of old notes"),
+            Self::Beat(_) => formatter.write_str("a beat"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Effects in the file: read, stepped and written inside the writer's transaction, so that nothing can come in between.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use servanda_gates::effect::{
+    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+};
+
+use super::{put, recent::Recent};
+use crate::{
+    LedgerError,
+    codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
+    queue::Recorded,
+};
+
+/// How long a process is remembered that is not heard of any more and has left nothing open.
+const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The effect, if there is one.
+pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Effect>, LedgerError> {
+    let found = match target {
+        Target::Key(key) => connection
+            .prepare_cached(concat!("select ", effect_columns!(), " from effects where key_digest = ?1"))?
+            .query_row(params![key_digest(key).as_bytes()], stored),
+        Target::Id(id) => connection
+            .prepare_cached(concat!("select ", effect_columns!(), " from effects where effect_id = ?1"))?
+            .query_row(params![id.as_str()], stored),
+    };
+    found.optional()?.map(StoredEffect::decode).transpose()
+}
+
+/// Applies an event, and puts its record down if the effect changed.
+pub(super) fn apply(
+    transaction: &Connection,
+    recent: &mut Recent,
+    (target, event, recorded): (&Target, &Event, Option<&Recorded>),
+    now_ms: u64,
+) -> Result<Applied, LedgerError> {
+    // Most keys are new: that is tried before it is looked up.
+    if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
+        let around = circumstances(transaction, None, event, now_ms)?;
+        let Step { change, reply } = step(None, event, &around);
+        if let Some(effect) = change.filter(|_| around.twin.is_none())
+            && insert(transaction, &effect)?
+        {
+            recent.put(&effect);
+            recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+            return Ok(Applied { reply, effect: Some(effect) });
+        }
+    }
+    let before = match recent.get(target) {
+        Some(effect) => Some(effect.clone()),
+        None => find(transaction, target)?,
+    };
+    let around = circumstances(transaction, before.as_ref(), event, now_ms)?;
+    let Step { change: changed, reply } = step(before.as_ref(), event, &around);
+    if let Some(effect) = &changed {
+        let written = match &before {
+            Some(before) => replace(transaction, before, effect)?,
+            None => insert(transaction, effect)?,
+        };
+        if !written {
+            let reason = "it changed between being read and being written".to_owned();
+            return Err(LedgerError::Effect { effect_id: effect.id.to_string(), reason });
+        }
+        recent.put(effect);
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    }
+    Ok(Applied { reply, effect: changed.or(before) })
+}
+
+/// Makes tombstones; what nobody can ask for again is forgotten.
+pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Result<u64, LedgerError> {
+    let sql = concat!(
+        "select ",
+        effect_columns!(),
+        " from effects where state in ('completed', 'failed_final', 'failed_retryable', 'compensated')",
+        " and expires_ms <= ?1 order by expires_ms limit ?2"
+    );
+    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+    let mut count = 0;
+    for effect in many(transaction, sql, params![signed(now_ms), limit])? {
+        let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
+        if tombstone.key.client_key.can_come_again() {
+            replace(transaction, &effect, &tombstone)?;
+        } else {
+            let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
+            erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
+        }
+        count += 1;
+    }
+    let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_owners.sql"))?;
+    forget.execute(params![signed(now_ms.saturating_sub(OWNER_KEPT_MS))])?;
+    Ok(count)
+}
+
+/// Some effects, newest first.
+pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
+    // Our own names and no parameters: a partial index is only used where the text says its condition.
+    let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
+    let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
+    let columns = effect_columns!();
+    let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit ?1");
+    many(connection, &sql, params![query.limit])
+}
+
+/// Effects that somebody has to look after.
+pub(super) fn orphans(connection: &Connection, limit: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
+    let sql = concat!(
+        "select ",
+        effect_columns!(),
+        " from effects left join owners on owners.owner = effects.owner",
+        " where state in ('claimed', 'dispatching') and (due_ms <= ?1 or (needs_owner and beat_ms < ?2))",
+        " order by due_ms limit ?3"
+    );
+    let silent_since_ms = now_ms.saturating_sub(owner_silence_ms_max());
+    many(connection, sql, params![signed(now_ms), signed(silent_since_ms), limit])
+}
+
+fn circumstances(
+    transaction: &Connection,
+    effect: Option<&Effect>,
+    event: &Event,
+    now_ms: u64,
+) -> Result<Circumstances, LedgerError> {
+    let owner_is_gone = match (effect, event) {
+        (Some(effect), Event::Begin(_) | Event::Recover(_)) if under_way(effect) => {
+            is_gone(transaction, effect.owner.as_str(), now_ms)?
+        }
+        _ => false,
+    };
+    let twin = match (effect, event) {
+        (None, Event::Begin(begin)) if !begin.key.client_key.can_come_again() => {
+            let sql = "select effect_id from effects where state = 'outcome_unknown' and request = ?1 \
+                       and tenant = ?2 and principal = ?3 limit 1";
+            let mut statement = transaction.prepare_cached(sql)?;
+            let same = params![begin.request.as_bytes(), begin.key.tenant, begin.key.principal];
+            statement.query_row(same, |row| row.get(0)).optional()?.map(|id: String| EffectId::from(id))
+        }
+        _ => None,
+    };
+    Ok(Circumstances { now_ms, owner_is_gone, twin })
+}
+
+fn under_way(effect: &Effect) -> bool {
+    matches!(effect.state, EffectState::Claimed | EffectState::Dispatching)
+}
+
+fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, LedgerError> {
+    let mut statement = transaction.prepare_cached("select beat_ms from owners where owner = ?1")?;
+    let beat_ms: Option<i64> = statement.query_row(params![owner], |row| row.get(0)).optional()?;
+    Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
+}
+
+/// Whether it was written; if not, its key was used before.
+fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError> {
+    let row = EffectRow::of(effect)?;
+    let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
+        row.effect_id,
+        row.key_digest.as_bytes(),
+        row.key.tenant,
+        row.key.principal,
+        row.key.tool,
+        signed(row.key.contract_major),
+        row.client_key,
+        row.request.as_bytes(),
+        row.state,
+        row.epoch,
+        row.owner,
+        row.needs_owner,
+        row.due_ms,
+        row.expires_ms,
+        row.body,
+        &row.arguments[..],
+        row.answer.as_deref(),
+    ])?;
+    Ok(inserted == 1)
+}
+
+/// I1: a compare-and-set, although the transaction already holds the file: what is written follows on what was read.
+fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result<bool, LedgerError> {
+    let row = EffectRow::of(effect)?;
+    let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
+        row.effect_id,
+        row.state,
+        row.epoch,
+        row.owner,
+        row.needs_owner,
+        row.due_ms,
+        row.expires_ms,
+        row.body,
+        &row.arguments[..],
+        row.answer.as_deref(),
+        signed(before.epoch),
+        before.state.name(),
+    ])?;
+    Ok(changed == 1)
+}
+
+fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params, stored)?.collect::<Result<Vec<_>, _>>()?;
+    rows.into_iter().map(StoredEffect::decode).collect()
+}
+
+fn stored(row: &Row<'_>) -> Result<StoredEffect, rusqlite::Error> {
+    Ok(StoredEffect {
+        effect_id: row.get(0)?,
+        state: row.get(1)?,
+        epoch: row.get(2)?,
+        body: row.get(3)?,
+        arguments: row.get(4)?,
+        answer: row.get(5)?,
+    })
+}

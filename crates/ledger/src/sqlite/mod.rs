@@ -1,0 +1,197 @@
+//! The embedded store: one file, one writer thread, group commit.
+
+mod desk;
+mod effects;
+mod migrate;
+mod put;
+mod read;
+mod recent;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rusqlite::{Connection, OpenFlags};
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{
+    Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
+};
+
+use crate::{
+    LedgerError, Reader, Store,
+    queue::{Recorded, Write},
+    time::StoreTime,
+};
+use desk::Desk;
+pub(crate) use read::FileReader;
+use writer::Writer;
+
+/// Memory for pages of the file: keys are in no order, and every one of them needs its page.
+const CACHE_KIB: i64 = 32 << 10;
+/// How much of the log gathers before it is worked into the file: pages that change often are then written once.
+const CHECKPOINT_PAGES: i64 = 8_000;
+
+/// The embedded ledger.
+#[derive(Debug)]
+pub(crate) struct SqliteLedger {
+    path: PathBuf,
+    writer: Writer,
+    desk: Desk,
+    time: StoreTime,
+}
+
+impl SqliteLedger {
+    /// Opens the ledger for writing, making it or bringing it up to date first.
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+        }
+        private_file(path);
+        let mut connection =
+            Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
+        configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
+        migrate::to_newest(&mut connection)?;
+        let (desk, time) = (Desk::open(path)?, StoreTime::default());
+        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path, time.clone())?, desk, time })
+    }
+}
+
+impl Store for SqliteLedger {
+    fn close(&self) -> PortFuture<'_, ()> {
+        Box::pin(self.writer.close())
+    }
+
+    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(Write::Forgetting { now }, true))
+    }
+
+    fn lost_count(&self) -> u64 {
+        self.writer.lost_count()
+    }
+
+    fn may_lose_commits(&self) -> Option<String> {
+        None
+    }
+
+    fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
+        Box::pin(std::future::ready(Reader::open(&self.path)))
+    }
+
+    #[cfg(test)]
+    fn time(&self) -> &StoreTime {
+        &self.time
+    }
+}
+
+impl Journal for SqliteLedger {
+    fn finished(
+        &self,
+        record: CallRecord,
+        quarantine: Option<Bytes>,
+        durable: bool,
+    ) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            let recorded = Recorded::new(record, quarantine)?;
+            self.writer.queue().put(Write::Call(recorded), durable).await
+        })
+    }
+}
+
+impl Notebook for SqliteLedger {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(Write::Note(note), true))
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        Box::pin(async move {
+            let (kind, key) = (note.kind, note.key.clone());
+            self.writer.queue().put(Write::FirstNote(note), true).await?;
+            let kept = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
+            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
+        })
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let found = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
+            Ok(found.filter(|note| !note.is_expired(now)))
+        })
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(Write::Erasure { kind, key: key.to_owned() }, true))
+    }
+}
+
+impl Effects for SqliteLedger {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        Box::pin(self.writer.queue().apply(change))
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        Box::pin(self.desk.ask(move |connection| effects::find(connection, &target)))
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        let time = self.time.clone();
+        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, limit, now_ms(connection, &time)?)))
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        Box::pin(self.writer.queue().put(Write::Beat(owner), true))
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        Box::pin(self.writer.queue().expire(limit))
+    }
+}
+
+/// Makes a folder that only its owner may look into, and those above it; what is there stays as it is.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Makes an empty file that only its owner may read: it will say who called what. SQLite makes its other files alike. One
+/// that is there stays as it is, and one that cannot be made is complained about by whoever opens it.
+fn private_file(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.write(true).create_new(true).open(path);
+}
+
+/// WAL so that readers never wait, `FULL` because `NORMAL` may forget acknowledged effects when the power goes, a busy
+/// wait because the command line may write to the same file as a running gateway.
+pub(crate) fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", "on")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.busy_timeout(std::time::Duration::from_secs(10))
+}
+
+fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_secs(10))?;
+        Ok(connection)
+    };
+    open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
+}
+
+/// The present, as the database's clock has it.
+fn now_ms(connection: &Connection, time: &StoreTime) -> Result<u64, LedgerError> {
+    let mut clock = connection.prepare_cached("select cast(unixepoch('subsec') * 1000 as integer)")?;
+    Ok(time.at(clock.query_row([], |row| row.get(0))?))
+}

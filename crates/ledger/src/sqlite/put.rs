@@ -1,0 +1,58 @@
+//! Records, notes and beats into the file, inside the writer's transaction.
+
+use rusqlite::{Connection, params};
+
+use crate::{
+    LedgerError,
+    codec::{quarantined, signed},
+    queue::{Recorded, Write},
+};
+
+/// Puts one thing down.
+pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Result<(), LedgerError> {
+    let (statement, note) = match write {
+        Write::Call(recorded) => return put_call(transaction, recorded),
+        Write::Erasure { kind, key } => {
+            let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_note.sql"))?;
+            erase.execute(params![kind.as_str(), key])?;
+            return Ok(());
+        }
+        Write::Forgetting { now } => {
+            let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_notes.sql"))?;
+            forget.execute(params![signed(now.unix_ms())])?;
+            return Ok(());
+        }
+        Write::Beat(owner) => {
+            let mut beat = transaction.prepare_cached(include_str!("../../sql/sqlite/put_beat.sql"))?;
+            beat.execute(params![owner.as_str(), signed(now_ms)])?;
+            return Ok(());
+        }
+        Write::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),
+        Write::FirstNote(note) => (include_str!("../../sql/sqlite/put_first_note.sql"), note),
+    };
+    let expires_ms = note.expires_at.map(|at| signed(at.unix_ms()));
+    transaction.prepare_cached(statement)?.execute(params![note.kind.as_str(), note.key, note.value, expires_ms])?;
+    Ok(())
+}
+
+/// The record of a call, and its answer if that was kept back.
+pub(super) fn put_call(transaction: &Connection, recorded: &Recorded) -> Result<(), LedgerError> {
+    let row = recorded.row();
+    transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql"))?.execute(params![
+        row.call_id,
+        row.tenant,
+        row.principal,
+        row.tool,
+        row.outcome,
+        row.class,
+        row.received_ms,
+        row.finished_ms,
+        row.record,
+    ])?;
+    if let Some(body) = &recorded.quarantine {
+        let (bytes_total, kept) = quarantined(body);
+        let mut put_quarantine = transaction.prepare_cached(include_str!("../../sql/sqlite/put_quarantine.sql"))?;
+        put_quarantine.execute(params![row.call_id, bytes_total, kept])?;
+    }
+    Ok(())
+}

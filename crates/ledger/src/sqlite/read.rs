@@ -1,0 +1,88 @@
+//! Reading calls and notes from the file. Read-only, and works beside a running gateway.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use servanda_contract::{CallRecord, Timestamp};
+use servanda_gates::{Note, NoteKind};
+
+use super::{migrate, open_read_only};
+use crate::{
+    LedgerError,
+    codec::{decode_call, unsigned},
+    reader::{CallQuery, CallSummary, Quarantined},
+};
+
+/// Reads records of a file.
+#[derive(Debug)]
+pub(crate) struct FileReader {
+    connection: Connection,
+}
+
+impl FileReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        let connection = open_read_only(path)?;
+        migrate::check(&connection)?;
+        Ok(Self { connection })
+    }
+
+    pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
+        let (sql, text) = match query {
+            CallQuery::Id(id) => {
+                let sql = "select call_id, record from calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
+                (sql, id.clone())
+            }
+            CallQuery::Latest => {
+                let sql =
+                    "select call_id, record from calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
+                (sql, String::new())
+            }
+        };
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map(params![text, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.map(|row| {
+            let (call_id, record): (String, String) = row?;
+            decode_call(&call_id, &record)
+        })
+        .collect()
+    }
+
+    pub(crate) fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
+        let sql = "select call_id, tool, outcome, class, received_ms from calls order by received_ms desc, call_id desc limit ?1";
+        let mut statement = self.connection.prepare(sql)?;
+        let rows = statement.query_map(params![limit], |row| {
+            Ok(CallSummary {
+                call_id: row.get(0)?,
+                tool: row.get(1)?,
+                outcome: row.get(2)?,
+                class: row.get(3)?,
+                received_ms: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) fn quarantined(&self, call_id: &str) -> Result<Option<Quarantined>, LedgerError> {
+        let sql = "select bytes_total, body from quarantine where call_id = ?1";
+        let row = self
+            .connection
+            .query_row(sql, params![call_id], |row| Ok(Quarantined { bytes_total: row.get(0)?, body: row.get(1)? }));
+        Ok(row.optional()?)
+    }
+
+    pub(crate) fn count(&self) -> Result<i64, LedgerError> {
+        Ok(self.connection.query_row("select count(*) from calls", [], |row| row.get(0))?)
+    }
+}
+
+/// The note of that kind and key, expired or not.
+pub(super) fn note(connection: &Connection, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
+    let mut statement =
+        connection.prepare_cached("select value, expires_ms from notes where kind = ?1 and key = ?2")?;
+    let row = statement.query_row(params![kind.as_str(), key], |row| {
+        let expires_ms: Option<i64> = row.get(1)?;
+        let expires_at = expires_ms.map(|ms| Timestamp::from_unix_ms(unsigned(ms)));
+        Ok(Note { kind, key: key.to_owned(), value: row.get(0)?, expires_at })
+    });
+    Ok(row.optional()?)
+}

@@ -1,0 +1,66 @@
+//! The effects that the writer has under way, as it last wrote them: they save the reading. They are good for as long as nobody
+//! else writes to the file, which the database can tell.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rusqlite::Connection;
+use servanda_gates::effect::{Effect, EffectId, EffectState, Target};
+
+use crate::LedgerError;
+
+/// So many are remembered, the latest.
+const EFFECTS_MAX: usize = 4_096;
+/// Those with more arguments are read again.
+const ARGUMENTS_BYTES_MAX: usize = 8 << 10;
+
+/// Effects under way.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    effects: BTreeMap<EffectId, Effect>,
+    order: VecDeque<EffectId>,
+    data_version: i64,
+}
+
+impl Recent {
+    /// At the beginning of a transaction: forgets everything if somebody else has written since.
+    pub(super) fn check(&mut self, transaction: &Connection) -> Result<(), LedgerError> {
+        let mut version = transaction.prepare_cached("pragma data_version")?;
+        let data_version = version.query_row([], |row| row.get(0))?;
+        if data_version != self.data_version {
+            self.clear();
+            self.data_version = data_version;
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, target: &Target) -> Option<&Effect> {
+        match target {
+            Target::Id(id) => self.effects.get(id),
+            Target::Key(_) => None,
+        }
+    }
+
+    /// An effect that was written in this transaction.
+    pub(super) fn put(&mut self, effect: &Effect) {
+        let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
+        if !under_way || effect.order.arguments.len() > ARGUMENTS_BYTES_MAX {
+            self.effects.remove(&effect.id);
+            return;
+        }
+        if self.effects.insert(effect.id.clone(), effect.clone()).is_none() {
+            self.order.push_back(effect.id.clone());
+        }
+        // Ids of those that ended are still in the order; they go with time.
+        while self.order.len() > EFFECTS_MAX {
+            if let Some(oldest) = self.order.pop_front() {
+                self.effects.remove(&oldest);
+            }
+        }
+    }
+
+    /// After a transaction that did not end well.
+    pub(super) fn clear(&mut self) {
+        self.effects.clear();
+        self.order.clear();
+    }
+}

@@ -1,0 +1,171 @@
+//! The one writer: a thread that takes whatever has queued up, writes it in one transaction, and then wakes those who wait.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use rusqlite::{Connection, TransactionBehavior};
+use servanda_contract::faults;
+use servanda_gates::JournalError;
+use tokio::{runtime, sync::mpsc};
+
+use super::{effects, now_ms, put, recent::Recent};
+use crate::{
+    LedgerError,
+    queue::{Job, Outcome, Queue, gather},
+    time::StoreTime,
+};
+
+/// How often a file that another process holds is waited for, ten seconds each.
+const BUSY_ATTEMPTS_MAX: u32 = 3;
+
+/// The way to the writer's thread.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Queue,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
+        connection.set_prepared_statement_cache_capacity(32);
+        let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time, recent: Recent::default() };
+        let (queue, jobs) = Queue::new();
+        let lost = Arc::new(AtomicU64::new(0));
+        let counter = lost.clone();
+        // A runtime of its own, for the timer: the thread blocks on disk, and nobody else's tasks must wait for that.
+        let runtime = runtime::Builder::new_current_thread().enable_time().build().map_err(LedgerError::Thread)?;
+        let thread = thread::Builder::new()
+            .name("ledger-writer".to_owned())
+            .spawn(move || run(file, jobs, &runtime, &counter))
+            .map_err(LedgerError::Thread)?;
+        Ok(Self { queue, thread: Mutex::new(Some(thread)), lost })
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    pub(super) fn lost_count(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(super) async fn close(&self) {
+        self.queue.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("the ledger's writer did not end cleanly");
+            }
+        }
+    }
+}
+
+fn run(mut file: OpenFile, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Runtime, lost: &AtomicU64) {
+    while let Some(batch) = runtime.block_on(gather(&mut jobs)) {
+        settle(&mut file, batch, lost);
+    }
+    // Leaves one file behind instead of three.
+    if let Err(error) = file.connection.pragma_update(None, "wal_checkpoint", "truncate") {
+        tracing::debug!(%error, "the ledger was not checkpointed");
+    }
+}
+
+/// Does a batch; if a job of it is at fault, each by itself, so that one bad job cannot take others with it.
+fn settle(file: &mut OpenFile, batch: Vec<Job>, lost: &AtomicU64) {
+    let error = match file.commit_patiently(&batch) {
+        Ok(outcomes) => {
+            return batch.into_iter().zip(outcomes).for_each(|(job, outcome)| job.answer(Ok(outcome), lost));
+        }
+        Err(error) => error,
+    };
+    let shared = error.is_of_the_store();
+    for job in batch {
+        let outcome = if shared {
+            Err(JournalError(error.to_string()))
+        } else {
+            let alone = file.commit(std::slice::from_ref(&job));
+            alone.map_err(|error| JournalError(error.to_string())).and_then(|mut outcomes| {
+                outcomes.pop().ok_or_else(|| JournalError("the ledger did nothing".to_owned()))
+            })
+        };
+        job.answer(outcome, lost);
+    }
+}
+
+/// The database, and the file it is supposed to be in.
+struct OpenFile {
+    connection: Connection,
+    path: PathBuf,
+    id: Option<FileId>,
+    time: StoreTime,
+    recent: Recent,
+}
+
+/// What tells one file from another of the same name.
+type FileId = (u64, u64);
+
+impl OpenFile {
+    /// Does a batch, waiting for another process that holds the file longer than usual. The callers have their own
+    /// deadlines; here only nothing must get lost.
+    fn commit_patiently(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+        let mut attempt = 1;
+        loop {
+            match self.commit(batch) {
+                Err(error) if error.is_busy() && attempt < BUSY_ATTEMPTS_MAX => attempt += 1,
+                outcomes => return outcomes,
+            }
+        }
+    }
+
+    /// Does all of it or nothing.
+    fn commit(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+        self.check()?;
+        let committed = self.transact(batch);
+        if committed.is_err() {
+            self.recent.clear();
+        }
+        committed
+    }
+
+    fn transact(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let now_ms = now_ms(&transaction, &self.time)?;
+        self.recent.check(&transaction)?;
+        let recent = &mut self.recent;
+        let perform = |job| perform(&transaction, recent, job, now_ms);
+        let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
+        faults::at("ledger.before_commit")?;
+        transaction.commit()?;
+        faults::at("ledger.after_commit")?;
+        Ok(outcomes)
+    }
+
+    /// A file that was deleted or replaced keeps taking writes that nobody will ever read: that is not keeping a record.
+    fn check(&self) -> Result<(), LedgerError> {
+        if file_id(&self.path) == self.id { Ok(()) } else { Err(LedgerError::Gone { path: self.path.clone() }) }
+    }
+}
+
+fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
+    match job {
+        Job::Put { write, .. } => put::put(transaction, write, now_ms).map(|()| Outcome::Put),
+        Job::Apply { target, event, recorded, .. } => {
+            let change = (target, event, recorded.as_deref());
+            effects::apply(transaction, recent, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
+        }
+        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}

@@ -1,0 +1,150 @@
+//! What every ledger has to do with records and notes: the file and the shared database.
+
+use std::{future::Future, pin::Pin};
+
+use servanda_contract::{Timestamp, record::Outcome};
+use servanda_gates::{Journal as _, Note, NoteKind, Notebook};
+
+use super::{kept::Kept, samples::record};
+use crate::{CallQuery, Ledger};
+
+type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("what is durable is read back equal", |kept| Box::pin(read_back(kept))),
+    ("a finished call is never overwritten", |kept| Box::pin(never_overwritten(kept))),
+    ("a task ends once", |kept| Box::pin(a_task_ends_once(kept))),
+    ("closing keeps what nobody waited for", |kept| Box::pin(closing(kept))),
+    ("the beginning of an id finds every call that has it", |kept| Box::pin(beginnings(kept))),
+    ("quarantined answers are kept apart and bounded", |kept| Box::pin(quarantine(kept))),
+    ("strange names are kept", |kept| Box::pin(strange(kept))),
+    ("notes are kept", |kept| Box::pin(async move { keeps_notes(kept.ledger()).await })),
+    ("notes outlive the process and are forgotten when they may be", |kept| Box::pin(forgetting(kept))),
+];
+
+async fn read_back(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    let dispatched = record("call_1", Outcome::Dispatching, 1);
+    ledger.finished(dispatched.clone(), None, true).await.unwrap();
+    assert_eq!(reader.find(&CallQuery::Id("call_1".to_owned()), 2).await.unwrap(), [dispatched]);
+    let finished = record("call_1", Outcome::Completed, 1);
+    ledger.finished(finished.clone(), None, true).await.unwrap();
+    assert_eq!(reader.find(&CallQuery::Latest, 1).await.unwrap(), [finished]);
+    ledger.finished(record("call_2", Outcome::Refused, 2), None, true).await.unwrap();
+    let recent: Vec<String> = reader.recent(10).await.unwrap().into_iter().map(|call| call.call_id).collect();
+    assert_eq!(recent, ["call_2", "call_1"]);
+    assert_eq!(reader.count().await.unwrap(), 2);
+}
+
+async fn outcome(ledger: &Ledger) -> Outcome {
+    ledger.reader().await.unwrap().find(&CallQuery::Latest, 1).await.unwrap()[0].outcome
+}
+
+async fn never_overwritten(kept: Kept) {
+    let ledger = kept.ledger();
+    ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
+    ledger.finished(record("call_1", Outcome::Refused, 1), None, true).await.unwrap();
+    ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
+    assert_eq!(outcome(ledger).await, Outcome::Completed);
+    // The same in one batch.
+    let finished = |outcome| ledger.finished(record("call_2", outcome, 2), None, true);
+    let ends = tokio::join!(finished(Outcome::Dispatching), finished(Outcome::Completed), finished(Outcome::Unknown));
+    assert!(matches!(ends, (Ok(()), Ok(()), Ok(()))), "{ends:?}");
+    assert_eq!(outcome(ledger).await, Outcome::Completed);
+}
+
+/// A call that became a task is finished when somebody learns how the task ended, and then for good.
+async fn a_task_ends_once(kept: Kept) {
+    let ledger = kept.ledger();
+    for outcome in [Outcome::Dispatching, Outcome::TaskCreated, Outcome::Completed, Outcome::Unknown] {
+        ledger.finished(record("call_1", outcome, 1), None, true).await.unwrap();
+    }
+    assert_eq!(outcome(ledger).await, Outcome::Completed);
+}
+
+async fn closing(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    for number in 0..1000 {
+        ledger.finished(record(&format!("call_{number:04}"), Outcome::Refused, number), None, false).await.unwrap();
+    }
+    ledger.close().await;
+    assert_eq!(reader.count().await.unwrap(), 1000);
+    let late = ledger.finished(record("call_late", Outcome::Refused, 1), None, false).await;
+    assert!(late.is_err(), "a closed ledger must not pretend to keep a record");
+}
+
+async fn beginnings(kept: Kept) {
+    for call_id in ["call_ab1", "call_ab2", "call_b"] {
+        kept.ledger().finished(record(call_id, Outcome::Refused, 1), None, true).await.unwrap();
+    }
+    let reader = kept.reader().await;
+    for (text, count) in [("call_a", 2), ("call_ab2", 1), ("call_", 3), ("call_z", 0), ("%", 0), ("\0", 0)] {
+        let found = reader.find(&CallQuery::Id(text.to_owned()), 10).await.unwrap();
+        assert_eq!(found.len(), count, "{text}");
+    }
+}
+
+async fn quarantine(kept: Kept) {
+    let body = bytes::Bytes::from(vec![b'x'; 3 << 20]);
+    kept.ledger().finished(record("call_1", Outcome::Quarantined, 1), Some(body), true).await.unwrap();
+    let reader = kept.reader().await;
+    let found = reader.quarantined("call_1").await.unwrap().unwrap();
+    assert_eq!((found.bytes_total, found.body.len()), (3 << 20, 1 << 20));
+    assert_eq!(reader.quarantined("call_2").await.unwrap(), None);
+}
+
+/// A client may call anything by any name; that call is on record too.
+async fn strange(kept: Kept) {
+    let mut strange = record("call_1", Outcome::Refused, 1);
+    strange.tool = "no\0such'tool\u{1f980}".to_owned();
+    kept.ledger().finished(strange.clone(), None, true).await.unwrap();
+    assert_eq!(kept.reader().await.find(&CallQuery::Latest, 1).await.unwrap(), [strange]);
+}
+
+fn note(kind: NoteKind, key: &str, value: &str, expires_ms: Option<u64>) -> Note {
+    let expires_at = expires_ms.map(Timestamp::from_unix_ms);
+    Note { kind, key: key.to_owned(), value: value.to_owned(), expires_at }
+}
+
+/// What every notebook has to do, the lasting ones and the fleeting one.
+pub(super) async fn keeps_notes(notebook: &dyn Notebook) {
+    let now = Timestamp::from_unix_ms(1_000);
+    let read = async |kind: NoteKind, key: &str| {
+        let note = notebook.read(kind, key, now).await.unwrap();
+        note.map(|note| note.value)
+    };
+    assert_eq!(read(NoteKind::Session, "a").await, None);
+    notebook.write(note(NoteKind::Session, "a", "1", Some(1_001))).await.unwrap();
+    notebook.write(note(NoteKind::Task, "a", "2", None)).await.unwrap();
+    assert_eq!(read(NoteKind::Session, "a").await.as_deref(), Some("1"));
+    assert_eq!(read(NoteKind::Task, "a").await.as_deref(), Some("2"), "kinds never meet");
+
+    notebook.write(note(NoteKind::Session, "a", "3", Some(1_000))).await.unwrap();
+    assert_eq!(read(NoteKind::Session, "a").await, None, "an expired note is as good as none");
+
+    let first = notebook.write_first(note(NoteKind::Secret, "key", "mine", None)).await.unwrap();
+    let second = notebook.write_first(note(NoteKind::Secret, "key", "yours", None)).await.unwrap();
+    assert_eq!((first.value.as_str(), second.value.as_str()), ("mine", "mine"), "two processes agree");
+
+    notebook.write(note(NoteKind::Era, "a\0b'", "c\0d", None)).await.unwrap();
+    assert_eq!(read(NoteKind::Era, "a\0b'").await.as_deref(), Some("c\0d"));
+
+    notebook.erase(NoteKind::Task, "a").await.unwrap();
+    notebook.erase(NoteKind::Task, "never").await.unwrap();
+    assert_eq!(read(NoteKind::Task, "a").await, None);
+}
+
+async fn forgetting(kept: Kept) {
+    let ledger = kept.ledger();
+    for (key, expires_ms) in [("short", Some(10)), ("long", Some(20)), ("ever", None)] {
+        ledger.write(note(NoteKind::Session, key, "x", expires_ms)).await.unwrap();
+    }
+    ledger.forget_expired(Timestamp::from_unix_ms(10)).await.unwrap();
+    // Not closed: what was written is durable without that.
+    let again = kept.replica().await;
+    let epoch = Timestamp::from_unix_ms(0);
+    for (key, there) in [("short", false), ("long", true), ("ever", true)] {
+        assert_eq!(again.ledger().read(NoteKind::Session, key, epoch).await.unwrap().is_some(), there, "{key}");
+    }
+}

@@ -1,0 +1,138 @@
+//! A PostgreSQL of one's own: made in a temporary folder, reached by a Unix socket, ended with the test. Root may not run
+//! one, so that it then runs as `nobody`.
+#![allow(clippy::disallowed_methods, reason = "a database is a child process of this test, not of the gateway")]
+
+use std::{
+    os::unix::fs::{MetadataExt as _, chown},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+const NOBODY: u32 = 65_534;
+
+/// A running cluster.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    folder: tempfile::TempDir,
+    bin: PathBuf,
+    schemas: AtomicU32,
+}
+
+impl Cluster {
+    /// Starts one; none, visibly, where there is no PostgreSQL.
+    pub(crate) fn start() -> Option<Self> {
+        let Some(bin) = bin() else {
+            println!("SKIPPED: no PostgreSQL found in PATH or /usr/lib/postgresql; the suite did not run against it");
+            return None;
+        };
+        let cluster = Self { folder: tempfile::tempdir().unwrap(), bin, schemas: AtomicU32::new(0) };
+        if is_root() {
+            chown(cluster.folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        cluster.run("initdb", &["-D", &cluster.data("primary"), "-U", "servanda", "-A", "trust", "-E", "UTF8", "-N"]);
+        // A crash of the machine is not what is tried here.
+        cluster.run_shell(&format!("printf 'fsync = off\\n' >> {}/postgresql.conf", cluster.data("primary")));
+        cluster.start_server("primary");
+        Some(cluster)
+    }
+
+    /// A second server that follows the first, as a standby.
+    pub(crate) fn start_standby(&self) {
+        let socket = self.socket("primary");
+        let data = self.data("standby");
+        self.run("pg_basebackup", &["-h", &socket, "-U", "servanda", "-D", &data, "-R", "-X", "stream", "-c", "fast"]);
+        self.start_server("standby");
+    }
+
+    pub(crate) fn start_server(&self, name: &str) {
+        let (socket, log) = (self.socket(name), format!("{}.log", self.data(name)));
+        self.run_shell(&format!("mkdir -p {socket}"));
+        let options = format!("-k {socket} -c listen_addresses='' -c max_connections=200");
+        self.run("pg_ctl", &["-D", &self.data(name), "-o", &options, "-l", &log, "-w", "-t", "60", "start"]);
+    }
+
+    /// Ends a server as a crash would.
+    pub(crate) fn crash(&self, name: &str) {
+        self.run("pg_ctl", &["-D", &self.data(name), "-m", "immediate", "-w", "stop"]);
+    }
+
+    /// The URL of an empty schema in it.
+    pub(crate) async fn schema(&self) -> String {
+        let schema = format!("ledger_{}", self.schemas.fetch_add(1, Ordering::SeqCst));
+        self.sql(&format!("create schema {schema}")).await;
+        format!("{}&options=-csearch_path%3D{schema}", self.url("primary"))
+    }
+
+    /// The URL of a server.
+    pub(crate) fn url(&self, name: &str) -> String {
+        format!("postgres:///postgres?host={}&user=servanda", self.socket(name).replace('/', "%2F"))
+    }
+
+    /// Runs statements, as its administrator.
+    pub(crate) async fn sql(&self, sql: &str) {
+        let (client, connection) = tokio_postgres::connect(&self.url("primary"), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(sql).await.unwrap();
+    }
+
+    fn data(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn socket(&self, name: &str) -> String {
+        self.folder.path().join(format!("{name}-socket")).display().to_string()
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = self.as_nobody();
+        command.arg(self.bin.join(program)).args(arguments);
+        finish(command);
+    }
+
+    fn run_shell(&self, script: &str) {
+        let mut command = self.as_nobody();
+        command.args(["sh", "-c", script]);
+        finish(command);
+    }
+
+    fn as_nobody(&self) -> Command {
+        let mut command = Command::new(if is_root() { "setpriv" } else { "env" });
+        if is_root() {
+            command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]);
+        }
+        command.current_dir(self.folder.path()).stdin(std::process::Stdio::null());
+        command
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for name in ["standby", "primary"] {
+            if Path::new(&self.data(name)).join("postmaster.pid").exists() {
+                self.crash(name);
+            }
+        }
+    }
+}
+
+/// To a file, because what a server leaves running would keep a pipe open.
+fn finish(mut command: Command) {
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let [out, err] = [output.reopen().unwrap(), output.reopen().unwrap()];
+    let status = command.stdout(out).stderr(err).status().unwrap();
+    assert!(status.success(), "{command:?}: {}", std::fs::read_to_string(output.path()).unwrap());
+}
+
+fn bin() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join("initdb"));
+    let in_path = in_path.filter_map(|initdb| Some(initdb.canonicalize().ok()?.parent()?.to_owned()));
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let packaged = versions.map(|version| version.path().join("bin"));
+    in_path.chain(packaged).find(|bin| ["initdb", "pg_ctl", "postgres"].iter().all(|name| bin.join(name).is_file()))
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}

@@ -1,0 +1,474 @@
+//! What every store of effects has to do: the one in memory, the file, the shared database.
+
+use std::{future::Future, pin::Pin};
+
+use bytes::Bytes;
+use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
+use servanda_gates::effect::{
+    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Event,
+    OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+};
+use tokio::task::JoinSet;
+
+use super::{
+    kept::{Kept, Place},
+    samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
+};
+
+type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("a life is kept and read back equal", |kept| Box::pin(a_life(kept))),
+    ("every end leads where it should", |kept| Box::pin(every_end(kept))),
+    ("of many who begin at once one gets it", |kept| Box::pin(one_of_many(kept))),
+    ("of two gateways one gets it", |kept| Box::pin(two_gateways(kept))),
+    ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
+    ("a restart keeps everything", |kept| Box::pin(restart(kept))),
+    ("expiry and a retry cannot cross", |kept| Box::pin(expiry(kept))),
+    ("what nobody can ask for is forgotten", |kept| Box::pin(forgotten(kept))),
+    ("a blind retry finds its twin", |kept| Box::pin(twins(kept))),
+    ("orphans are found", |kept| Box::pin(orphans(kept))),
+    ("an owner that is silent is gone", |kept| Box::pin(heartbeats(kept))),
+    ("lists have what was asked for, newest first", |kept| Box::pin(lists(kept))),
+    ("big answers and strange keys come back as they were", |kept| Box::pin(big_and_strange(kept))),
+    ("one bad event takes no other with it", |kept| Box::pin(one_bad_event(kept))),
+    ("a zombie changes nothing", |kept| Box::pin(zombie(kept))),
+    ("the same events come to the same as in memory", |kept| Box::pin(as_in_memory(kept))),
+];
+
+/// Applies, and sees that what is stored is what was said.
+async fn apply(effects: &dyn Effects, change: Change) -> Applied {
+    let target = change.target.clone();
+    let applied = effects.apply(change).await.unwrap();
+    assert_eq!(effects.find(target).await.unwrap(), applied.effect);
+    applied
+}
+
+async fn state_of(effects: &dyn Effects, id: &EffectId) -> EffectState {
+    effects.find(Target::Id(id.clone())).await.unwrap().unwrap().state
+}
+
+async fn a_life(kept: Kept) {
+    let effects = &*kept.effects;
+    let claimed = apply(effects, begun(claim_first(begin("k")))).await;
+    let claim = mine(claimed.reply);
+    let effect = claimed.effect.unwrap();
+    assert_eq!((effect.state, effect.epoch), (EffectState::Claimed, 1));
+    let fenced = apply(effects, about(&claim, Event::Fence(claim.clone()))).await;
+    assert_eq!(mine(fenced.reply), claim);
+    let fence_again = apply(effects, about(&claim, Event::Fence(claim.clone()))).await;
+    assert_eq!(fence_again.reply, Reply::Stale, "I1: bytes are let out once");
+    let running = apply(effects, begun(begin("k"))).await;
+    assert!(matches!(running.reply, Reply::Running { .. }), "{:?}", running.reply);
+    let done = apply(effects, settled(&claim, End::Completed(answer("{\"paid\":true}")))).await;
+    assert_eq!(done.reply, Reply::Settled);
+    let replayed = apply(effects, begun(begin("k"))).await;
+    assert_eq!(replayed.reply, Reply::Replay(answer("{\"paid\":true}")));
+    let other = Begin { request: digest("another payload"), ..begin("k") };
+    assert_eq!(apply(effects, begun(other)).await.reply, Reply::Mismatch);
+    // I5: nobody meets another's key.
+    for part in 0..4 {
+        let mut begin = begin("k");
+        match part {
+            0 => begin.key.tenant = "other".to_owned(),
+            1 => begin.key.principal = "bob".to_owned(),
+            2 => begin.key.tool = "bank.take".to_owned(),
+            _ => begin.key.contract_major = 2,
+        }
+        mine(apply(effects, begun(begin)).await.reply);
+    }
+}
+
+async fn every_end(kept: Kept) {
+    let effects = &*kept.effects;
+    let by_hand = |completed| {
+        let (by, evidence) = ("ada".to_owned(), "the bank's list".to_owned());
+        Event::SettleByHand(ByHand { completed, by, evidence })
+    };
+    let unknown = || End::Unknown("reset".to_owned());
+    let ends = [
+        (End::Completed(answer("x")), None, EffectState::Completed),
+        (End::Failed(answer("no")), None, EffectState::FailedFinal),
+        (End::NotExecuted("refused".to_owned()), None, EffectState::FailedRetryable),
+        (unknown(), None, EffectState::OutcomeUnknown),
+        (unknown(), Some(by_hand(true)), EffectState::Completed),
+        (unknown(), Some(by_hand(false)), EffectState::FailedRetryable),
+        (End::Awaits(Awaits::Task("t".to_owned()), u64::MAX / 4), None, EffectState::Dispatching),
+    ];
+    for (number, (end, then, state)) in ends.into_iter().enumerate() {
+        let claim = mine(apply(effects, begun(begin(&format!("k{number}")))).await.reply);
+        assert_eq!(apply(effects, settled(&claim, end)).await.reply, Reply::Settled);
+        if let Some(event) = then {
+            assert_eq!(apply(effects, about(&claim, event)).await.reply, Reply::Settled);
+        }
+        assert_eq!(state_of(effects, &claim.id).await, state, "{number}");
+    }
+    // I4: a late answer of the same epoch settles what nobody knew.
+    let claim = mine(apply(effects, begun(begin("late"))).await.reply);
+    apply(effects, settled(&claim, unknown())).await;
+    assert_eq!(apply(effects, begun(begin("late"))).await.reply, Reply::Unknown);
+    assert_eq!(apply(effects, settled(&claim, End::Completed(answer("late")))).await.reply, Reply::Settled);
+    assert_eq!(apply(effects, begun(begin("late"))).await.reply, Reply::Replay(answer("late")));
+    let nobody = Claim { id: EffectId::new(), epoch: 1 };
+    assert_eq!(apply(effects, settled(&nobody, unknown())).await.reply, Reply::NotFound);
+    let strange = Claim { id: EffectId::from("eff_\0'".to_owned()), epoch: 1 };
+    assert_eq!(apply(effects, settled(&strange, unknown())).await.reply, Reply::NotFound);
+}
+
+async fn one_of_many(kept: Kept) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..64 {
+        let effects = kept.effects.clone();
+        tasks.spawn(async move { effects.apply(begun(begin("k"))).await.unwrap().reply });
+    }
+    let replies = tasks.join_all().await;
+    let mine = replies.iter().filter(|reply| matches!(reply, Reply::Mine(_))).count();
+    let running = replies.iter().filter(|reply| matches!(reply, Reply::Running { .. })).count();
+    assert_eq!((mine, running), (1, 63));
+}
+
+async fn two_gateways(kept: Kept) {
+    let other = kept.replica().await;
+    let mut tasks = JoinSet::new();
+    for number in 0..200_u32 {
+        let effects = if number % 2 == 0 { kept.effects.clone() } else { other.effects.clone() };
+        tasks.spawn(async move {
+            let client_key = format!("k{}", number / 4);
+            let call_id = CallId::from(format!("call_{number}"));
+            let applied = effects.apply(begun(Begin { call_id, ..begin(&client_key) })).await.unwrap();
+            matches!(applied.reply, Reply::Mine(_)).then(|| (client_key, format!("call_{number}")))
+        });
+    }
+    let mut won: Vec<(String, String)> = tasks.join_all().await.into_iter().flatten().collect();
+    won.sort();
+    let mut calls: Vec<String> = won.iter().map(|(_, call_id)| call_id.clone()).collect();
+    won.dedup_by(|one, other| one.0 == other.0);
+    assert_eq!((won.len(), calls.len()), (50, 50), "every key is somebody's, and nobody else's");
+    calls.sort();
+    assert_eq!(kept.recorded().await, calls, "whoever did not get it left no record");
+}
+
+async fn records(kept: Kept) {
+    let effects = &*kept.effects;
+    let with_record = |change: Change, call_id: &str| Change {
+        record: Some(record(call_id, Outcome::Completed, 1)),
+        quarantine: Some(Bytes::from_static(b"kept back")),
+        ..change
+    };
+    let claim = mine(apply(effects, begun(begin("k"))).await.reply);
+    assert_eq!(kept.recorded().await, ["call_k"]);
+    apply(effects, with_record(begun(begin("k")), "call_running")).await;
+    let old = Claim { epoch: 0, ..claim.clone() };
+    apply(effects, with_record(settled(&old, End::Completed(answer("x"))), "call_stale")).await;
+    apply(effects, with_record(settled(&claim, End::Completed(answer("x"))), "call_done")).await;
+    apply(effects, with_record(begun(begin("k")), "call_replayed")).await;
+    assert_eq!(kept.recorded().await, ["call_done", "call_k"]);
+    if !matches!(kept.place, Place::Memory(..)) {
+        let reader = kept.reader().await;
+        let kept_back = async |call_id| reader.quarantined(call_id).await.unwrap().map(|kept| kept.body);
+        assert_eq!(kept_back("call_done").await.as_deref(), Some(&b"kept back"[..]));
+        assert_eq!(kept_back("call_stale").await, None);
+    }
+}
+
+async fn restart(kept: Kept) {
+    let mut before = Vec::new();
+    for (number, end) in [End::Completed(answer("x")), End::Unknown("reset".to_owned())].into_iter().enumerate() {
+        let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
+        before.extend(kept.effects.apply(settled(&claim, end)).await.unwrap().effect);
+    }
+    before.extend(kept.effects.apply(begun(claim_first(begin("claimed")))).await.unwrap().effect);
+    // Not closed: what was acknowledged is durable without that.
+    let again = kept.replica().await;
+    for effect in before {
+        assert_eq!(again.effects.find(Target::Key(effect.key.clone())).await.unwrap(), Some(effect));
+    }
+}
+
+async fn expiry(kept: Kept) {
+    for number in 0..20 {
+        let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
+        kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    }
+    let unknown = mine(kept.effects.apply(begun(begin("unknown"))).await.unwrap().reply);
+    kept.effects.apply(settled(&unknown, End::Unknown("reset".to_owned()))).await.unwrap();
+    assert_eq!(kept.effects.expire(100).await.unwrap(), 0, "their time is not over");
+    kept.advance(HOUR_MS + 1_000);
+    let other = kept.replica().await;
+    if !matches!(kept.place, Place::Memory(..)) {
+        other.advance(HOUR_MS + 1_000);
+    }
+    let mut tasks = JoinSet::new();
+    for number in 0..20 {
+        let effects = kept.effects.clone();
+        tasks.spawn(async move { effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply });
+        let effects = other.effects.clone();
+        tasks.spawn(async move { effects.expire(3).await.map(|_| Reply::KeyExpired).unwrap() });
+    }
+    for reply in tasks.join_all().await {
+        assert_eq!(reply, Reply::KeyExpired, "I7: never a second run");
+    }
+    while kept.effects.expire(100).await.unwrap() > 0 {}
+    for number in 0..20 {
+        let tombstone = kept.effects.find(Target::Key(key(&format!("k{number}")))).await.unwrap().unwrap();
+        assert_eq!((tombstone.state, tombstone.answer), (EffectState::Expired, None));
+        assert!(tombstone.order.arguments.is_empty(), "a tombstone has no body");
+    }
+    let state = state_of(&*kept.effects, &unknown.id).await;
+    assert_eq!(state, EffectState::OutcomeUnknown, "what nobody knows is not forgotten");
+}
+
+async fn forgotten(kept: Kept) {
+    let claim = mine(kept.effects.apply(begun(begin_keyless("call_1"))).await.unwrap().reply);
+    kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    kept.advance(HOUR_MS + 1_000);
+    assert_eq!(kept.effects.expire(100).await.unwrap(), 1);
+    assert_eq!(kept.effects.find(Target::Id(claim.id)).await.unwrap(), None);
+}
+
+async fn twins(kept: Kept) {
+    let effects = &*kept.effects;
+    let first = mine(apply(effects, begun(begin_keyless("call_1"))).await.reply);
+    mine(apply(effects, begun(begin_keyless("call_2"))).await.reply);
+    apply(effects, settled(&first, End::Unknown("reset".to_owned()))).await;
+    assert_eq!(apply(effects, begun(begin_keyless("call_3"))).await.reply, Reply::Twin(first.id.clone()));
+    mine(apply(effects, begun(Begin { request: digest("other"), ..begin_keyless("call_4") })).await.reply);
+    let mut others = begin_keyless("call_5");
+    others.key.principal = "bob".to_owned();
+    mine(apply(effects, begun(others)).await.reply);
+    mine(apply(effects, begun(begin("a key says that it is meant"))).await.reply);
+    apply(effects, settled(&first, End::Completed(answer("late")))).await;
+    mine(apply(effects, begun(begin_keyless("call_6"))).await.reply);
+}
+
+async fn orphans(kept: Kept) {
+    let effects = &*kept.effects;
+    let found = async || {
+        let mut keys: Vec<String> =
+            effects.orphans(100).await.unwrap().iter().map(|effect| effect.key.client_key.to_string()).collect();
+        keys.sort();
+        keys
+    };
+    let slow = || {
+        let mut begin = begin("slow");
+        begin.order.timeout_ms = HOUR_MS;
+        begin
+    };
+    apply(effects, begun(claim_first(begin("claimed")))).await;
+    apply(effects, begun(begin("sent"))).await;
+    apply(effects, begun(slow())).await;
+    let done = mine(apply(effects, begun(begin("done"))).await.reply);
+    apply(effects, settled(&done, End::Completed(answer("x")))).await;
+    assert_eq!(found().await, Vec::<String>::new());
+    kept.advance(10_500);
+    assert_eq!(found().await, ["key:claimed", "key:sent"]);
+    assert_eq!(effects.orphans(1).await.unwrap().len(), 1);
+    let owner = OwnerId::from("own_b".to_owned());
+    for effect in effects.orphans(100).await.unwrap() {
+        apply(effects, about(&effect.claim(), Event::Recover(owner.clone()))).await;
+    }
+    assert_eq!(found().await, Vec::<String>::new());
+    let state = async |client_key| effects.find(Target::Key(key(client_key))).await.unwrap().unwrap().state;
+    assert_eq!(state("claimed").await, EffectState::FailedRetryable);
+    assert_eq!(state("sent").await, EffectState::OutcomeUnknown, "I3: class N is never sent again");
+    assert_eq!(state("slow").await, EffectState::Dispatching);
+}
+
+async fn heartbeats(kept: Kept) {
+    let effects = &*kept.effects;
+    let (here, away) = (OwnerId::from("own_here".to_owned()), OwnerId::from("own_away".to_owned()));
+    let long = |client_key: &str, owner: &OwnerId, class| {
+        let mut begin = Begin { owner: owner.clone(), class, ..begin(client_key) };
+        begin.order.timeout_ms = HOUR_MS;
+        begin
+    };
+    effects.beat(here.clone()).await.unwrap();
+    effects.beat(away.clone()).await.unwrap();
+    apply(effects, begun(long("here", &here, EffectClass::N))).await;
+    apply(effects, begun(long("away", &away, EffectClass::N))).await;
+    apply(effects, begun(long("asked", &away, EffectClass::Q))).await;
+    let waits = mine(apply(effects, begun(long("task", &away, EffectClass::N))).await.reply);
+    let until_ms = effects.find(Target::Id(waits.id.clone())).await.unwrap().unwrap().overdue_at_ms;
+    apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), until_ms))).await;
+    kept.advance(owner_silence_ms_max() + 1_000);
+    effects.beat(here.clone()).await.unwrap();
+    let orphans = effects.orphans(100).await.unwrap();
+    let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
+    assert_eq!(keys, ["key:away"], "of class Q only the time counts, and what waits needs no owner");
+    let again = apply(effects, begun(long("here", &here, EffectClass::N))).await;
+    assert!(matches!(again.reply, Reply::Running { .. }), "{:?}", again.reply);
+    let again = apply(effects, begun(long("away", &here, EffectClass::N))).await;
+    assert_eq!(again.reply, Reply::Unknown);
+}
+
+async fn lists(kept: Kept) {
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        let claim = mine(kept.effects.apply(begun(begin(&format!("k{number}")))).await.unwrap().reply);
+        if number % 2 == 0 {
+            kept.effects.apply(settled(&claim, End::Unknown("reset".to_owned()))).await.unwrap();
+        }
+        ids.insert(0, claim.id);
+    }
+    let listed = async |states: &[EffectState], limit| {
+        let query = EffectQuery { states: states.to_vec(), limit };
+        kept.effects.list(query).await.unwrap().into_iter().map(|effect| effect.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&[], 100).await, ids);
+    assert_eq!(listed(&[], 2).await, ids[..2]);
+    let unknown = [ids[1].clone(), ids[3].clone(), ids[5].clone()];
+    assert_eq!(listed(&[EffectState::OutcomeUnknown], 100).await, unknown);
+    assert_eq!(listed(&[EffectState::OutcomeUnknown, EffectState::Dispatching], 100).await, ids);
+    assert!(listed(&[EffectState::Expired], 100).await.is_empty());
+}
+
+async fn big_and_strange(kept: Kept) {
+    let effects = &*kept.effects;
+    let big = Bytes::from(vec![b'x'; 5 << 20]);
+    let claim = mine(apply(effects, begun(begin("big"))).await.reply);
+    apply(effects, settled(&claim, End::Completed(StoredAnswer::Result(big.clone())))).await;
+    assert_eq!(apply(effects, begun(begin("big"))).await.reply, Reply::Replay(StoredAnswer::Result(big)));
+    let long = "k".repeat(10_000);
+    let strange = ["", "\0", "a\0b", "a\0c", "'; drop table effects; --", "$1", "\u{1f980}", "\u{fffd}", &long];
+    for client_key in strange {
+        let mut call = begin(client_key);
+        call.call_id = CallId::new();
+        call.key.tenant = format!("tenant {client_key}");
+        call.key.principal = format!("principal {client_key}");
+        call.order.arguments = Bytes::from_static(&[0, 159, 146, 150]);
+        let mut change = begun(call);
+        if let Some(record) = &mut change.record {
+            record.tool = format!("tool {client_key}");
+        }
+        let applied = apply(effects, change).await;
+        mine(applied.reply);
+        assert_eq!(applied.effect.unwrap().order.arguments, &[0, 159, 146, 150][..]);
+    }
+    assert_eq!(kept.recorded().await.len(), strange.len() + 1);
+}
+
+/// Two effects cannot have one handle. In memory nobody looks.
+async fn one_bad_event(kept: Kept) {
+    let taken = mine(kept.effects.apply(begun(begin("first"))).await.unwrap().reply);
+    let mut tasks = JoinSet::new();
+    for number in 0..40 {
+        let effects = kept.effects.clone();
+        let mut begin = begin(&format!("k{number}"));
+        if number == 20 {
+            begin.id = taken.id.clone();
+        }
+        tasks.spawn(async move { (number, effects.apply(begun(begin)).await) });
+    }
+    for (number, applied) in tasks.join_all().await {
+        if number == 20 && !matches!(kept.place, Place::Memory(..)) {
+            assert!(applied.is_err());
+        } else {
+            mine(applied.unwrap().reply);
+        }
+    }
+    if !matches!(kept.place, Place::Memory(..)) {
+        assert!(!kept.recorded().await.contains(&"call_k20".to_owned()), "what was not done is not on record");
+    }
+}
+
+async fn zombie(kept: Kept) {
+    let other = kept.replica().await;
+    let claim = mine(kept.effects.apply(begun(claim_first(begin("k")))).await.unwrap().reply);
+    kept.advance(11_000);
+    if !matches!(kept.place, Place::Memory(..)) {
+        other.advance(11_000);
+    }
+    let taken = mine(other.effects.apply(begun(begin("k"))).await.unwrap().reply);
+    assert_eq!(taken.epoch, claim.epoch + 1);
+    for event in [
+        Event::Fence(claim.clone()),
+        Event::Release(claim.clone(), "late".to_owned()),
+        Event::Settle(claim.clone(), End::Completed(answer("x"))),
+    ] {
+        assert_eq!(kept.effects.apply(about(&claim, event)).await.unwrap().reply, Reply::Stale);
+    }
+    assert_eq!(state_of(&*kept.effects, &claim.id).await, EffectState::Dispatching);
+}
+
+/// A few hundred events of every kind, in no order: whatever the store does, it does what the one in memory does.
+async fn as_in_memory(kept: Kept) {
+    let reference = Kept::in_memory();
+    let mut dice = Dice(7);
+    let mut claims: Vec<Claim> = Vec::new();
+    for number in 0..400 {
+        let make = random_change(&mut dice, &claims);
+        if dice.throw(10) == 0 {
+            let by_ms = [1_000, 12_000, HOUR_MS][dice.throw(3)];
+            kept.advance(by_ms);
+            reference.advance(by_ms);
+        }
+        let (expected, got) =
+            (reference.effects.apply(make()).await.unwrap(), kept.effects.apply(make()).await.unwrap());
+        assert_eq!(coarse(&got.reply), coarse(&expected.reply), "event {number}");
+        assert_eq!(timeless(got.effect), timeless(expected.effect.clone()), "event {number}");
+        claims.extend(expected.effect.map(|effect| effect.claim()));
+    }
+    let all = EffectQuery { states: Vec::new(), limit: 1_000 };
+    let (expected, got) = (reference.effects.list(all.clone()).await.unwrap(), kept.effects.list(all).await.unwrap());
+    let timeless = |effects: Vec<Effect>| effects.into_iter().map(|effect| timeless(Some(effect))).collect::<Vec<_>>();
+    assert_eq!(timeless(got), timeless(expected));
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+fn random_change(dice: &mut Dice, claims: &[Claim]) -> impl Fn() -> Change + use<> {
+    let classes = [EffectClass::R, EffectClass::K, EffectClass::Q, EffectClass::N];
+    let (kind, which, class, end) = (dice.throw(10), dice.throw(12), classes[dice.throw(4)], dice.throw(6));
+    let claim = claims.get(claims.len().saturating_sub(1 + dice.throw(20))).cloned();
+    let id = EffectId::new();
+    move || {
+        let first = Begin { id: id.clone(), class, ..begin(&format!("k{which}")) };
+        let Some(claim) = &claim else { return begun(first) };
+        let end = match end {
+            0 => End::Completed(answer("done")),
+            1 => End::Failed(answer("no")),
+            2 => End::NotExecuted("refused".to_owned()),
+            3 => End::Absent("not there".to_owned()),
+            4 => End::Unknown("reset".to_owned()),
+            _ => End::Awaits(Awaits::Input("nonce".to_owned()), u64::MAX / 4),
+        };
+        match kind {
+            0 | 1 => begun(first),
+            2 => begun(claim_first(first)),
+            3 => begun(Begin { continues: Some("nonce".to_owned()), ..first }),
+            4 => about(claim, Event::Fence(claim.clone())),
+            5 => about(claim, Event::Release(claim.clone(), "given up".to_owned())),
+            6 => about(claim, Event::Recover(OwnerId::from("own_b".to_owned()))),
+            7 => about(claim, Event::Expire),
+            _ => settled(claim, end),
+        }
+    }
+}
+
+/// Without the times, which are each store's own.
+fn timeless(effect: Option<Effect>) -> Option<Effect> {
+    effect.map(|effect| Effect {
+        lease_until_ms: 0,
+        overdue_at_ms: 0,
+        first_dispatched_ms: effect.first_dispatched_ms.map(|_| 0),
+        created_ms: 0,
+        changed_ms: 0,
+        expires_ms: 0,
+        ..effect
+    })
+}
+
+fn coarse(reply: &Reply) -> Reply {
+    match reply.clone() {
+        Reply::Running { awaits, .. } => Reply::Running { retry_after_ms: 0, awaits },
+        other => other,
+    }
+}

@@ -1,0 +1,68 @@
+//! What is left when the process dies or fails beside a commit (matrix 1, 2, 5, 9): nothing before it, everything after it.
+//! A child of this test does it, because what dies is a process. Needs the feature `faults`.
+#![allow(clippy::disallowed_methods, reason = "the child is this test itself")]
+
+use std::process::Command;
+
+use servanda_gates::effect::Target;
+
+use super::{
+    cluster::Cluster,
+    samples::{begin, begun, key},
+};
+use crate::{CallQuery, Ledger};
+
+/// Where the child finds its ledger.
+const PLACE: &str = "SERVANDA_TRIAL_LEDGER";
+
+async fn open(place: &str) -> Ledger {
+    if place.starts_with("postgres") {
+        Ledger::connect(place).await.unwrap()
+    } else {
+        Ledger::open(place.as_ref()).unwrap()
+    }
+}
+
+/// The child: one call begins, and meets its fault.
+#[tokio::test]
+async fn child() {
+    let Ok(place) = std::env::var(PLACE) else { return };
+    let ledger = open(&place).await;
+    let began = servanda_gates::effect::Effects::apply(&ledger, begun(begin("k"))).await;
+    assert!(began.is_err(), "nobody may be told that it is theirs: {began:?}");
+}
+
+#[tokio::test]
+async fn before_a_commit_nothing_is_there_and_after_it_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start();
+    let rules = [
+        ("ledger.before_commit=error", true, false),
+        ("ledger.before_commit=kill", false, false),
+        ("ledger.after_commit=error", true, true),
+        ("ledger.after_commit=kill", false, true),
+    ];
+    for (number, (rule, lives, there)) in rules.into_iter().enumerate() {
+        let mut places = vec![folder.path().join(format!("{number}.db")).display().to_string()];
+        if let Some(cluster) = &cluster {
+            places.push(cluster.schema().await);
+        }
+        for place in places {
+            // Made before, so that the only commit is the one that is tried.
+            open(&place).await.close().await;
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "tests::faulty::child"]).env(PLACE, &place).env("SERVANDA_FAULTS", rule);
+            let output = child.output().unwrap();
+            assert_eq!(output.status.success(), lives, "{rule}: {output:?}");
+            let ledger = open(&place).await;
+            let found = servanda_gates::effect::Effects::find(&ledger, Target::Key(key("k"))).await.unwrap();
+            assert_eq!(found.is_some(), there, "{rule} at {place}");
+            let calls = ledger.reader().await.unwrap().find(&CallQuery::Latest, 9).await.unwrap();
+            assert_eq!(
+                calls.len(),
+                usize::from(there),
+                "I6: the record is there if and only if the effect is ({rule})"
+            );
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What only a file has: who holds it, whether it is still there, how it syncs, and its earlier versions.
+
+use servanda_contract::record::Outcome;
+use servanda_gates::{Journal as _, Note, NoteKind, Notebook as _};
+
+use super::samples::record;
+use crate::{Ledger, LedgerError, Reader, sqlite::configure};
+
+fn temporary() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state/ledger.db");
+    (folder, path)
+}
+
+#[tokio::test]
+async fn a_ledger_that_was_deleted_keeps_nothing_and_says_so() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true).await.unwrap();
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let refused = ledger.finished(record("call_2", Outcome::Dispatching, 1), None, true).await.unwrap_err();
+    assert!(refused.to_string().contains("deleted or replaced"), "{refused}");
+    assert_eq!(ledger.lost_count(), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_holds_is_waited_for() {
+    let (_folder, path) = temporary();
+    let ledger = Ledger::open(&path).unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("begin immediate").unwrap();
+    let waiting = ledger.finished(record("call_1", Outcome::Dispatching, 1), None, true);
+    let release = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        other.execute_batch("commit").unwrap();
+    };
+    let (kept, ()) = tokio::join!(waiting, release);
+    kept.unwrap();
+    assert_eq!(ledger.reader().await.unwrap().count().await.unwrap(), 1);
+}
+
+#[test]
+fn a_newer_database_is_refused() {
+    let (_folder, path) = temporary();
+    drop(Ledger::open(&path).unwrap());
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    let error = Ledger::open(&path).unwrap_err();
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 3 }), "{error}");
+    assert!(Reader::open(&path).is_err());
+}
+
+#[tokio::test]
+async fn commits_are_synced_and_readers_never_wait() {
+    let (_folder, path) = temporary();
+    let connection = rusqlite::Connection::open(std::path::Path::new(":memory:")).unwrap();
+    configure(&connection).unwrap();
+    let level: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+    assert_eq!(level, 2, "synchronous must be FULL: NORMAL may forget acknowledged effects");
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.may_lose_commits(), None);
+    drop(ledger);
+    let mode: String =
+        rusqlite::Connection::open(&path).unwrap().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../../sql/sqlite/0001_calls.sql")).unwrap();
+    old.pragma_update(None, "user_version", 1).unwrap();
+    drop(old);
+    let ledger = Ledger::open(&path).unwrap();
+    let era = Note { kind: NoteKind::Era, key: "x".to_owned(), value: "modern".to_owned(), expires_at: None };
+    ledger.write(era).await.unwrap();
+    ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
+    assert_eq!(ledger.reader().await.unwrap().count().await.unwrap(), 1);
+}

@@ -1,0 +1,112 @@
+//! The suite every store has to pass, run against each of them.
+
+mod calls;
+mod cluster;
+mod effects;
+#[cfg(feature = "faults")]
+mod faulty;
+mod file;
+mod kept;
+mod samples;
+mod server;
+
+use servanda_gates::effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step};
+
+use crate::codec::{EffectRow, StoredEffect};
+use kept::Kept;
+use samples::{answer, begin};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn effects_in_memory() {
+    for (name, case) in effects::CASES {
+        println!("{name}");
+        case(Kept::in_memory()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn effects_in_a_file() {
+    for (name, case) in effects::CASES {
+        println!("{name}");
+        case(Kept::in_file()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_and_notes_in_a_file() {
+    for (name, case) in calls::CASES {
+        println!("{name}");
+        case(Kept::in_file()).await;
+    }
+}
+
+#[tokio::test]
+async fn notes_in_memory() {
+    calls::keeps_notes(&servanda_gates::FleetingNotebook::default()).await;
+}
+
+/// What is on disk is read by later versions: it cannot change silently.
+#[test]
+fn the_stored_shape_is_golden() {
+    let first = Begin { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
+    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let begun = step(None, &Event::Begin(Box::new(first)), &around);
+    let Reply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
+    let settle = Event::Settle(claim, End::Completed(answer("{}")));
+    let settled: Effect = step(begun.change.as_ref(), &settle, &around).change.unwrap();
+    let settlement = Settlement { by: "ada".to_owned(), evidence: "the list".to_owned(), at_ms: 1_000 };
+    let effect = Effect { settlement: Some(settlement), ..settled };
+    let row = EffectRow::of(&effect).unwrap();
+    let columns = format!(
+        "effect_id {}\nkey_digest {}\nclient_key {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\narguments {:?}\nanswer {:?}\nbody {}\n",
+        row.effect_id,
+        row.key_digest,
+        row.client_key,
+        row.request,
+        row.state,
+        row.epoch,
+        row.owner,
+        row.needs_owner,
+        row.due_ms,
+        row.expires_ms,
+        row.arguments,
+        row.answer,
+        row.body,
+    );
+    assert_eq!(columns, include_str!("stored_effect.golden.txt"));
+    let stored = StoredEffect {
+        effect_id: row.effect_id,
+        state: row.state.to_owned(),
+        epoch: row.epoch,
+        body: row.body,
+        arguments: row.arguments.to_vec(),
+        answer: row.answer.map(|answer| answer.to_vec()),
+    };
+    assert_eq!(stored.decode().unwrap(), effect);
+}
+
+/// Columns and body are written together; if they do not agree, somebody else wrote one of them.
+#[test]
+fn a_row_that_contradicts_itself_is_refused() {
+    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let event = Event::Begin(Box::new(begin("k-1")));
+    let row = || EffectRow::of(&step(None, &event, &around).change.unwrap()).unwrap();
+    let stored = |row: EffectRow| StoredEffect {
+        effect_id: row.effect_id,
+        state: row.state.to_owned(),
+        epoch: row.epoch,
+        body: row.body,
+        arguments: Vec::new(),
+        answer: None,
+    };
+    assert!(stored(row()).decode().is_ok());
+    let contradictions = [
+        StoredEffect { state: "completed".to_owned(), ..stored(row()) },
+        StoredEffect { epoch: 7, ..stored(row()) },
+        StoredEffect { effect_id: "eff_other".to_owned(), ..stored(row()) },
+        StoredEffect { body: "{}".to_owned(), ..stored(row()) },
+    ];
+    for stored in contradictions {
+        assert!(stored.decode().is_err());
+    }
+}

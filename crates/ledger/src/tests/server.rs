@@ -1,0 +1,171 @@
+//! The suite against PostgreSQL, and what only a server has: connections that are lost, standbys, gateways that start at
+//! once. One test function: a cluster costs more than a case.
+
+use servanda_contract::record::Outcome;
+use servanda_gates::{
+    Journal as _,
+    effect::{Effects as _, End, OwnerId, Reply, Target},
+};
+use tokio::task::JoinSet;
+
+use super::{
+    calls,
+    cluster::Cluster,
+    effects,
+    kept::Kept,
+    samples::{answer, begin, begun, key, mine, record, settled},
+};
+use crate::{Ledger, LedgerError, Reader};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_suite_against_postgresql() {
+    let Some(cluster) = Cluster::start() else { return };
+    for (name, case) in effects::CASES.iter().chain(calls::CASES) {
+        println!("{name}");
+        case(Kept::in_server(cluster.schema().await).await).await;
+    }
+    println!("of its own");
+    gateways_that_start_at_once(&cluster).await;
+    a_newer_database_is_refused(&cluster).await;
+    connections_come_back(&cluster).await;
+    commits_are_synchronous(&cluster).await;
+    a_crash_loses_nothing_acknowledged(&cluster).await;
+    standbys_are_noticed(&cluster).await;
+}
+
+async fn gateways_that_start_at_once(cluster: &Cluster) {
+    let url = cluster.schema().await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..6 {
+        let url = url.clone();
+        tasks.spawn(async move { Ledger::connect(&url).await.unwrap() });
+    }
+    for ledger in tasks.join_all().await {
+        ledger.close().await;
+    }
+}
+
+async fn a_newer_database_is_refused(cluster: &Cluster) {
+    let url = cluster.schema().await;
+    Ledger::connect(&url).await.unwrap().close().await;
+    let schema = url.rsplit("%3D").next().unwrap();
+    cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
+    let error = Ledger::connect(&url).await.unwrap_err();
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 3 }), "{error}");
+    assert!(Reader::connect(&url).await.is_err());
+}
+
+/// Whatever was under way is unknown to its caller, and looked up; afterwards everything works again.
+async fn connections_come_back(cluster: &Cluster) {
+    let kept = Kept::in_server(cluster.schema().await).await;
+    let mut tasks = JoinSet::new();
+    for number in 0..200 {
+        let effects = kept.effects.clone();
+        tasks.spawn(async move {
+            let client_key = format!("k{number}");
+            let began = effects.apply(begun(begin(&client_key))).await;
+            match began {
+                Ok(applied) => assert!(matches!(applied.reply, Reply::Mine(_)), "{:?}", applied.reply),
+                // It is there or it is not; whoever sends bytes reads first.
+                Err(_) => drop(effects.find(Target::Key(key(&client_key))).await),
+            }
+        });
+        if number % 50 == 25 {
+            let kill = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'servanda'";
+            cluster.sql(kill).await;
+        }
+    }
+    tasks.join_all().await;
+    for number in 0..8 {
+        kept.ledger().finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true).await.unwrap();
+    }
+}
+
+/// A server that is told not to wait for its disk is told otherwise by us.
+async fn commits_are_synchronous(cluster: &Cluster) {
+    cluster.sql("alter role servanda set synchronous_commit = off").await;
+    let url = cluster.schema().await;
+    assert_eq!(crate::postgres::setting(&url, "synchronous_commit").await.unwrap(), "on");
+    cluster.sql("alter role servanda reset synchronous_commit").await;
+    assert_eq!(crate::postgres::setting(&url, "transaction_isolation").await.unwrap(), "read committed");
+}
+
+async fn a_crash_loses_nothing_acknowledged(cluster: &Cluster) {
+    let kept = Kept::in_server(cluster.schema().await).await;
+    let claim = mine(kept.effects.apply(begun(begin("k"))).await.unwrap().reply);
+    cluster.crash("primary");
+    let down = kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await;
+    assert!(down.is_err(), "without its database it fails closed");
+    cluster.start_server("primary");
+    let mut attempts = 0;
+    let settled = loop {
+        match kept.effects.apply(settled(&claim, End::Completed(answer("x")))).await {
+            Ok(applied) => break applied.reply,
+            Err(error) => assert!(attempts < 100, "{error}"),
+        }
+        attempts += 1;
+    };
+    assert_eq!(settled, Reply::Settled);
+    assert_eq!(kept.effects.apply(begun(begin("k"))).await.unwrap().reply, Reply::Replay(answer("x")));
+}
+
+/// I8 and I9.
+async fn standbys_are_noticed(cluster: &Cluster) {
+    let owner = OwnerId::new();
+    let ledger = Ledger::connect(&cluster.schema().await).await.unwrap();
+    let reason = async || {
+        ledger.beat(owner.clone()).await.unwrap();
+        ledger.may_lose_commits().unwrap_or_default()
+    };
+    assert!(ledger.may_lose_commits().unwrap().contains("fsync"));
+    cluster.sql("alter system set fsync = on").await;
+    cluster.sql("alter system set wal_level = replica").await;
+    cluster.sql("select pg_reload_conf()").await;
+    eventually(async || reason().await.is_empty()).await;
+    cluster.sql("select pg_create_physical_replication_slot('gone')").await;
+    assert!(reason().await.contains("gone"));
+    cluster.sql("select pg_drop_replication_slot('gone')").await;
+    assert_eq!(reason().await, "");
+    cluster.start_standby();
+    eventually(async || reason().await.contains("walreceiver")).await;
+    cluster.sql("alter system set synchronous_standby_names = 'walreceiver'").await;
+    cluster.sql("select pg_reload_conf()").await;
+    eventually(async || reason().await.is_empty()).await;
+    cluster.sql("alter system set synchronous_standby_names = ''").await;
+    cluster.sql("select pg_reload_conf()").await;
+    eventually(async || reason().await.contains("walreceiver")).await;
+    let refused = Ledger::connect(&cluster.url("standby")).await.unwrap_err();
+    assert!(matches!(&refused, LedgerError::Connect { .. }), "{refused}");
+}
+
+/// Settings reach a server's processes when they look; each look here is a round trip.
+async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_000 {
+        if holds().await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came to hold");
+}
+
+#[tokio::test]
+async fn tls_is_never_left_out_silently_and_no_error_has_the_password() {
+    let refused = [
+        "postgres://u:hunter2@db.example.com/x",
+        "postgres://u:hunter2@db.example.com/x?sslmode=require",
+        "postgres://u:hunter2@localhost/x?sslmode=require",
+        "postgres://u:hunter2@10.0.0.1/x?sslmode=prefer",
+        "postgres://u:hunter2@localhost/x?sslmode=verify-full",
+        "postgres://u:hunter2@localhost:99999/x",
+        "not a url hunter2",
+    ];
+    for url in refused {
+        let error = Ledger::connect(url).await.unwrap_err();
+        assert!(matches!(error, LedgerError::Url(_)), "{url}: {error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    let error = Ledger::connect("postgres://u:hunter2@127.0.0.1:1/x").await.unwrap_err();
+    assert!(matches!(error, LedgerError::Connect { .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}

@@ -1,0 +1,178 @@
+//! `servanda effects`: what calls did to the world or may have done, and what a person says about what nobody knows. Works
+//! beside a gateway that is running: both speak to the same store.
+
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
+use servanda_gates::{
+    JournalError,
+    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Reply, Target},
+};
+
+use crate::{
+    cli::{EffectsArgs, EffectsCommand, SettleAs},
+    config::Loaded,
+    failure::Failure,
+    screen::Screen,
+};
+
+/// Effects that are looked through for the beginning of a handle.
+const SEARCHED_MAX: u32 = 1_000;
+/// The longest evidence.
+const EVIDENCE_CHARS_MAX: usize = 2_000;
+
+/// What is wanted, however it was typed.
+enum Wanted<'a> {
+    List { states: &'a [EffectState], limit: u32 },
+    Show(&'a str),
+    Settle { handle: &'a str, settle_as: SettleAs, evidence: &'a str },
+}
+
+pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let wanted = wanted(args)?;
+    let effects = loaded.ledger_place()?.open().await?;
+    match wanted {
+        Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
+        Wanted::Show(handle) => {
+            let effect = find(effects.as_ref(), handle).await?;
+            if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
+        }
+        Wanted::Settle { handle, settle_as, evidence } => {
+            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who()).await?;
+            if screen.json {
+                return screen.json(&settled);
+            }
+            screen.data(page::page(&settled))?;
+            screen.hint(after(&settled));
+            Ok(())
+        }
+    }
+}
+
+fn wanted(args: &EffectsArgs) -> Result<Wanted<'_>, Failure> {
+    Ok(match (&args.command, &args.handle, args.settle) {
+        (Some(EffectsCommand::Show { handle }), ..) | (None, Some(handle), None) => Wanted::Show(handle),
+        (Some(EffectsCommand::Settle { handle, settle_as, evidence }), ..) => {
+            Wanted::Settle { handle, settle_as: *settle_as, evidence }
+        }
+        (None, Some(handle), Some(settle_as)) => {
+            let evidence = args.evidence.as_deref();
+            let evidence = evidence.ok_or_else(|| Failure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
+            Wanted::Settle { handle, settle_as, evidence }
+        }
+        (None, None, _) => Wanted::List { states: &args.state, limit: args.limit },
+    })
+}
+
+const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
+
+async fn list(effects: &dyn Effects, states: &[EffectState], limit: u32, screen: Screen) -> Result<(), Failure> {
+    let found = effects.list(EffectQuery { states: states.to_vec(), limit }).await.map_err(away)?;
+    if screen.json {
+        return screen.json(&found);
+    }
+    if found.is_empty() {
+        screen.say("there is no such effect");
+        return Ok(());
+    }
+    screen.data(page::list(&found, SystemClock.now()))?;
+    let unknown = found.iter().find(|effect| effect.state == EffectState::OutcomeUnknown);
+    match unknown {
+        Some(effect) => screen.hint(format_args!("nobody knows how some ended: servanda effects show {}", effect.id)),
+        None => screen.hint("servanda effects show HANDLE"),
+    }
+    Ok(())
+}
+
+/// The effect of a handle, or of the beginning of one.
+async fn find(effects: &dyn Effects, handle: &str) -> Result<Effect, Failure> {
+    let handle = handle.trim();
+    let exact = effects.find(Target::Id(EffectId::from(handle.to_owned()))).await.map_err(away)?;
+    if let Some(effect) = exact {
+        return Ok(effect);
+    }
+    let all = effects.list(EffectQuery { states: Vec::new(), limit: SEARCHED_MAX }).await.map_err(away)?;
+    let mut alike = all.into_iter().filter(|effect| !handle.is_empty() && effect.id.as_str().starts_with(handle));
+    match (alike.next(), alike.next()) {
+        (Some(effect), None) => Ok(effect),
+        (Some(_), Some(_)) => Err(Failure::bad_input(format!("more than one effect begins with `{handle}`"))
+            .hint("give more of the handle; `servanda effects` lists the latest")),
+        (None, _) => {
+            Err(Failure::bad_input(format!("there is no effect `{handle}`"))
+                .hint("`servanda effects` lists the latest"))
+        }
+    }
+}
+
+async fn settle(
+    effects: &dyn Effects,
+    handle: &str,
+    settle_as: SettleAs,
+    evidence: &str,
+    by: String,
+) -> Result<Effect, Failure> {
+    let evidence = evidence.trim();
+    if evidence.is_empty() || evidence.chars().count() > EVIDENCE_CHARS_MAX || evidence.chars().any(char::is_control) {
+        let message = format!("--evidence must be one line of at most {EVIDENCE_CHARS_MAX} characters");
+        return Err(Failure::bad_input(message).hint(NEEDS_EVIDENCE));
+    }
+    let effect = find(effects, handle).await?;
+    let completed = settle_as == SettleAs::Completed;
+    let event = Event::SettleByHand(ByHand { completed, by, evidence: evidence.to_owned() });
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None };
+    let applied = effects.apply(change).await.map_err(away)?;
+    match (applied.reply, applied.effect) {
+        (Reply::Settled, Some(settled)) => Ok(settled),
+        (_, found) => Err(not_unknown(&found.unwrap_or(effect))),
+    }
+}
+
+/// Only what nobody knows is a person's to settle.
+fn not_unknown(effect: &Effect) -> Failure {
+    let hint = match effect.state {
+        EffectState::Claimed | EffectState::Dispatching => {
+            "it is under way: wait until it ends or its time is over, then look again with `servanda effects show`"
+        }
+        EffectState::Completed | EffectState::Compensated => "it is done: there is nothing to settle",
+        EffectState::FailedFinal => "it failed for good: there is nothing to settle; a new attempt needs a new key",
+        EffectState::FailedRetryable => "it never ran: make the call again with the same key",
+        EffectState::Expired => "its time is over: only that the key was used is still known",
+        EffectState::OutcomeUnknown => "somebody changed it at the same moment: try again",
+    };
+    Failure::refused(format!(
+        "{} is {}, and only what is outcome_unknown can be settled",
+        effect.id,
+        effect.state.name()
+    ))
+    .hint(hint)
+}
+
+fn after(settled: &Effect) -> String {
+    match settled.state {
+        EffectState::FailedRetryable => "the same call with the same key may be made again".to_owned(),
+        _ => format!("whoever makes the call again is told so; servanda explain {}", settled.call_id),
+    }
+}
+
+/// Who is at the keyboard, as the system knows them.
+fn who() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid.to_string()).then(|| name.to_owned())
+    });
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+fn away(JournalError(why): JournalError) -> Failure {
+    Failure::failed(format!("the store of effects does not answer: {why}"))
+        .hint("`servanda doctor` looks at the ledger")
+}

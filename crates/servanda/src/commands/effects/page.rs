@@ -1,0 +1,119 @@
+//! Effects as people read them.
+
+use servanda_contract::Timestamp;
+use servanda_gates::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
+
+use crate::screen::{Mood, lines, paint, table};
+
+/// A line each, newest first.
+pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
+    let mut shown = table(&["handle", "state", "class", "tool", "changed"]);
+    let today = date(now.unix_ms());
+    for effect in effects {
+        let when = Timestamp::from_unix_ms(effect.changed_ms).to_string();
+        let time: String = when.chars().skip(11).take(8).collect();
+        let day = date(effect.changed_ms);
+        let when = if day == today { time } else { format!("{day} {time}") };
+        let class = format!("{:?}", effect.class);
+        shown.add_row([
+            effect.id.to_string(),
+            paint(effect.state.name(), mood(effect.state)),
+            class,
+            effect.order.exposed_tool.clone(),
+            when,
+        ]);
+    }
+    lines(&shown)
+}
+
+/// Everything that is known about one.
+pub(super) fn page(effect: &Effect) -> String {
+    let order = &effect.order;
+    let state = paint(effect.state.name(), mood(effect.state));
+    let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), Mood::Strong), order.exposed_tool)];
+    let mut line = |name: &str, text: String| lines.push(format!("  {name:<10}{text}"));
+    line("state", format!("{state}: {}", meaning(effect)));
+    if let Some(reason) = &effect.reason {
+        line("why", reason.clone());
+    }
+    line("contract", format!("{} {}, effect class {:?}", effect.key.tool, order.contract_version, effect.class));
+    line("upstream", format!("`{}` as `{}`", order.upstream, order.upstream_tool));
+    line("of", format!("{}/{}", effect.key.tenant, effect.key.principal));
+    line("key", key(&effect.key.client_key));
+    if !order.resources.is_empty() {
+        line("changes", order.resources.join(", "));
+    }
+    line("call", format!("{}: servanda explain {}", effect.call_id, effect.call_id));
+    line("sent", sent(effect));
+    if let Some(awaits) = &effect.awaits {
+        let what = match awaits {
+            Awaits::Input(_) => "input that the upstream asked for".to_owned(),
+            Awaits::Task(id) => format!("the task {id}"),
+        };
+        line("waits for", format!("{what}, until {}", at(effect.overdue_at_ms)));
+    }
+    if let Some(StoredAnswer::Known(known)) = &effect.answer {
+        line("answer", known.clone());
+    }
+    if let Some(settlement) = &effect.settlement {
+        line("settled", format!("by {} at {}: {}", settlement.by, at(settlement.at_ms), settlement.evidence));
+    }
+    line("changed", at(effect.changed_ms));
+    if effect.state == EffectState::OutcomeUnknown {
+        line("next", "look at the target, then say what you found:".to_owned());
+        for settle_as in ["completed", "not-executed"] {
+            lines.push(format!("            servanda effects settle {} --as {settle_as} --evidence TEXT", effect.id));
+        }
+    }
+    lines.join("\n")
+}
+
+fn meaning(effect: &Effect) -> &'static str {
+    match effect.state {
+        EffectState::Claimed => "somebody is about to do it; nothing was sent",
+        EffectState::Dispatching => "bytes may have left; nobody has said yet how it ended",
+        EffectState::Completed => "it is done",
+        EffectState::FailedFinal => "it failed, and the failure is the answer",
+        EffectState::FailedRetryable => "it never ran; it may be tried again",
+        EffectState::OutcomeUnknown => "it was sent and nobody knows; it is not sent again",
+        EffectState::Compensated => "it was done and then undone",
+        EffectState::Expired => "the key was used once and is never used again",
+    }
+}
+
+fn key(key: &ClientKey) -> String {
+    match key {
+        ClientKey::Given(key) => {
+            // A client chose it; nothing in it may move the cursor.
+            let shown: String = key.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
+            format!("`{shown}`, the client's own")
+        }
+        ClientKey::Derived(digest) => format!("{}, from the operation or step that the client named", digest.short()),
+        ClientKey::Call(_) => "none: the call was an operation of its own".to_owned(),
+    }
+}
+
+fn sent(effect: &Effect) -> String {
+    match (effect.dispatches, effect.first_dispatched_ms) {
+        (0, _) | (_, None) => "never".to_owned(),
+        (1, Some(first_ms)) => format!("once, at {}", at(first_ms)),
+        (times, Some(first_ms)) => format!("{times} times, first at {}", at(first_ms)),
+    }
+}
+
+const fn mood(state: EffectState) -> Mood {
+    match state {
+        EffectState::Completed => Mood::Good,
+        EffectState::OutcomeUnknown => Mood::Bad,
+        EffectState::Claimed | EffectState::Dispatching | EffectState::FailedFinal => Mood::Careful,
+        EffectState::FailedRetryable | EffectState::Compensated | EffectState::Expired => Mood::Quiet,
+    }
+}
+
+fn at(ms: u64) -> String {
+    Timestamp::from_unix_ms(ms).to_string()
+}
+
+fn date(ms: u64) -> String {
+    at(ms).chars().take(10).collect()
+}

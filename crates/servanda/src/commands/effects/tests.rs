@@ -1,0 +1,132 @@
+//! What people read about effects, and what they may say about them.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use clap::Parser as _;
+use servanda_contract::{CallId, Digest, Timestamp, digest::Domain, time::Clock, tool::EffectClass};
+use servanda_gates::effect::{
+    Begin, Change, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, End, Event, FleetingEffects, Go,
+    Order, OwnerId, StoredAnswer, Target,
+};
+
+use super::{Wanted, find, page, settle, wanted};
+use crate::cli::{Cli, Command, SettleAs};
+
+#[derive(Debug)]
+struct Still(Mutex<u64>);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(*self.0.lock().unwrap())
+    }
+}
+
+const NOW_MS: u64 = 1_794_735_332_007;
+
+/// An effect of a client's key that was sent, and how it ended.
+async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
+    let digest = |text: &str| Digest::of(Domain::Payload, &[text.as_bytes()]);
+    let key = EffectKey {
+        tenant: "local".to_owned(),
+        principal: "local".to_owned(),
+        tool: "bank.pay".to_owned(),
+        contract_major: 1,
+        client_key: ClientKey::Given(format!("order {id}")),
+    };
+    let order = Order {
+        exposed_tool: "bank__pay".to_owned(),
+        upstream: "bank".to_owned(),
+        upstream_tool: "pay".to_owned(),
+        contract_version: "1.2.0".to_owned(),
+        contract_digest: digest("contract"),
+        upstream_key: "k".to_owned(),
+        arguments: Bytes::from_static(b"{}"),
+        timeout_ms: 5_000,
+        key_window_ms: None,
+        dedup_window_ms: 3_600_000,
+        keeps_answer: true,
+        resources: vec!["invoice/inv_1007".to_owned()],
+    };
+    let wanted = Begin {
+        id: EffectId::from(id.to_owned()),
+        key: key.clone(),
+        request: digest(id),
+        class: EffectClass::N,
+        owner: OwnerId::from("own_1".to_owned()),
+        call_id: CallId::from("call_1".to_owned()),
+        order,
+        go: Go::Dispatch,
+        continues: None,
+    };
+    let apply = |target, event| effects.apply(Change { target, event, record: None, quarantine: None });
+    let begun = apply(Target::Key(key), Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
+    if let Some(end) = end {
+        apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
+    }
+}
+
+async fn bank() -> FleetingEffects {
+    let effects = FleetingEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
+    effect(&effects, "eff_1", Some(End::Completed(StoredAnswer::Result(Bytes::from_static(b"{}"))))).await;
+    effect(&effects, "eff_2", Some(End::Unknown("the upstream was lost before it answered: reset".to_owned()))).await;
+    effect(&effects, "eff_3", None).await;
+    effects
+}
+
+async fn shown(effects: &FleetingEffects, id: &str) -> Effect {
+    find(effects, id).await.unwrap()
+}
+
+#[tokio::test]
+async fn screens() {
+    let effects = bank().await;
+    let all = effects.list(servanda_gates::effect::EffectQuery { states: Vec::new(), limit: 10 }).await.unwrap();
+    insta::assert_snapshot!("effects_list", page::list(&all, Timestamp::from_unix_ms(NOW_MS)));
+    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await));
+    let by = || "ada (uid 1000)".to_owned();
+    let settled = settle(&effects, "eff_2", SettleAs::Completed, " bank statement ", by()).await.unwrap();
+    insta::assert_snapshot!("effects_settled", page::page(&settled));
+    assert_eq!(settled.state, EffectState::Completed);
+}
+
+#[tokio::test]
+async fn only_what_nobody_knows_is_settled_and_only_with_evidence() {
+    let effects = bank().await;
+    let settled = |handle: &'static str, evidence: &'static str| {
+        settle(&effects, handle, SettleAs::NotExecuted, evidence, "ada".to_owned())
+    };
+    for (handle, says) in [("eff_1", "completed"), ("eff_3", "dispatching")] {
+        let failure = settled(handle, "seen").await.unwrap_err();
+        assert!(failure.to_string().contains(says) && failure.hint_text().is_some(), "{failure}");
+    }
+    for evidence in ["", "  ", "two\nlines"] {
+        assert!(settled("eff_2", evidence).await.is_err());
+    }
+    assert_eq!(settled("eff_2", "the log has no entry").await.unwrap().state, EffectState::FailedRetryable);
+    assert!(settled("eff_2", "seen").await.is_err(), "once");
+    assert!(settled("eff_9", "seen").await.unwrap_err().to_string().contains("no effect"));
+    assert!(find(&effects, "eff_").await.unwrap_err().to_string().contains("more than one"));
+}
+
+#[test]
+fn both_ways_to_say_it_mean_the_same() {
+    let read = |words: &[&str]| {
+        let cli = Cli::try_parse_from(["servanda", "effects"].iter().chain(words)).unwrap();
+        let Command::Effects(args) = cli.command else { panic!("another command") };
+        match wanted(&args).unwrap() {
+            Wanted::List { states, .. } => format!("list {states:?}"),
+            Wanted::Show(handle) => format!("show {handle}"),
+            Wanted::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
+        }
+    };
+    let settled = "settle eff_1 NotExecuted seen";
+    assert_eq!(read(&["settle", "eff_1", "--as", "not-executed", "--evidence", "seen"]), settled);
+    assert_eq!(read(&["eff_1", "--settle", "not-executed", "--evidence", "seen"]), settled);
+    assert_eq!(read(&["show", "eff_1"]), "show eff_1");
+    assert_eq!(read(&["eff_1"]), "show eff_1");
+    assert_eq!(read(&["--state", "outcome_unknown"]), "list [OutcomeUnknown]");
+    assert_eq!(read(&[]), "list []");
+    assert!(Cli::try_parse_from(["servanda", "effects", "--state", "lost"]).is_err());
+    assert!(Cli::try_parse_from(["servanda", "effects", "--settle", "completed"]).is_err());
+}

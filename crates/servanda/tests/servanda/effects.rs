@@ -1,0 +1,100 @@
+//! What one key may do to the company's books, as an agent sees it from outside.
+
+use serde_json::{Value, json};
+
+use crate::{
+    agent::Reply,
+    contract::{count_effects, pay_invoice, slow_change},
+    gateway::Gateway,
+    world::World,
+};
+
+fn payment(amount_cents: u64) -> Value {
+    json!({ "invoice_id": "inv_1003", "amount_cents": amount_cents, "currency": "CHF" })
+}
+
+/// A payment under a key in a header and in `_meta`, each where it is said.
+fn pay(gateway: &Gateway, header: Option<&str>, meta: Option<&str>, amount_cents: u64) -> Reply {
+    let mut params = json!({ "name": "company__pay_invoice", "arguments": payment(amount_cents) });
+    if let Some(key) = meta {
+        params["_meta"] = json!({ "servanda/idempotency-key": key });
+    }
+    let agent = gateway.modern();
+    let mut question = agent.question(1, "tools/call", params);
+    if let Some(key) = header {
+        question = question.with("idempotency-key", key);
+    }
+    Reply::of(agent.exchange(&question).text())
+}
+
+fn hit(reply: &Reply) -> &Value {
+    &reply.observation()["execution_metadata"]["idempotency_hit"]
+}
+
+#[test]
+fn a_payment_is_made_once_however_often_it_is_sent() {
+    let world = World::company([pay_invoice(), count_effects()]);
+    let gateway = world.serve();
+    let first = pay(&gateway, Some("order-7"), None, 100);
+    let effects = world.effects();
+    assert_eq!(hit(&first), &json!(false));
+    for (header, meta) in [(Some("order-7"), None), (None, Some("order-7")), (Some("\"order-7\""), Some("order-7"))] {
+        let again = pay(&gateway, header, meta, 100);
+        assert_eq!(again.success()["content"], first.success()["content"], "{header:?} {meta:?}");
+        assert_eq!(hit(&again), &json!(true));
+        assert_eq!(world.record(&again.call_id())["outcome"], "replayed");
+        assert_eq!(world.record(&again.call_id())["effect_id"], world.record(&first.call_id())["effect_id"]);
+    }
+    assert_eq!(pay(&gateway, Some("order-7"), None, 200).refusal()["error_code"], "SIGNATURE_MISMATCH");
+    let torn = pay(&gateway, Some("order-7"), Some("order-8"), 100).refusal();
+    assert_eq!((&torn["error_code"], &torn["effect"]), (&json!("STRUCTURAL_VIOLATION"), &json!("none")));
+    assert_eq!(world.effects(), effects, "the books know of one");
+    pay(&gateway, Some("order-8"), None, 100).success();
+    assert_eq!(world.effects(), effects + 1, "another key is another payment");
+}
+
+#[test]
+fn a_model_names_its_operation_and_a_blind_retry_is_stopped() {
+    let world = World::company([slow_change(), count_effects()]);
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    // Connected, so that what is cut off has been sent.
+    agent.call("company__count_effects", json!({})).success();
+    let slow = |operation: Option<&str>| {
+        let mut arguments = json!({ "milliseconds": 5000 });
+        if let Some(operation) = operation {
+            arguments["servanda_operation_id"] = json!(operation);
+        }
+        let meta = json!({ "servanda/timeout-ms": 1500 });
+        agent
+            .ask("tools/call", json!({ "name": "company__misbehave_slow", "arguments": arguments, "_meta": meta }))
+            .refusal()
+    };
+    let unknown = slow(None);
+    assert_eq!(unknown["effect"], "unknown");
+    let handle = unknown["handle"].as_str().unwrap();
+    let blind = slow(None);
+    assert_eq!((&blind["error_code"], &blind["handle"]), (&json!("IDEMPOTENCY_CONFLICT"), &json!(handle)));
+    assert_eq!(blind["effect"], "none");
+    assert_eq!(slow(Some("another"))["effect"], "unknown", "it says that it is a new one, so it was sent");
+    let again = slow(Some("another"));
+    assert_eq!((&again["effect"], &again["error_code"]), (&json!("unknown"), &json!("UNKNOWN_ERROR")));
+    assert!(again["hint"].as_str().unwrap().contains("servanda effects settle"), "{again}");
+}
+
+#[test]
+fn a_tool_that_insists_on_a_key_says_how_to_give_one() {
+    let mut insists = pay_invoice();
+    insists.0["idempotency"] = json!({ "supported": true, "required": true, "key_header": "Idempotency-Key",
+        "ttl_seconds": 60, "payload_hash_required": true, "operation_argument": true });
+    let world = World::company([insists, count_effects()]);
+    let gateway = world.serve();
+    let refused = pay(&gateway, None, None, 100).refusal();
+    assert_eq!(refused["error_code"], "STRUCTURAL_VIOLATION");
+    assert!(refused["hint"].as_str().unwrap().contains("servanda_operation_id"), "{refused}");
+    let listed = gateway.modern().ask("tools/list", json!({}));
+    let tools = listed.message["result"]["tools"].as_array().unwrap();
+    let pays = tools.iter().find(|tool| tool["name"] == "company__pay_invoice").unwrap();
+    assert_eq!(pays["inputSchema"]["properties"]["servanda_operation_id"]["type"], "string");
+    pay(&gateway, Some("order-7"), None, 100).success();
+}

@@ -1,0 +1,181 @@
+//! An agent's MCP client (2026-07-28, no sessions, so that any replica will do) and what it may make of an answer.
+
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use serde_json::{Value, json, value::RawValue};
+
+use crate::http::{Message, Wire, post};
+
+const MODERN: &str = "2026-07-28";
+
+/// What is called: the tool, the key and the payload.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub tool: String,
+    pub key: String,
+    pub business: String,
+    pub amount: i64,
+    pub script: String,
+}
+
+/// What came back.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The tool's result.
+    Success {
+        /// Content and structured content, byte for byte.
+        content: String,
+        /// Whether it says that it is a stored one.
+        replayed: bool,
+    },
+    /// The gateway's refusal.
+    Refused(Refusal),
+    /// Something that is neither.
+    Strange(String),
+    /// Nothing, and why.
+    Nothing(String),
+}
+
+/// A refusal, as an agent reads it.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    pub code: String,
+    /// `none`, `happened` or `unknown`.
+    pub effect: String,
+    pub message: String,
+    pub retry_after_ms: Option<u64>,
+    /// The whole text.
+    pub text: String,
+}
+
+impl Order {
+    /// The same key with another payload.
+    pub fn other_payload(&self) -> Self {
+        Self { amount: self.amount + 1, ..self.clone() }
+    }
+
+    /// The request as bytes.
+    pub fn request(&self, address: SocketAddr) -> Vec<u8> {
+        let name = format!("hostile__{}", self.tool);
+        let arguments = json!({ "business_id": self.business, "amount": self.amount, "script": self.script });
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "chaos", "version": "1" },
+            "servanda/idempotency-key": self.key,
+        });
+        let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+        let headers = [
+            ("accept", "application/json, text/event-stream"),
+            ("mcp-protocol-version", MODERN),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", &name),
+        ];
+        post("/mcp", address, &headers, &body)
+    }
+
+    /// Makes the call on a connection that may be used again.
+    pub async fn call_over(&self, wire: &mut Wire, patience: Duration) -> Answer {
+        let request = self.request(wire.address());
+        match wire.ask(&request, patience).await {
+            Ok(message) => Answer::of(&message),
+            Err(error) => Answer::Nothing(error.to_string()),
+        }
+    }
+
+    /// Makes the call on a connection of its own.
+    pub async fn call(&self, address: SocketAddr, patience: Duration) -> Answer {
+        self.call_over(&mut Wire::new(address), patience).await
+    }
+}
+
+impl Answer {
+    fn of(message: &Message) -> Self {
+        let body = String::from_utf8_lossy(&message.body).into_owned();
+        let is_stream = message.header("content-type").is_some_and(|kind| kind.contains("event-stream"));
+        let texts: Vec<&str> =
+            if is_stream { body.lines().filter_map(|line| line.strip_prefix("data:")).collect() } else { vec![&body] };
+        let mut results = texts.iter().filter_map(|text| {
+            let message: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text.trim()).ok()?;
+            message.get("result").cloned()
+        });
+        match results.next_back() {
+            Some(result) => Self::of_result(result.get()),
+            None => Self::Strange(format!("HTTP {}: {body}", message.status())),
+        }
+    }
+
+    fn of_result(text: &str) -> Self {
+        let Ok(result) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
+            return Self::Strange(text.to_owned());
+        };
+        let raw = |member: &str| result.get(member).map_or("", |value| value.get());
+        if raw("isError") != "true" {
+            let meta: Value = serde_json::from_str(raw("_meta")).unwrap_or_default();
+            let metadata = &meta["servanda/observation"]["execution_metadata"];
+            let replayed = metadata["idempotency_hit"] == true;
+            return Self::Success { content: format!("{}{}", raw("content"), raw("structuredContent")), replayed };
+        }
+        let content: Value = serde_json::from_str(raw("content")).unwrap_or_default();
+        let told = content[0]["text"].as_str().unwrap_or_default().to_owned();
+        let feedback: Value = serde_json::from_str(&told).unwrap_or_default();
+        let word = |member: &str| feedback[member].as_str().unwrap_or_default().to_owned();
+        if word("error_code").is_empty() {
+            return Self::Strange(text.to_owned());
+        }
+        Self::Refused(Refusal {
+            code: word("error_code"),
+            effect: word("effect"),
+            message: word("message"),
+            retry_after_ms: feedback["retry_after_ms"].as_u64(),
+            text: text.to_owned(),
+        })
+    }
+
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Success { .. })
+    }
+
+    /// Refused with this class.
+    pub fn is_refused_as(&self, code: &str) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.code == code)
+    }
+
+    /// Refused, and says that nobody knows whether it happened.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.effect == "unknown" && !refusal.is_about_the_key())
+    }
+
+    /// Refused, and says that it happened.
+    pub fn says_it_happened(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.effect == "happened")
+    }
+
+    /// In a few words.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Success { content, replayed } => format!("success (replayed: {replayed}) {}", cut(content)),
+            Self::Refused(refusal) => {
+                format!("{} (effect: {}) {}", refusal.code, refusal.effect, cut(&refusal.message))
+            }
+            Self::Strange(text) => format!("strange: {}", cut(text)),
+            Self::Nothing(why) => format!("nothing: {why}"),
+        }
+    }
+}
+
+impl Refusal {
+    /// Whether it says something about another call of the key, and nothing about what this one did.
+    pub fn is_about_the_key(&self) -> bool {
+        ["IDEMPOTENCY_CONFLICT", "SIGNATURE_MISMATCH"].contains(&self.code.as_str()) || self.says_expired()
+    }
+
+    pub fn says_expired(&self) -> bool {
+        self.message.contains("expired")
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(160).collect()
+}

@@ -1,0 +1,169 @@
+//! One gateway as a running process: started, armed, paused, starved of disk, killed.
+
+use std::{
+    fs,
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::AsyncReadExt as _,
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use crate::world::{OWNER_SILENCE_MS, Setup};
+
+const START_PATIENCE: Duration = Duration::from_secs(30);
+const END_PATIENCE: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(10);
+
+/// What a gateway is started with, besides its configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// `SERVANDA_FAULTS`.
+    pub faults: Option<String>,
+    /// Whether faults wait until somebody arms them.
+    pub waits_for_arm: bool,
+    pub seed: u64,
+    /// What its clock shows: `+1h`, `-1h`.
+    pub clock: Option<String>,
+}
+
+/// A gateway that was started.
+#[derive(Debug)]
+pub struct Gateway {
+    pub address: SocketAddr,
+    child: Child,
+    pid: Pid,
+    arm: PathBuf,
+    log: PathBuf,
+}
+
+impl Gateway {
+    /// Starts the gateway whose configuration is in the folder, and waits until it listens.
+    pub async fn start(setup: &Setup, folder: &Path, launch: &Launch) -> Result<Self, String> {
+        let number = fs::read_dir(folder).map_or(0, Iterator::count);
+        let (log, arm) = (folder.join(format!("gateway-{number}.log")), folder.join(format!("armed-{number}")));
+        let mut command = command(setup, folder, launch, &arm)?;
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| format!("{}: {error}", setup.servanda.display()))?;
+        if let Some(stderr) = child.stderr.take() {
+            // A pipe, because a file would be as full as its disk.
+            tokio::spawn(keep(stderr, log.clone()));
+        }
+        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).ok_or("it has no process id")?;
+        let started = Instant::now();
+        loop {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            let address = said.split_once("ready at http://").and_then(|(_, rest)| rest.split_once("/mcp"));
+            if let Some(address) = address.and_then(|(address, _)| address.parse().ok()) {
+                return Ok(Self { address, child, pid, arm, log });
+            }
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("the gateway ended at its start ({status}): {}", last_lines(&log)));
+            }
+            if started.elapsed() > START_PATIENCE {
+                return Err(format!("the gateway is not ready: {}", last_lines(&log)));
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// From now on its faults happen.
+    pub fn arm(&self) -> Result<(), String> {
+        fs::write(&self.arm, "armed\n").map_err(|error| error.to_string())
+    }
+
+    /// From now on they do not.
+    pub fn disarm(&self) -> Result<(), String> {
+        fs::remove_file(&self.arm).map_err(|error| error.to_string())
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends it as a power cut would.
+    pub async fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.start_kill();
+        let _ = timeout(END_PATIENCE, self.child.wait()).await;
+    }
+
+    /// Waits for an end that somebody else caused.
+    pub async fn ended(&mut self, patience: Duration) -> bool {
+        timeout(patience, self.child.wait()).await.is_ok()
+    }
+
+    pub fn pause(&self) {
+        let _ = kill_process(self.pid, Signal::STOP);
+    }
+
+    pub fn resume(&self) {
+        let _ = kill_process(self.pid, Signal::CONT);
+    }
+
+    /// From now on no file of its grows beyond this; none takes the limit away.
+    pub async fn limit_files(&self, bytes: Option<u64>) -> Result<(), String> {
+        let limit = bytes.map_or_else(|| "unlimited".to_owned(), |bytes| bytes.to_string());
+        let pid = self.pid.as_raw_nonzero().to_string();
+        let limited = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).output();
+        let limited = limited.await.map_err(|error| format!("prlimit: {error}"))?;
+        if limited.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&limited.stderr).into_owned()) }
+    }
+
+    /// The last things it said.
+    pub fn said(&self) -> String {
+        last_lines(&self.log)
+    }
+}
+
+/// The binary with a configuration, and nothing of the tester's environment that could change what it does.
+pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Result<Command, String> {
+    // A full disk is an error of a write; a limit on files is a signal too, and this takes the signal away.
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(&setup.servanda);
+    command.arg("--config").arg(folder.join("servanda.yaml")).current_dir(folder).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder);
+    command.env("SERVANDA_OWNER_SILENCE_MS", OWNER_SILENCE_MS.to_string());
+    if let Some(faults) = &launch.faults {
+        command.env("SERVANDA_FAULTS", faults).env("SERVANDA_FAULTS_SEED", launch.seed.to_string());
+        if launch.waits_for_arm {
+            command.env("SERVANDA_FAULTS_ARMED", arm);
+        }
+    }
+    if let Some(clock) = &launch.clock {
+        let library = faketime().ok_or("libfaketime is not installed: apt-get install faketime")?;
+        command.env("LD_PRELOAD", library).env("FAKETIME", clock);
+        // Waits are measured on a clock that never jumps, and must go on being so.
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env("DONT_FAKE_MONOTONIC", "1");
+    }
+    Ok(command)
+}
+
+/// The library that shows a process another time, if it is installed.
+pub fn faketime() -> Option<PathBuf> {
+    let folders = fs::read_dir("/usr/lib").ok()?.filter_map(Result::ok);
+    folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1")).find(|library| library.exists())
+}
+
+/// Writes down what a gateway says, for as long as it lives.
+async fn keep(mut stderr: tokio::process::ChildStderr, log: PathBuf) {
+    let Ok(mut file) = fs::File::create(&log) else { return };
+    let mut said = [0; 4096];
+    while let Ok(count @ 1..) = stderr.read(&mut said).await {
+        let _ = file.write_all(&said[..count]);
+    }
+}
+
+fn last_lines(log: &Path) -> String {
+    let said = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(6)..].join(" / ")
+}

@@ -1,0 +1,192 @@
+//! Impatient agents: each makes up a key, calls, and calls again when it does not like what it hears, on whatever replica,
+//! sometimes twice at once, sometimes with another payload. Everything it was told is kept for the oracle.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    net::SocketAddr,
+    sync::{Arc, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::time::sleep;
+
+use super::Scene;
+use crate::{
+    agent::{Answer, Order},
+    http::Wire,
+    rng::Rng,
+    upstream::script::HONEST,
+    world::Class,
+};
+
+/// What a hostile upstream may do with a call.
+const SCRIPTS: [&str; 16] = [
+    "close",
+    "reset",
+    "effect,reset",
+    "effect,close",
+    "effect,never",
+    "never",
+    "delay:400,effect,answer",
+    "effect,delay:2500,answer",
+    "delay:2500,effect,answer",
+    "effect,twice",
+    "effect,rpc_error",
+    "effect,status:500",
+    "effect,status:503",
+    "effect,bad_schema",
+    "rpc_error",
+    "status:502",
+];
+const ATTEMPTS_MAX: u64 = 7;
+
+/// What was said about one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// The result, by its digest.
+    Success(u64),
+    /// Refused; nothing was sent.
+    NotExecuted,
+    /// Refused; it happened.
+    Happened,
+    /// Refused; nobody knows.
+    Unknown,
+    /// Refused because of another call with the key.
+    Conflict,
+    /// Refused because the key means another payload.
+    Mismatch,
+    /// No answer, or none that means anything.
+    Nothing,
+}
+
+/// Everything that was said about one key.
+#[derive(Debug, Clone)]
+pub struct KeyLog {
+    pub order: Order,
+    pub class: Class,
+    /// Whether it was the other payload, and what was said.
+    pub attempts: Vec<(bool, Said)>,
+}
+
+/// One agent.
+pub struct Client {
+    scene: Arc<Scene>,
+    rng: Rng,
+    number: usize,
+    classes: String,
+    wires: HashMap<SocketAddr, Wire>,
+}
+
+impl Client {
+    pub fn new(scene: Arc<Scene>, rng: Rng, number: usize, classes: String) -> Self {
+        Self { scene, rng, number, classes, wires: HashMap::new() }
+    }
+
+    pub async fn run(mut self) {
+        let mut made = 0_u64;
+        while !self.scene.is_over() {
+            self.scene.begun.fetch_add(1, Ordering::Relaxed);
+            made += 1;
+            let log = self.live_through(made).await;
+            self.scene.keep(log);
+        }
+    }
+
+    async fn live_through(&mut self, made: u64) -> KeyLog {
+        let letter = *self.rng.pick(self.classes.as_bytes());
+        let class = Class::ALL.into_iter().find(|class| class.letter().as_bytes() == [letter]).unwrap_or(Class::N);
+        let business = format!("{}-{}-{}-{made}", self.scene.store.name(), class.letter(), self.number);
+        let order = Order {
+            tool: class.tool("pay"),
+            key: format!("key-{business}"),
+            business,
+            amount: 7,
+            script: self.script(),
+        };
+        let mut log = KeyLog { order, class, attempts: Vec::new() };
+        for _ in 0..self.rng.between(1, ATTEMPTS_MAX) {
+            let other = !log.attempts.is_empty() && self.rng.permille(60);
+            let order = if other { log.order.other_payload() } else { log.order.clone() };
+            let twice = self.rng.permille(40);
+            let second = twice.then(|| self.beside(&order));
+            let (said, wait_ms) = self.attempt(&order).await;
+            log.attempts.push((other, said));
+            if let Some(second) = second {
+                log.attempts.push((other, second.await.map_or(Said::Nothing, |answer| said_by(&answer).0)));
+            }
+            let content = matches!(said, Said::Success(_) | Said::Unknown | Said::Happened);
+            if content && !other && !self.rng.permille(100) {
+                break;
+            }
+            sleep(Duration::from_millis(wait_ms)).await;
+        }
+        log
+    }
+
+    fn script(&mut self) -> String {
+        let mut scripts = Vec::new();
+        while scripts.len() < 3 && self.rng.permille(self.scene.hostile_permille) {
+            let cut = self.rng.between(0, 1000);
+            let script = if self.rng.permille(200) {
+                format!("effect,cut:{cut}")
+            } else {
+                (*self.rng.pick(&SCRIPTS)).to_owned()
+            };
+            scripts.push(script);
+        }
+        if scripts.is_empty() { HONEST.to_owned() } else { scripts.join("|") }
+    }
+
+    fn beside(&mut self, order: &Order) -> tokio::task::JoinHandle<Answer> {
+        let (order, address) = (order.clone(), self.somewhere());
+        let patience = self.patience();
+        tokio::spawn(async move {
+            match address {
+                Some(address) => order.call(address, patience).await,
+                None => Answer::Nothing("no replica listens".to_owned()),
+            }
+        })
+    }
+
+    async fn attempt(&mut self, order: &Order) -> (Said, u64) {
+        let Some(address) = self.somewhere() else { return (Said::Nothing, 50) };
+        let patience = self.patience();
+        if self.wires.len() > 16 {
+            self.wires.clear();
+        }
+        let wire = self.wires.entry(address).or_insert_with(|| Wire::new(address));
+        said_by(&order.call_over(wire, patience).await)
+    }
+
+    fn patience(&mut self) -> Duration {
+        Duration::from_millis(self.rng.between(300, 4_000))
+    }
+
+    fn somewhere(&mut self) -> Option<SocketAddr> {
+        let addresses = self.scene.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<SocketAddr> = addresses.iter().flatten().copied().collect();
+        (!known.is_empty()).then(|| *self.rng.pick(&known))
+    }
+}
+
+/// What an answer says, and how long to wait before the next attempt.
+pub fn said_by(answer: &Answer) -> (Said, u64) {
+    match answer {
+        Answer::Success { content, .. } => (Said::Success(digest(content)), 0),
+        Answer::Refused(refusal) if refusal.code == "IDEMPOTENCY_CONFLICT" => {
+            (Said::Conflict, refusal.retry_after_ms.unwrap_or(200).min(500))
+        }
+        Answer::Refused(refusal) if refusal.code == "SIGNATURE_MISMATCH" => (Said::Mismatch, 0),
+        Answer::Refused(refusal) if refusal.effect == "unknown" => (Said::Unknown, 0),
+        Answer::Refused(refusal) if refusal.effect == "happened" => (Said::Happened, 0),
+        Answer::Refused(refusal) if refusal.effect == "none" && !refusal.is_about_the_key() => (Said::NotExecuted, 100),
+        Answer::Refused(_) | Answer::Strange(_) | Answer::Nothing(_) => (Said::Nothing, 50),
+    }
+}
+
+fn digest(content: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,44 @@
+//! The upstream's tools, as it lists them. What their contracts say is in `world`.
+
+use serde_json::{Value, json};
+
+/// How a tool comes to its effect: the plain one, one with a precondition, one that may take its time.
+pub const WAYS: [&str; 3] = ["pay", "checked", "slow"];
+/// The classes of tools that change something.
+pub const MUTATING: [&str; 3] = ["n", "k", "q"];
+/// Where a caller's key comes in `_meta`.
+pub const KEY_META: &str = "chaos/key";
+
+/// What `tools/list` says.
+pub fn list() -> Value {
+    let mut tools = Vec::new();
+    for way in WAYS {
+        for class in MUTATING {
+            tools.push(tool(&format!("{way}_{class}"), &payment()));
+        }
+    }
+    tools.push(tool("read_r", &payment()));
+    tools.push(tool("balance", &json!({ "business_id": { "type": "string" } })));
+    tools.push(tool("status_q", &json!({ "key": { "type": "string" } })));
+    json!({ "tools": tools })
+}
+
+/// The arguments of a payment.
+pub fn payment() -> Value {
+    json!({
+        "business_id": { "type": "string" },
+        "amount": { "type": "integer" },
+        "script": { "type": "string" },
+    })
+}
+
+fn tool(name: &str, properties: &Value) -> Value {
+    let required: Vec<&String> = properties.as_object().map(|known| known.keys().collect()).unwrap_or_default();
+    json!({
+        "name": name,
+        "description": format!("The trial's {name}."),
+        "inputSchema": {
+            "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+        },
+    })
+}

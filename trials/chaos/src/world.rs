@@ -1,0 +1,230 @@
+//! What a gateway is configured with: the hostile upstream, its contracts, and where effects are kept.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    gateway::{Launch, command},
+    upstream::tools::{KEY_META, MUTATING, WAYS, payment},
+};
+
+/// How long a call of a plain tool may take. Short, because whoever waits for it to be overdue waits this long and more.
+pub const CALL_MS_MAX: u64 = 1_500;
+/// How long a call of a slow tool may take: longer than any pause of a case.
+pub const SLOW_CALL_MS_MAX: u64 = 5_000;
+/// How long an owner may be silent in a trial.
+pub const OWNER_SILENCE_MS: u64 = 2_000;
+/// For how long the trial's upstream remembers keys.
+const KEY_WINDOW_SEC: u64 = 3_600;
+/// For how long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.
+const TTL_SEC: u64 = 6 * 3_600;
+
+/// Where effects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Store {
+    Sqlite,
+    Postgres,
+}
+
+/// The effect class of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    R,
+    K,
+    Q,
+    N,
+}
+
+/// What every gateway of a run has in common.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The binary under test.
+    pub servanda: PathBuf,
+    /// Everything of this run.
+    pub folder: PathBuf,
+    /// The hostile upstream.
+    pub upstream: SocketAddr,
+    /// Whether the binary serves tools with preconditions.
+    pub has_preconditions: bool,
+}
+
+impl Store {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+}
+
+impl Class {
+    pub const ALL: [Self; 4] = [Self::R, Self::K, Self::Q, Self::N];
+
+    pub const fn letter(self) -> &'static str {
+        match self {
+            Self::R => "r",
+            Self::K => "k",
+            Self::Q => "q",
+            Self::N => "n",
+        }
+    }
+
+    pub const fn mutates(self) -> bool {
+        !matches!(self, Self::R)
+    }
+
+    /// The tool of this class that comes to its effect this way.
+    pub fn tool(self, way: &str) -> String {
+        if self.mutates() { format!("{way}_{}", self.letter()) } else { "read_r".to_owned() }
+    }
+}
+
+impl Setup {
+    /// The setup for a binary, which is asked whether it serves tools with preconditions.
+    pub async fn probe(servanda: &Path, folder: &Path, upstream: SocketAddr) -> Result<Self, String> {
+        let (servanda, folder) = (servanda.to_owned(), folder.to_owned());
+        let mut setup = Self { servanda, folder, upstream, has_preconditions: true };
+        let probe = setup.folder.join("probe");
+        setup.write(&probe, None).map_err(|error| error.to_string())?;
+        let checked = command(&setup, &probe, &Launch::default(), Path::new(""))?.arg("check").output().await;
+        let checked = checked.map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
+        if checked.status.success() {
+            return Ok(setup);
+        }
+        if !said.contains("preconditions") {
+            return Err(format!("the trial's own contracts are not admitted: {said}"));
+        }
+        setup.has_preconditions = false;
+        Ok(setup)
+    }
+
+    /// Writes the configuration of one gateway. `database` is the URL of a PostgreSQL database; without one, effects are in
+    /// a file beside the configuration.
+    pub fn write(&self, folder: &Path, database: Option<&str>) -> io::Result<()> {
+        fs::create_dir_all(folder.join("contracts"))?;
+        let mut config = json!({
+            "servanda": 1,
+            "upstreams": { "hostile": { "url": format!("http://{}/mcp", self.upstream) } },
+            "pins": { "missing": "ignore" },
+            "limits": { "probe_interval_ms": 600_000 },
+        });
+        if let Some(database) = database {
+            config["ledger"] = json!(database);
+        }
+        // JSON is YAML.
+        fs::write(folder.join("servanda.yaml"), format!("{config:#}\n"))?;
+        let served = |contract: &&Value| self.has_preconditions || contract["preconditions"].is_null();
+        for contract in contracts().iter().filter(served) {
+            let name = contract["identity"]["name"].as_str().unwrap_or_default();
+            fs::write(folder.join(format!("contracts/{name}.json")), format!("{contract:#}\n"))?;
+        }
+        Ok(())
+    }
+}
+
+fn contracts() -> Vec<Value> {
+    let mut contracts = vec![
+        reading("read_r", &payment(), &paid()),
+        reading("balance", &json!({ "business_id": text() }), &json!({ "enough": { "type": "boolean" } })),
+        reading("status_q", &json!({ "key": text() }), &json!({})),
+    ];
+    for way in WAYS {
+        for class in MUTATING {
+            contracts.push(paying(way, class));
+        }
+    }
+    contracts
+}
+
+fn reading(tool: &str, input: &Value, output: &Value) -> Value {
+    let mut contract = base(tool, input, output);
+    contract["security"]["required_scopes"] = json!([]);
+    contract["transactional"]["side_effect_class"] = json!("READ_ONLY");
+    contract["transactional"]["semantics"] = json!("read_only");
+    contract["effect"] = json!({ "class": "R", "mutation_class": "read_only" });
+    contract
+}
+
+fn paying(way: &str, class: &str) -> Value {
+    let mut contract = base(&format!("{way}_{class}"), &payment(), &paid());
+    let change = json!({ "resource": "payment/{business_id}", "operation": "CREATE", "scope": "tenant" });
+    let mut effect = json!({ "mutation_class": "write_irreversible", "manifest": [change] });
+    effect["class"] = json!(class.to_uppercase());
+    if class != "n" {
+        effect["key"] = json!({ "meta": KEY_META });
+    }
+    if class == "k" {
+        effect["key_window_sec"] = json!(KEY_WINDOW_SEC);
+    }
+    if class == "q" {
+        let status = json!({ "tool": "hostile.status_q", "key_argument": "key", "absence_is_authoritative": true });
+        effect["status"] = status;
+    }
+    contract["effect"] = effect;
+    // What may be sent again is sent again by the gateway itself, too.
+    contract["runtime"]["max_retries"] = json!(if class == "n" { 0 } else { 2 });
+    if way == "slow" {
+        contract["runtime"]["timeout_ms"] = json!(SLOW_CALL_MS_MAX);
+    }
+    if way == "checked" {
+        contract["preconditions"] = json!([{
+            "id": "funds", "tool": "hostile.balance", "arguments": { "business_id": "{business_id}" },
+            "expect": { "rule": "result.enough", "message": "there is not enough" },
+        }]);
+    }
+    contract
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn paid() -> Value {
+    json!({ "receipt": text(), "amount": { "type": "number" } })
+}
+
+fn base(tool: &str, input: &Value, output: &Value) -> Value {
+    let required: Vec<&String> = input.as_object().map(|known| known.keys().collect()).unwrap_or_default();
+    json!({
+        "identity": {
+            "name": format!("hostile.{tool}"), "version": "1.0.0", "owner": "trials",
+            "lifecycle": { "status": "active", "sunset_date": null, "replacement": null },
+        },
+        "affordance": {
+            "model_description": format!("The trial's {tool}."), "allowed_use_cases": [], "forbidden_use_cases": [],
+            "input_schema": { "type": "object", "required": required, "properties": input },
+            "output_schema": { "type": "object", "properties": output },
+            "examples": [],
+        },
+        "runtime": {
+            "timeout_ms": CALL_MS_MAX,
+            "rate_limits": { "window_sec": 1, "max_requests": 1_000_000 },
+            "cost_profile": { "currency": "USD", "cost_per_call": 0.0, "cost_unit": "call" },
+            "sandbox_isolated": false, "max_retries": 0,
+        },
+        "security": {
+            "required_scopes": ["chaos:pay"], "tenant_scoped": false, "secrets_boundary": "none",
+            "data_classification": "internal", "egress_policy": "none",
+        },
+        "transactional": {
+            "side_effect_class": "CRITICAL_MUTATION", "confirmation_required": false, "semantics": "irreversible_pivot",
+            "compensation_tool": null, "post_action_verification_required": false,
+        },
+        "idempotency": {
+            "supported": true, "required": false, "key_header": null, "ttl_seconds": TTL_SEC,
+            "payload_hash_required": true,
+        },
+        "observability": { "trace_attributes": [], "audit_required": true, "error_taxonomy_mapping": {} },
+        "error_contract": {
+            "repairable_errors": [], "retryable_errors": [], "fail_closed_errors": [], "escalation_errors": [],
+        },
+        "binding": { "upstream": "hostile", "tool": tool },
+        "execution": { "timeout_class": "standard" },
+    })
+}
