@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use super::{
     rows::{self, Rows},
-    session::Statements,
+    statements::Statements,
 };
 use crate::{LedgerError, codec::signed, time::StoreTime};
 

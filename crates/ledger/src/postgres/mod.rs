@@ -10,6 +10,7 @@ mod read;
 mod recent;
 mod rows;
 mod session;
+mod statements;
 mod transact;
 mod writer;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use servanda_gates::effect::{Effect, EffectId};
 use tokio_postgres::{Client, Row, types::ToSql};
 
-use super::{batch::Before, session::Statements};
+use super::{batch::Before, statements::Statements};
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, str::FromStr as _, sync::Arc, time::Duration};
 
 use tokio_postgres::{
-    Client, Config, NoTls, Statement,
+    Client, Config, NoTls,
     config::{Host, SslMode, TargetSessionAttrs},
 };
 
@@ -32,17 +32,6 @@ pub(super) struct Connector {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,
-}
-
-/// The statements of the writers.
-#[derive(Debug)]
-pub(super) struct Statements {
-    pub(super) clock: Statement,
-    pub(super) lock_effects: Statement,
-    pub(super) find_twins: Statement,
-    pub(super) write_batch: Statement,
-    pub(super) write_new: Statement,
-    pub(super) write_changed: Statement,
 }
 
 impl Connector {
@@ -103,20 +92,6 @@ impl Connector {
             client.batch_execute("set synchronous_commit = on").await?;
         }
         Ok(Session { client })
-    }
-}
-
-impl Statements {
-    pub(super) async fn prepare(client: &Client) -> Result<Self, LedgerError> {
-        let clock = "select (extract(epoch from clock_timestamp()) * 1000)::bigint";
-        Ok(Self {
-            clock: client.prepare(clock).await?,
-            lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
-            find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
-            write_batch: client.prepare(include_str!("../../sql/postgres/write_batch.sql")).await?,
-            write_new: client.prepare(include_str!("../../sql/postgres/write_new.sql")).await?,
-            write_changed: client.prepare(include_str!("../../sql/postgres/write_changed.sql")).await?,
-        })
     }
 }
 

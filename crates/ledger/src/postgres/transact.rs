@@ -10,7 +10,7 @@ use super::{
     notes,
     recent::Recent,
     rows::{self, Rows, Written},
-    session::Statements,
+    statements::Statements,
 };
 use crate::{
     LedgerError,

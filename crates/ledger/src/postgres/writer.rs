@@ -13,7 +13,8 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{
     expire,
     recent::Recent,
-    session::{ANSWER_MS_MAX, Connector, Session, Statements},
+    session::{ANSWER_MS_MAX, Connector, Session},
+    statements::Statements,
     transact::{Done, Tools, transact_carefully, transact_hopefully},
 };
 use crate::{
