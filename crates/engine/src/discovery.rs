@@ -90,20 +90,22 @@ impl Discovery {
         let Some(entry) = self.catalog.entry(&proposal.tool) else { return };
         let contract = entry.contract.contract();
         let Some(acquaintance) = self.acquaintances.get(&contract.binding.upstream) else { return };
-        // How long a tool takes says nothing about how long its server takes to start.
-        let patience_ms = if acquaintance.is_starting() { WAIT_MS_MAX } else { contract.timeout_ms() };
-        let wait_ms = patience_ms.min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
-        let wait = Duration::from_millis(wait_ms);
+        let wait = || {
+            // How long a tool takes says nothing about how long its server takes to start.
+            let patience_ms = if acquaintance.is_starting() { WAIT_MS_MAX } else { contract.timeout_ms() };
+            let wait_ms = patience_ms.min(proposal.caller_wait_ms.unwrap_or(u64::MAX)).min(WAIT_MS_MAX);
+            Duration::from_millis(wait_ms)
+        };
         let mut counterpart = sessions::counterpart(guest);
         if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() {
             // Only the shared connection tells whether this guest gets one of its own.
-            acquaintance.refresh(&self.nobody, wait).await;
+            acquaintance.refresh(&self.nobody, wait()).await;
         }
         if !acquaintance.knows_alone(&counterpart) {
             counterpart = self.nobody.clone();
         }
         if !acquaintance.is_current(&counterpart) {
-            acquaintance.refresh(&counterpart, wait).await;
+            acquaintance.refresh(&counterpart, wait()).await;
         }
         acquaintance.guard(&counterpart);
     }

@@ -157,8 +157,16 @@ async fn another_payload_under_the_key_is_refused_and_told_nothing() {
     assert_eq!(bank.calls(), 1);
 }
 
-#[tokio::test]
-async fn while_it_runs_others_get_a_handle_and_then_the_result() {
+/// A bank that is told when to answer.
+struct Slow {
+    bank: Arc<Bank>,
+    /// A call has come to it.
+    begun: Arc<Notify>,
+    /// It may answer.
+    gate: Arc<Notify>,
+}
+
+fn slow() -> Slow {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, awaited) = (begun.clone(), gate.clone());
     let bank = Arc::new(Bank::writing(
@@ -172,6 +180,12 @@ async fn while_it_runs_others_get_a_handle_and_then_the_result() {
             }
         },
     ));
+    Slow { bank, begun, gate }
+}
+
+#[tokio::test]
+async fn while_it_runs_others_get_a_handle_and_then_the_result() {
+    let Slow { bank, begun, gate } = slow();
     let inside = bank.clone();
     let first = tokio::spawn(async move { result(inside.call(keyed("k")).await) });
     begun.notified().await;
@@ -342,19 +356,7 @@ async fn a_mark_that_nobody_uses_is_taken_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store_is_back() {
-    let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (told, awaited) = (begun.clone(), gate.clone());
-    let bank = Arc::new(Bank::writing(
-        |_| {},
-        move |_| {
-            let (told, awaited) = (told.clone(), awaited.clone());
-            async move {
-                told.notify_one();
-                awaited.notified().await;
-                Ok(text(Era::Modern, "done"))
-            }
-        },
-    ));
+    let Slow { bank, begun, gate } = slow();
     let inside = bank.clone();
     let first = tokio::spawn(async move { result(inside.call(keyed("k")).await) });
     begun.notified().await;
