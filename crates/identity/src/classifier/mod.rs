@@ -1,0 +1,1 @@
+//! Recovers mutability, action and output domain from a descriptor, with the evidence for each. It does not decide anything.
