@@ -9,6 +9,7 @@ pub mod admission;
 pub mod caller;
 pub mod digest;
 pub mod document;
+pub mod expectation;
 pub mod faults;
 pub mod json;
 pub mod legibility;

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Caller, Digest, Timestamp, digest::Domain};
+use crate::{Caller, Digest, Timestamp, digest::Domain, expectation::Aims};
 
 /// Identifies one call for ever: in answers, in the record, in `servanda explain`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -33,6 +33,8 @@ pub struct Proposal {
     pub caller_wait_ms: Option<u64>,
     /// What the caller says about which operation it is.
     pub keys: OperationKeys,
+    /// What the caller says it is for.
+    pub aims: Aims,
 }
 
 /// What a client says about which operation a call is, as it said it: by none of it may two calls be taken for one before

@@ -28,6 +28,8 @@ pub enum GateName {
     Bounds,
     /// Gate 5.
     Semantics,
+    /// Gate 6.
+    Behaviour,
     /// Gate 9.
     State,
     /// Gate 10.
@@ -224,6 +226,7 @@ impl GateName {
             Self::Types => 3,
             Self::Bounds => 4,
             Self::Semantics => 5,
+            Self::Behaviour => 6,
             Self::State => 9,
             Self::Confirmation => 10,
             Self::Resolve | Self::Fence | Self::Perform | Self::Observe => return None,
@@ -239,6 +242,7 @@ impl GateName {
             Self::Types => "does every value have its type?",
             Self::Bounds => "is every value within its limits?",
             Self::Semantics => "do the values make sense together?",
+            Self::Behaviour => "is this the kind of tool, and the kind of change, that was meant?",
             Self::State => "is the tool in its time, and the world as the contract wants it?",
             Self::Confirmation => "has a person approved, where the contract asks for it?",
             Self::Fence => "is the call durably on record before a byte leaves?",
@@ -257,6 +261,7 @@ impl fmt::Display for GateName {
             Self::Types => "types",
             Self::Bounds => "bounds",
             Self::Semantics => "semantics",
+            Self::Behaviour => "behaviour",
             Self::State => "state",
             Self::Confirmation => "confirmation",
             Self::Fence => "fence",

@@ -222,6 +222,7 @@ impl<G: Gateway> Desk<G> {
         let tool = tool.ok_or_else(|| Fault::invalid_params("`name` must be a string"))?.into_owned();
         let chain = meta.chain()?;
         let keys = meta.keys(request.idempotency_key.clone())?;
+        let aims = meta.aims()?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         // Upholds: `slice_ref` panics on bytes from elsewhere; `params` borrows from `source`.
         let arguments = params.arguments.map_or_else(Bytes::new, |raw| request.source.slice_ref(raw.get().as_bytes()));
@@ -231,7 +232,7 @@ impl<G: Gateway> Desk<G> {
             Era::Modern => None,
         };
         self.start(request, peer, arrangement, |guest, terms| {
-            Errand::Call(Box::new(CallRequest { guest, tool, arguments, chain, keys, task, terms }))
+            Errand::Call(Box::new(CallRequest { guest, tool, arguments, chain, keys, aims, task, terms }))
         })
     }
 

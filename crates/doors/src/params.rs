@@ -11,7 +11,7 @@ use serde::{
     de::{Deserializer, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
-use servanda_engine::OperationKeys;
+use servanda_engine::{Aims, OperationKeys};
 use servanda_mcp::{Id, LogLevel, RawObject, fields::meta};
 
 use crate::fault::Fault;
@@ -79,6 +79,9 @@ pub(crate) struct Meta<'a> {
     step_id: Option<&'a RawValue>,
     workflow_id: Option<&'a RawValue>,
     run_id: Option<&'a RawValue>,
+    task: Option<&'a RawValue>,
+    intent: Option<&'a RawValue>,
+    like: Option<&'a RawValue>,
     /// What is nobody's here, in order.
     others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
@@ -151,6 +154,9 @@ impl<'a> Meta<'a> {
             meta::STEP_ID => &mut self.step_id,
             meta::WORKFLOW_ID => &mut self.workflow_id,
             meta::RUN_ID => &mut self.run_id,
+            meta::TASK => &mut self.task,
+            meta::INTENT => &mut self.intent,
+            meta::LIKE => &mut self.like,
             _ => return None,
         })
     }
@@ -184,11 +190,6 @@ impl<'a> Meta<'a> {
 
     /// What the client says about which operation it is. Whether it can be taken is judged with the call.
     pub(crate) fn keys(&self, header_key: Option<String>) -> Result<OperationKeys, Fault> {
-        let said = |raw: Option<&RawValue>, name: &str| {
-            let Some(raw) = raw else { return Ok(None) };
-            let said = text(raw).map(Cow::into_owned);
-            said.map(Some).ok_or_else(|| Fault::invalid_params(format!("`_meta[\"{name}\"]` must be a string")))
-        };
         Ok(OperationKeys {
             idempotency_key: said(self.idempotency_key, meta::IDEMPOTENCY_KEY)?,
             header_key,
@@ -196,6 +197,15 @@ impl<'a> Meta<'a> {
             step_id: said(self.step_id, meta::STEP_ID)?,
             workflow_id: said(self.workflow_id, meta::WORKFLOW_ID)?,
             run_id: said(self.run_id, meta::RUN_ID)?,
+        })
+    }
+
+    /// What the client says the call is for. Whether that is so is judged with the call.
+    pub(crate) fn aims(&self) -> Result<Aims, Fault> {
+        Ok(Aims {
+            task: said(self.task, meta::TASK)?,
+            intent: said(self.intent, meta::INTENT)?,
+            like: said(self.like, meta::LIKE)?,
         })
     }
 
@@ -214,6 +224,12 @@ impl<'a> Meta<'a> {
     pub(crate) fn trace_parent(&self) -> Option<String> {
         self.traceparent.and_then(text).and_then(|written| trace_parent(&written))
     }
+}
+
+fn said(raw: Option<&RawValue>, name: &str) -> Result<Option<String>, Fault> {
+    let Some(raw) = raw else { return Ok(None) };
+    let said = text(raw).map(Cow::into_owned);
+    said.map(Some).ok_or_else(|| Fault::invalid_params(format!("`_meta[\"{name}\"]` must be a string")))
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Meta<'a> {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, tool::Identity};
+use servanda_contract::{
+    CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, expectation::Aims, tool::Identity,
+};
 use servanda_gates::{CompiledContract, Fenced, Intent, Resolved, Trail, effect::ClientKey, fence, pass_all};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
@@ -112,6 +114,7 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
         chain: String::new(),
         caller_wait_ms: None,
         keys: OperationKeys::default(),
+        aims: Aims::default(),
     };
     let record = CallRecord::new(&proposal);
     let stopwatch = CallStopwatch::start();

@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_catalog::Listing;
-use servanda_contract::{Caller, OperationKeys, Refusal};
+use servanda_contract::{Caller, OperationKeys, Refusal, expectation::Aims};
 use servanda_gates::Notebook;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{Remark, RemarkSink};
@@ -104,6 +104,8 @@ pub struct CallRequest {
     pub chain: Option<String>,
     /// What the caller says about which operation it is.
     pub keys: OperationKeys,
+    /// What the caller says it is for.
+    pub aims: Aims,
     /// The raw `task` of a legacy caller that wants a task.
     pub task: Option<Box<RawValue>>,
     /// How it is to be answered.

@@ -273,6 +273,7 @@ fn record(core: &Core, effect: &Effect) -> CallRecord {
         chain: String::new(),
         caller_wait_ms: None,
         keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
     };
     CallRecord {
         contract: Some(servanda_contract::record::ContractReference {

@@ -100,6 +100,7 @@ mod tests {
             chain: chain.to_owned(),
             caller_wait_ms: None,
             keys: servanda_contract::OperationKeys::default(),
+            aims: servanda_contract::expectation::Aims::default(),
         }
     }
 

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{
-    CallRecord, OperationKeys, Timestamp, ToolContract, document, record::Outcome, refusal::EffectKnowledge,
-    time::Clock,
+    CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, record::Outcome,
+    refusal::EffectKnowledge, time::Clock,
 };
 use servanda_gates::{
     Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
@@ -223,6 +223,12 @@ impl Journal for Records {
         *self.last_durable.lock().unwrap() = durable;
         self.finished.lock().unwrap().push(record);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        let finished = self.finished.lock().unwrap();
+        let found = finished.iter().rfind(|record| record.call_id.as_str() == call_id).cloned();
+        Box::pin(std::future::ready(Ok(found)))
     }
 }
 
@@ -434,6 +440,7 @@ pub(crate) fn call(guest: &Guest, tool: &str, terms: Terms) -> CallRequest {
         arguments: Bytes::from_static(br#"{"text":"hello"}"#),
         chain: None,
         keys: OperationKeys::default(),
+        aims: Aims::default(),
         task: None,
         terms,
     }

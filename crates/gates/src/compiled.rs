@@ -11,6 +11,7 @@ use servanda_contract::{
 };
 
 use crate::{
+    behaviour::{Expected, Programs},
     rules::{CompiledRules, Condition},
     state::Demands,
 };
@@ -25,6 +26,7 @@ pub struct CompiledContract {
     rules: CompiledRules,
     found_when: Option<Condition>,
     demands: Demands,
+    programs: Programs,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -35,6 +37,7 @@ pub type Registered = BTreeMap<(String, String), Digest>;
 pub struct Resolved {
     pub(crate) proposal: Proposal,
     pub(crate) contract: Arc<CompiledContract>,
+    pub(crate) expectations: Vec<Expected>,
 }
 
 /// Decides whether a contract may serve calls. Every conjunct that fails is named, not only the first.
@@ -59,6 +62,10 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Demands::default()
     });
+    let programs = Programs::compile(&contract.affordance.input_schema).unwrap_or_else(|reasons| {
+        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+        Programs::default()
+    });
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
@@ -68,7 +75,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     let digest = contract.digest();
     match (input, output, rules, found_when, digest) {
         (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => {
-            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands })
+            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands, programs })
         }
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -141,6 +148,10 @@ impl CompiledContract {
         self.found_when.as_ref().map_or(Err("there is no status tool"), |condition| condition.holds(result))
     }
 
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.programs
+    }
+
     pub(crate) fn demands(&self) -> &Demands {
         &self.demands
     }
@@ -153,7 +164,13 @@ impl CompiledContract {
 impl Resolved {
     /// Pairs a proposal with the contract its tool name means.
     pub fn new(proposal: Proposal, contract: Arc<CompiledContract>) -> Self {
-        Self { proposal, contract }
+        Self { proposal, contract, expectations: Vec::new() }
+    }
+
+    /// The same, with what is expected of the tool. All of it has to be met.
+    #[must_use]
+    pub fn expecting(self, expectations: Vec<Expected>) -> Self {
+        Self { expectations, ..self }
     }
 
     /// The proposal.

@@ -102,6 +102,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>>;
+
+    /// The record of a finished call, if there is one.
+    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>>;
 }
 
 /// The journal could not keep a record.

@@ -35,6 +35,7 @@
 //! }
 //! ```
 
+mod behaviour;
 mod bounds;
 mod claim;
 mod compiled;
@@ -56,6 +57,7 @@ mod structure;
 mod tests;
 mod types;
 
+pub use behaviour::Expected;
 pub use claim::{Begun, Claimed, Current, begin, fence_current};
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;

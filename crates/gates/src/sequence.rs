@@ -6,7 +6,7 @@ use servanda_contract::{
     record::{Decision, Verdict},
 };
 
-use crate::{GateLimits, Permit, Resolved, bounds, confirmation, parse, semantics, state, structure, types};
+use crate::{GateLimits, Permit, Resolved, behaviour, bounds, confirmation, parse, semantics, state, structure, types};
 
 /// Takes a resolved call through every gate. The trail has a verdict of each gate that was reached.
 pub fn pass_all(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Permit, Box<Refusal>> {
@@ -15,8 +15,9 @@ pub fn pass_all(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -
     let typed = trail.judge(GateName::Types, || types::gate(structured))?;
     let bounded = trail.judge(GateName::Bounds, || bounds::gate(typed))?;
     let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
-    // 6 behaviour, 7 scope, 8 policy and 11 budget take their places around here as they are built.
-    let in_time = trail.judge(GateName::State, || state::gate(meant))?;
+    let fitting = trail.judge(GateName::Behaviour, || behaviour::gate(meant))?;
+    // 7 scope, 8 policy and 11 budget take their places around here as they are built.
+    let in_time = trail.judge(GateName::State, || state::gate(fitting))?;
     trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
 }
 

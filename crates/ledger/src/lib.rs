@@ -92,6 +92,10 @@ impl Journal for Ledger {
     ) -> PortFuture<'_, Result<(), JournalError>> {
         self.store.finished(record, quarantine, durable)
     }
+
+    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        self.store.recall(call_id)
+    }
 }
 
 impl Notebook for Ledger {

@@ -118,6 +118,12 @@ pub mod meta {
     pub const WORKFLOW_ID: &str = "servanda/workflow-id";
     /// Ours, in requests: the run of a workflow.
     pub const RUN_ID: &str = "servanda/run-id";
+    /// Ours, in requests: the task that the call belongs to, of those the operator declared.
+    pub const TASK: &str = "servanda/task";
+    /// Ours, in requests: `read`, `write` or `destructive`.
+    pub const INTENT: &str = "servanda/intent";
+    /// Ours, in requests: the id of an earlier call; one of the same kind is meant.
+    pub const LIKE: &str = "servanda/like";
 }
 
 /// Members of results and parameters that decide how a request goes on.

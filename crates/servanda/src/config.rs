@@ -1,6 +1,8 @@
 //! The configuration: one YAML file, `servanda.yaml`, read whole or not at all. An error names file, line and field, and
 //! nothing is started.
 
+mod expected;
+
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -13,8 +15,13 @@ use servanda_catalog::{
     names::{self, Naming},
     pins,
 };
-use servanda_contract::document::{self, DocumentError};
+use servanda_contract::{
+    document::{self, DocumentError},
+    expectation::Expectations,
+};
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
+
+pub(crate) use expected::{ExpectationConfig, TaskConfig};
 
 use crate::{
     expansion::{expand, unset},
@@ -56,6 +63,13 @@ pub(crate) struct Config {
     /// What is done about tools whose definitions are not those in `servanda.lock`.
     #[serde(default, skip_serializing_if = "PinsConfig::is_default")]
     pub pins: PinsConfig,
+    /// What kinds of tools a task may use, by the task's name: clients name theirs in `_meta["servanda/task"]`, and one that is
+    /// not declared here is refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<String, TaskConfig>,
+    /// What kinds of tools some calls may use whatever their task is, by the name of the rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expectations: BTreeMap<String, ExpectationConfig>,
     /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -219,9 +233,16 @@ impl Config {
             names: NameStyle::default(),
             upstreams,
             pins: PinsConfig::default(),
+            tasks: BTreeMap::new(),
+            expectations: BTreeMap::new(),
             accepts_lost_commits: false,
             limits: LimitsConfig::default(),
         }
+    }
+
+    /// What is expected of tools.
+    pub(crate) fn expectations(&self) -> Expectations {
+        expected::expectations(&self.tasks, &self.expectations)
     }
 
     /// How names are made.
@@ -364,6 +385,9 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     }
     if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
+    }
+    if let Some((field, reason)) = expected::fault(config) {
+        return wrong(&field, reason);
     }
     for (id, upstream) in &config.upstreams {
         let field = format!("upstreams.{id}");

@@ -60,7 +60,12 @@ impl Station {
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: World { catalog, upstreams, naming: loaded.config.naming() },
+            world: World {
+                catalog,
+                upstreams,
+                naming: loaded.config.naming(),
+                expectations: loaded.config.expectations(),
+            },
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
@@ -112,7 +117,8 @@ impl Station {
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
             upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
         }
-        self.engine.replace(World { catalog, upstreams, naming: loaded.config.naming() });
+        let expectations = loaded.config.expectations();
+        self.engine.replace(World { catalog, upstreams, naming: loaded.config.naming(), expectations });
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
         former.stop.cancel();

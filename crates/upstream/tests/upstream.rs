@@ -43,6 +43,7 @@ async fn fenced(arguments: &'static str) -> Fenced {
         chain: "test".to_owned(),
         caller_wait_ms: None,
         keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
     };
     let record = CallRecord::new(&proposal);
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };

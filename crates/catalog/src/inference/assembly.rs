@@ -85,6 +85,8 @@ pub(super) fn assemble(
             action: reading.action,
             output_domain: evidence::output_domain(descriptor, reading),
             content_type: None,
+            action_kind: None,
+            output_kind: None,
         }),
         rules: Vec::new(),
         preconditions: Vec::new(),

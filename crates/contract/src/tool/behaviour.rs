@@ -6,8 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::kinds::Kind;
+
 /// Mutability, action and output domain, and the content type that the three cannot tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Behaviour {
     /// Whether it changes anything.
@@ -19,6 +21,12 @@ pub struct Behaviour {
     /// Text or binary, where that tells two tools apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
+    /// A finer word for the action, `payments.refund`; it folds back to the action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_kind: Option<Kind>,
+    /// A finer word for what is returned; it folds back to the output domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_kind: Option<Kind>,
 }
 
 macro_rules! vocabulary {
@@ -109,8 +117,36 @@ vocabulary! {
 impl Behaviour {
     /// The behavioural identity: the first 16 hex digits of SHA-256 over the three words joined by `|`.
     pub fn identity(&self) -> String {
-        let words = [self.mutability.word(), self.action.word(), self.output_domain.word()].join("|");
-        let digest = Sha256::digest(words.as_bytes());
-        crate::digest::hex(&digest).chars().take(16).collect()
+        short_hash(&self.words())
     }
+
+    /// The three words, joined by `|`.
+    pub fn words(&self) -> String {
+        [self.mutability.word(), self.action.word(), self.output_domain.word()].join("|")
+    }
+
+    /// The identity that tells more apart: content type and kinds are hashed too, where they are said.
+    pub fn extended_identity(&self) -> String {
+        short_hash(&self.extended_words())
+    }
+
+    /// The words of the extended identity: `PURE|READ|CONTENT|BINARY`.
+    pub fn extended_words(&self) -> String {
+        let content = self.content_type.map(|content| content.word().to_owned());
+        let action = self.action_kind.as_ref().map(|kind| format!("action:{kind}"));
+        let output = self.output_kind.as_ref().map(|kind| format!("output:{kind}"));
+        [Some(self.words()), content, action, output].into_iter().flatten().collect::<Vec<_>>().join("|")
+    }
+
+    /// Why its kinds cannot stand where they do, if they cannot.
+    pub fn kind_faults(&self) -> impl Iterator<Item = String> {
+        let action = self.action_kind.as_ref().and_then(|kind| kind.fault_beside_action(self.action));
+        let output = self.output_kind.as_ref().and_then(|kind| kind.fault_beside_output(self.output_domain));
+        let named = |field: &'static str| move |fault| format!("behaviour.{field}: {fault}");
+        action.map(named("action_kind")).into_iter().chain(output.map(named("output_kind")))
+    }
+}
+
+fn short_hash(words: &str) -> String {
+    crate::digest::hex(&Sha256::digest(words.as_bytes())).chars().take(16).collect()
 }

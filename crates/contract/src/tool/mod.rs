@@ -8,6 +8,7 @@ mod affordance;
 mod behaviour;
 mod effect;
 mod execution;
+mod kinds;
 mod promises;
 mod sections;
 
@@ -21,6 +22,7 @@ pub use effect::{
     VersionQuery,
 };
 pub use execution::{Execution, RetryPolicy, TimeoutClass};
+pub use kinds::Kind;
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
     CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,
@@ -93,6 +95,11 @@ impl ToolContract {
     /// The effect class; without one a tool counts as N, from which nothing may ever be sent again.
     pub fn effect_class(&self) -> EffectClass {
         self.effect.as_ref().map_or(EffectClass::N, |effect| effect.class)
+    }
+
+    /// Whether it changes anything, by its effect class.
+    pub fn mutability(&self) -> Mutability {
+        if self.effect_class().mutates() { Mutability::Mutates } else { Mutability::Pure }
     }
 
     /// The longest a call may take: the least of timeout class and `runtime.timeout_ms`.

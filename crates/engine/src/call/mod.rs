@@ -86,7 +86,7 @@ async fn pass(core: &Arc<Core>, scene: &Arc<Scene>, proposal: Proposal, record: 
 }
 
 fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Way) {
-    let CallRequest { guest, tool, arguments, chain, keys, task, terms } = request;
+    let CallRequest { guest, tool, arguments, chain, keys, aims, task, terms } = request;
     let caller = guest.caller.clone();
     let trace_parent = terms.trace_parent.as_deref();
     let trace_id = trace_parent.and_then(trace::trace_id).map_or_else(trace::new_trace_id, str::to_owned);
@@ -105,6 +105,7 @@ fn propose(core: &Core, request: CallRequest, started: Instant) -> (Proposal, Wa
         chain,
         caller_wait_ms: terms.caller_wait_ms,
         keys,
+        aims,
     };
     (proposal, Way::new(guest, terms, task, started))
 }

@@ -26,6 +26,7 @@ use crate::{
     bridge::{Conversation, Ending, Listener, Outlet},
     clock::CallStopwatch,
     core::{Core, Held},
+    expectations,
     gateway::{CallAnswer, Guest},
     outline::Outline,
     refusals,
@@ -112,9 +113,11 @@ impl Passage<'_> {
         };
         let contract = resolved.contract().clone();
         self.record.contract = Some(contract.reference());
-        let permit = match pass_all(resolved, self.core.gate_limits, &mut self.trail) {
+        let expected = expectations::of(self.core, self.scene, resolved.proposal(), &contract).await;
+        let permit = match pass_all(resolved.expecting(expected.clone()), self.core.gate_limits, &mut self.trail) {
             Ok(permit) => permit,
             Err(mut refusal) => {
+                expectations::name_fitting(&mut refusal, self.scene, &expected, &contract.contract().binding.upstream);
                 self.core.repairs.refused(&self.record, &self.chain, &mut refusal);
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, Outcome::Refused, None).await);
             }

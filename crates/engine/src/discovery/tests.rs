@@ -76,6 +76,7 @@ fn proposal(tool: &str) -> Proposal {
         chain: String::new(),
         caller_wait_ms: None,
         keys: servanda_contract::OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
     }
 }
 

@@ -25,6 +25,7 @@ fn permit(change: Change) -> Permit {
         chain: String::new(),
         caller_wait_ms: None,
         keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
     };
     change(&mut proposal, &mut contract);
     let contract = Arc::new(admit(contract, &Registered::new()).unwrap());

@@ -71,6 +71,10 @@ impl Journal for Disk {
         self.finished.lock().unwrap().push(record);
         Box::pin(async { Ok(()) })
     }
+
+    fn recall<'a>(&'a self, _: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 fn engine(journal: Arc<Disk>) -> Engine {
@@ -108,6 +112,7 @@ fn request(tool: &str, wait_ms: u64) -> CallRequest {
         arguments: Bytes::from_static(br#"{"invoice_id":"inv_1007","reason":"duplicate"}"#),
         chain: None,
         keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
         task: None,
         terms: Terms { caller_wait_ms: Some(wait_ms), ..Terms::default() },
     }

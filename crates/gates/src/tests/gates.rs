@@ -13,12 +13,13 @@ use servanda_contract::{
 use super::{admitted, booking, call, golden, passed, proposal, refused};
 use crate::{CompiledContract, GateLimits, Resolved, Stopwatch, Trail, pass_all};
 
-const ALL: [GateName; 7] = [
+const ALL: [GateName; 8] = [
     GateName::Parse,
     GateName::Structure,
     GateName::Types,
     GateName::Bounds,
     GateName::Semantics,
+    GateName::Behaviour,
     GateName::State,
     GateName::Confirmation,
 ];

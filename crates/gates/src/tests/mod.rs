@@ -1,4 +1,5 @@
 mod admission;
+mod behaviour;
 mod fence;
 mod gates;
 mod operation;
@@ -55,6 +56,7 @@ fn proposal(arguments: impl Into<Bytes>) -> Proposal {
         chain: "chain".to_owned(),
         caller_wait_ms: None,
         keys: OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
     }
 }
 

@@ -154,6 +154,13 @@ impl Journal for PostgresLedger {
             queue.put(Write::Call(Recorded::new(record, quarantine)?), durable).await
         })
     }
+
+    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        Box::pin(async move {
+            let recalled = self.desk.ask(async |client: &Client| read::call(client, call_id).await).await;
+            recalled.map_err(|error| JournalError(error.to_string()))
+        })
+    }
 }
 
 impl Notebook for PostgresLedger {

@@ -1,6 +1,7 @@
 //! Reading calls from the shared database.
 
 use servanda_contract::CallRecord;
+use tokio_postgres::Client;
 
 use super::{
     migrate,
@@ -11,6 +12,16 @@ use crate::{
     codec::decode_call,
     reader::{CallQuery, CallSummary, Quarantined},
 };
+
+/// The record of a finished call.
+pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
+    // Text here cannot hold every character; with such an id there is no call.
+    if call_id.contains('\0') {
+        return Ok(None);
+    }
+    let found = client.query_opt("select record from calls where call_id = $1", &[&call_id]).await?;
+    found.map(|row| decode_call(call_id, row.try_get(0)?)).transpose()
+}
 
 /// Reads records of a database.
 #[derive(Debug)]

@@ -96,6 +96,11 @@ impl Journal for SqliteLedger {
             self.writer.queue().put(Write::Call(recorded), durable).await
         })
     }
+
+    fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
+        let call_id = call_id.to_owned();
+        Box::pin(self.desk.ask(move |connection| read::call(connection, &call_id)))
+    }
 }
 
 impl Notebook for SqliteLedger {

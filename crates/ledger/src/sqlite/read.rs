@@ -13,6 +13,13 @@ use crate::{
     reader::{CallQuery, CallSummary, Quarantined},
 };
 
+/// The record of a finished call.
+pub(super) fn call(connection: &Connection, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
+    let mut statement = connection.prepare_cached("select record from calls where call_id = ?1")?;
+    let found: Option<String> = statement.query_row(params![call_id], |row| row.get(0)).optional()?;
+    found.map(|text| decode_call(call_id, &text)).transpose()
+}
+
 /// Reads records of a file.
 #[derive(Debug)]
 pub(crate) struct FileReader {

@@ -1,0 +1,111 @@
+//! What is expected of the tool of a call, from everybody who expects something: its task, its stated intent, the operator's
+//! rules, an earlier call that it should be like. Comparing is gate 6; what would have fitted is said here, because here the
+//! other tools are known.
+
+use servanda_contract::{
+    GateName, Proposal, Refusal,
+    expectation::{BehaviourPattern, Expectation, ExpectationSource, Expectations, Intent},
+    record::Outcome,
+};
+use servanda_gates::{CompiledContract, Expected};
+
+use crate::{core::Core, scene::Scene};
+
+/// Names that a hint lists at the most.
+const NAMES_MAX: usize = 5;
+
+/// Everything that is expected of a call's tool.
+pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract: &CompiledContract) -> Vec<Expected> {
+    let Expectations { tasks, rules } = &scene.expectations;
+    let aims = &proposal.aims;
+    let mut expected = Vec::new();
+    let upstream = &contract.contract().binding.upstream;
+    let client = proposal.caller.client.as_deref();
+    let concerned = rules.iter().filter(|rule| {
+        let among = |names: &[String], name: Option<&str>| {
+            names.is_empty() || name.is_some_and(|name| names.iter().any(|one| one == name))
+        };
+        among(&rule.clients, client)
+            && among(&rule.upstreams, Some(upstream))
+            && !(rule.without_task && aims.task.is_some())
+    });
+    expected.extend(concerned.map(|rule| {
+        Expected::Of(Expectation { source: ExpectationSource::Rule(rule.name.clone()), allowed: rule.allowed.clone() })
+    }));
+    expected.extend(aims.task.as_ref().map(|name| match tasks.get(name) {
+        Some(allowed) => {
+            Expected::Of(Expectation { source: ExpectationSource::Task(name.clone()), allowed: allowed.clone() })
+        }
+        None => unknown_task(tasks.keys()),
+    }));
+    expected.extend(aims.intent.as_ref().map(|name| match Intent::from_name(name) {
+        Some(intent) => Expected::Of(intent.expectation()),
+        None => Expected::Unclear {
+            message: "`_meta[\"servanda/intent\"]` is none of `read`, `write` and `destructive`".to_owned(),
+            hint: "say one of the three, or nothing".to_owned(),
+        },
+    }));
+    if let Some(call_id) = &aims.like {
+        expected.push(like(core, scene, proposal, call_id).await);
+    }
+    expected
+}
+
+/// Adds to a refusal of the behaviour gate which tools would have fitted: those of the same server first.
+pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Expected], upstream: &str) {
+    if refusal.gate != GateName::Behaviour || expected.is_empty() {
+        return;
+    }
+    let fits = |contract: &CompiledContract| {
+        expected.iter().all(|expected| matches!(expected, Expected::Of(one) if one.is_met_by(contract.contract())))
+    };
+    let mut names: Vec<(bool, String)> = scene
+        .catalog
+        .entries()
+        .filter(|(_, entry)| fits(&entry.contract))
+        .map(|(name, entry)| (entry.contract.contract().binding.upstream != upstream, name.to_owned()))
+        .collect();
+    names.sort();
+    let (shown, more) = (names.iter().take(NAMES_MAX), names.len().saturating_sub(NAMES_MAX));
+    let shown: Vec<String> = shown.map(|(_, name)| format!("`{name}`")).collect();
+    let also = if more > 0 { format!(" and {more} more") } else { String::new() };
+    refusal.hint = match shown.is_empty() {
+        true => format!("{}; no tool here is of that kind", refusal.hint),
+        false => format!("{}; of that kind are {}{also}", refusal.hint, shown.join(", ")),
+    };
+}
+
+fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> Expected {
+    let known: Vec<String> = known.take(NAMES_MAX).map(|name| format!("`{name}`")).collect();
+    let hint = match known.is_empty() {
+        true => "no tasks are declared here: leave it out, or have the operator add it under `tasks`".to_owned(),
+        false => format!("name one that is declared, such as {}, or leave it out", known.join(", ")),
+    };
+    Expected::Unclear { message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(), hint }
+}
+
+/// The behaviour of the tool of an earlier call of the same caller, if that went well.
+async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) -> Expected {
+    let unclear = |message: &str| Expected::Unclear {
+        message: message.to_owned(),
+        hint: "name a call of yours that was completed, or leave `_meta[\"servanda/like\"]` out".to_owned(),
+    };
+    let found = match core.journal.recall(call_id).await {
+        Ok(found) => found,
+        Err(error) => return unclear(&format!("the earlier call could not be looked up: {error}")),
+    };
+    let caller = &proposal.caller;
+    let same = |one: &servanda_contract::Caller| one.tenant == caller.tenant && one.principal == caller.principal;
+    // Another's call is as good as none.
+    let Some(record) = found.filter(|record| same(&record.caller) && record.outcome == Outcome::Completed) else {
+        return unclear("the earlier call is not known, or was not completed");
+    };
+    let digest = record.contract.map(|reference| reference.digest);
+    let mut entries = scene.catalog.entries();
+    let entry = entries.find(|(_, entry)| Some(entry.contract.digest()) == digest);
+    let Some(behaviour) = entry.and_then(|(_, entry)| entry.contract.contract().behaviour.clone()) else {
+        return unclear("the contract of the earlier call's tool has changed since, or declares no behaviour");
+    };
+    let source = ExpectationSource::Call(call_id.to_owned());
+    Expected::Of(Expectation { source, allowed: vec![BehaviourPattern::exactly(&behaviour)] })
+}

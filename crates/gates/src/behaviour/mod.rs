@@ -1,0 +1,77 @@
+//! Gate 6, behaviour: the tool is of the kind that was meant, and what its arguments would do is what such a tool may do.
+//!
+//! What is meant comes with the call: from its task, its stated intent, a rule of the operator's, an earlier call. Where nothing
+//! is expected, nothing is compared. Which tools would have fitted is for whoever knows the others to say.
+
+mod program;
+
+use servanda_contract::{
+    GateName, Refusal, TaxonomyClass, ToolContract,
+    expectation::{BehaviourPattern, Expectation},
+    refusal::EffectKnowledge,
+};
+
+pub(crate) use program::Programs;
+
+use crate::{semantics::Meant, structure};
+
+/// Something that is expected of the tool of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Known well enough to be compared.
+    Of(Expectation),
+    /// The call says what it is for in words that nobody here knows. What cannot be compared does not fit.
+    Unclear {
+        /// What is wrong with it.
+        message: String,
+        /// What to do next.
+        hint: String,
+    },
+}
+
+/// Evidence: the tool and what its arguments would do are what was meant.
+#[derive(Debug)]
+pub(crate) struct Fitting {
+    pub(crate) meant: Meant,
+}
+
+pub(crate) fn gate(meant: Meant) -> Result<Fitting, Box<Refusal>> {
+    let contract = meant.resolved.contract.contract();
+    for expected in &meant.resolved.expectations {
+        let (message, hint) = match expected {
+            Expected::Of(expectation) if expectation.is_met_by(contract) => continue,
+            Expected::Of(expectation) => mismatch(&meant.resolved.proposal.tool, contract, expectation),
+            Expected::Unclear { message, hint } => (message.clone(), hint.clone()),
+        };
+        return Err(refuse(&meant, message, hint));
+    }
+    let errors = meant.resolved.contract.programs().violations(contract, &meant.arguments);
+    if errors.is_empty() {
+        return Ok(Fitting { meant });
+    }
+    let hint = "this tool only reads: use a tool that is made for changes, if the change is really wanted".to_owned();
+    let class = TaxonomyClass::SemanticInvalidity;
+    Err(structure::refuse(&meant.resolved, GateName::Behaviour, class, errors, hint))
+}
+
+/// The identity of a tool, in words: `PURE|READ|DATA (3f…)`.
+pub(crate) fn in_words(contract: &ToolContract) -> String {
+    let mutability = contract.mutability().word();
+    contract.behaviour.as_ref().map_or_else(
+        || format!("{mutability}, and declares no more"),
+        |behaviour| format!("{} ({})", behaviour.words(), behaviour.identity()),
+    )
+}
+
+fn mismatch(tool: &str, contract: &ToolContract, expectation: &Expectation) -> (String, String) {
+    let allowed: Vec<String> = expectation.allowed.iter().map(BehaviourPattern::to_string).collect();
+    let allowed = if allowed.is_empty() { "nothing at all".to_owned() } else { allowed.join(" or ") };
+    let message = format!("`{tool}` is {}; {} expects {allowed}", in_words(contract), expectation.source);
+    (message, "choose a tool of the kind that is expected, or ask the user what is meant".to_owned())
+}
+
+fn refuse(meant: &Meant, message: String, hint: String) -> Box<Refusal> {
+    let call_id = meant.resolved.proposal.call_id.clone();
+    let class = TaxonomyClass::SemanticInvalidity;
+    Box::new(Refusal::new(call_id, GateName::Behaviour, class, message, hint).with_effect(EffectKnowledge::None))
+}
