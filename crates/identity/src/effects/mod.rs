@@ -1,1 +1,209 @@
-//! What a program among the arguments would do: SQL, shell, HTTP requests, file paths. It does not decide anything.
+//! What a program among the arguments would do: SQL, shell text, an HTTP request, a file path. Responsible for saying `read`,
+//! `write`, `ddl` or `unknown` and which statement, function or command made it so. It does not decide anything, does no I/O, and
+//! never guesses: what it does not understand is `unknown`, which the gates treat as a change.
+//!
+//! A `why` names kinds, functions and commands, never literals: arguments may hold secrets.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+mod http;
+mod path;
+mod shell;
+mod sql;
+#[cfg(test)]
+mod tests;
+
+//pub use http::classify_request;
+//pub use path::{NormalPath, PathRefusal, Roots, normalise};
+
+/// What running a program would do to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// It changes nothing.
+    Read,
+    /// It changes data, files, settings or locks.
+    Write,
+    /// It changes what there is: tables, roles, rights.
+    Ddl,
+    /// It cannot be told from the text.
+    Unknown,
+}
+
+impl Effect {
+    /// Whether a gate must take it for a change.
+    pub fn may_change(self) -> bool {
+        self != Self::Read
+    }
+
+    /// What is proved outweighs what is not known; both outweigh a read.
+    fn weight(self) -> u8 {
+        match self {
+            Self::Read => 0,
+            Self::Unknown => 1,
+            Self::Write => 2,
+            Self::Ddl => 3,
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Ddl => "ddl",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// The language of an argument, as a contract names it in `x-effect`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// SQL of a dialect.
+    Sql(Dialect),
+    /// Bash, and what its subset `sh` has of it.
+    Shell,
+}
+
+impl Language {
+    /// The language of a name: a dialect (`postgresql`, `sqlite`, `mysql`), `sql` for any, `shell` or `bash`.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "sql" | "generic" => Self::Sql(Dialect::Generic),
+            "postgres" | "postgresql" => Self::Sql(Dialect::Postgres),
+            "sqlite" => Self::Sql(Dialect::Sqlite),
+            "mysql" | "mariadb" => Self::Sql(Dialect::MySql),
+            "shell" | "bash" | "sh" => Self::Shell,
+            _ => return None,
+        })
+    }
+}
+
+/// Whose SQL it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// PostgreSQL.
+    Postgres,
+    /// SQLite.
+    Sqlite,
+    /// MySQL and MariaDB.
+    MySql,
+    /// Not stated: a text must be harmless to every engine.
+    Generic,
+}
+
+/// What may be asked of a reader. Beyond a limit the answer is `unknown`.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the text.
+    pub text_bytes_max: usize,
+    /// Statements of SQL, or commands of shell text.
+    pub statements_max: usize,
+    /// Tokens or nodes.
+    pub tokens_max: usize,
+    /// How deep a parser may go, and how deep a program may hold another (`sh -c`, `find -exec`, `eval`).
+    pub depth_max: usize,
+}
+
+impl Limits {
+    /// Enough for what people write, and little enough for a thread's stack.
+    pub const DEFAULT: Self = Self { text_bytes_max: 256 * 1024, statements_max: 1_000, tokens_max: 50_000, depth_max: 40 };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What a text would do, and what made it so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// What it would do.
+    pub effect: Effect,
+    /// A sentence that names the statement kind, the function or the command. Never a literal of the text.
+    pub why: Cow<'static, str>,
+    /// Which statement or command it was, unless the text as a whole could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub statement: Option<StatementRef>,
+}
+
+/// A statement or command of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StatementRef {
+    /// Counted from 0.
+    pub index: usize,
+    /// `SELECT`, `DELETE`, `rm`: what kind it is.
+    pub kind: Cow<'static, str>,
+}
+
+/// What `text` would do if it were run.
+pub fn classify(language: Language, text: &str) -> Verdict {
+    classify_within(language, text, &Limits::DEFAULT)
+}
+
+/// [`classify`] with limits of the caller's.
+pub fn classify_within(language: Language, text: &str, limits: &Limits) -> Verdict {
+    if text.len() > limits.text_bytes_max {
+        return Verdict::of_text(Effect::Unknown, format!("the text is longer than {} bytes", limits.text_bytes_max));
+    }
+    if text.contains('\0') {
+        // C programs end a text at a NUL; others do not.
+        return Verdict::of_text(Effect::Unknown, "the text holds a NUL character, which engines read differently");
+    }
+    match language {
+        Language::Sql(dialect) => sql::classify(dialect, text, limits),
+        Language::Shell => shell::classify(text, limits),
+    }
+}
+
+impl Verdict {
+    fn of_text(effect: Effect, why: impl Into<Cow<'static, str>>) -> Self {
+        Self { effect, why: why.into(), statement: None }
+    }
+
+    /// The heavier of two; the earlier where they weigh the same.
+    fn or_heavier(self, other: Self) -> Self {
+        if other.effect.weight() > self.effect.weight() { other } else { self }
+    }
+}
+
+/// What is known of one part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    effect: Effect,
+    why: Cow<'static, str>,
+}
+
+impl Finding {
+    fn new(effect: Effect, why: impl Into<Cow<'static, str>>) -> Self {
+        Self { effect, why: why.into() }
+    }
+    fn read(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Effect::Read, why)
+    }
+    fn write(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Effect::Write, why)
+    }
+    fn unknown(why: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Effect::Unknown, why)
+    }
+    fn or_heavier(self, other: Self) -> Self {
+        if other.effect.weight() > self.effect.weight() { other } else { self }
+    }
+}
+
+/// A name of the text as it may be shown: short, and printable.
+fn shown(name: &str) -> Cow<'_, str> {
+    const SHOWN_CHARS_MAX: usize = 64;
+    if name.len() <= SHOWN_CHARS_MAX && name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Cow::Borrowed(name);
+    }
+    let printable = |c: char| if c.is_alphanumeric() || c.is_ascii_graphic() { c } else { '?' };
+    Cow::Owned(name.chars().take(SHOWN_CHARS_MAX).map(printable).collect())
+}

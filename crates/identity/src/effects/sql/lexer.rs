@@ -1,0 +1,293 @@
+//! Cuts SQL into words by the rules of the engine that will read it: strings, quoted names, dollar quotes, comments, MySQL's
+//! executable comments. Responsible for what is text and what is program; knows no grammar. It never recurses and never fails:
+//! what does not end is reported as such.
+
+use crate::effects::Dialect;
+
+/// What a token is. Comments and space are not tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An unquoted name or a keyword.
+    Word,
+    /// A quoted name: `"x"`, `` `x` ``, `[x]`.
+    Quoted,
+    /// A string of any kind.
+    Text,
+    Number,
+    Semicolon,
+    Open,
+    Close,
+    Dot,
+    Comma,
+    /// A run of operator characters, or anything else.
+    Sign,
+}
+
+/// A token: its kind and its bytes in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind,
+    pub(super) text: &'a str,
+    pub(super) start: usize,
+}
+
+impl Token<'_> {
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+    pub(super) fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+/// How MySQL's `/*! … */` is read: as program (by servers new enough) or as a comment (by all others).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Executable {
+    Program,
+    Comment,
+}
+
+/// The tokens of a text, and what must be known about how they were found.
+#[derive(Debug)]
+pub(super) struct Lexed<'a> {
+    pub(super) tokens: Vec<Token<'a>>,
+    /// Byte ranges that are comments (or the fences of executable ones).
+    pub(super) comments: Vec<(usize, usize)>,
+    /// A string, a quoted name or a comment had no end.
+    pub(super) unterminated: bool,
+    /// How many executable comments there are.
+    pub(super) executable: usize,
+    /// More tokens than allowed.
+    pub(super) overflow: bool,
+}
+
+/// Cuts `text` by the rules of `dialect` into at most `tokens_max` tokens.
+pub(super) fn lex(text: &str, dialect: Dialect, executable: Executable, tokens_max: usize) -> Lexed<'_> {
+    let mut lexer = Lexer {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        dialect,
+        reading: executable,
+        inside_executable: false,
+        out: Lexed { tokens: Vec::with_capacity(text.len() / 5 + 4), comments: Vec::new(), unterminated: false, executable: 0, overflow: false },
+    };
+    while lexer.at < lexer.bytes.len() {
+        if lexer.out.tokens.len() >= tokens_max {
+            lexer.out.overflow = true;
+            break;
+        }
+        lexer.next();
+    }
+    lexer.out.unterminated |= lexer.inside_executable;
+    lexer.out
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    dialect: Dialect,
+    reading: Executable,
+    inside_executable: bool,
+    out: Lexed<'a>,
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn next(&mut self) {
+        let byte = self.peek(0);
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.at += 1,
+            b'-' if self.peek(1) == b'-' && self.dashes_comment() => self.line_comment(),
+            b'#' if self.dialect == Dialect::MySql => self.line_comment(),
+            b'/' if self.peek(1) == b'*' => self.block_comment(),
+            b'*' if self.inside_executable && self.peek(1) == b'/' => {
+                self.inside_executable = false;
+                self.out.comments.push((self.at, self.at + 2));
+                self.at += 2;
+            }
+            b'\'' => self.quoted(0, b'\'', Kind::Text, self.dialect == Dialect::MySql),
+            b'"' if self.dialect == Dialect::MySql => self.quoted(0, b'"', Kind::Text, true),
+            b'"' => self.quoted(0, b'"', Kind::Quoted, false),
+            b'`' if self.dialect != Dialect::Postgres => self.quoted(0, b'`', Kind::Quoted, false),
+            b'[' if self.dialect == Dialect::Sqlite => self.bracketed(),
+            b'$' if self.dialect == Dialect::Postgres => self.dollar(),
+            b'0'..=b'9' => self.take(Kind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.'),
+            b'.' if self.peek(1).is_ascii_digit() && !self.after_name() => {
+                self.take(Kind::Number, |byte| byte.is_ascii_alphanumeric() || byte == b'.');
+            }
+            b';' => self.push(Kind::Semicolon, 1),
+            b'(' => self.push(Kind::Open, 1),
+            b')' => self.push(Kind::Close, 1),
+            b'.' => self.push(Kind::Dot, 1),
+            b',' => self.push(Kind::Comma, 1),
+            _ if is_name_start(byte) => self.name(),
+            _ => self.sign(),
+        }
+    }
+
+    /// After `t` in `t.1`, a dot is a dot.
+    fn after_name(&self) -> bool {
+        self.out.tokens.last().is_some_and(|last| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end() == self.at)
+    }
+
+    fn push(&mut self, kind: Kind, bytes: usize) {
+        let end = (self.at + bytes).min(self.bytes.len());
+        // A cut inside a character cannot happen: every rule stops at an ASCII byte or at the end. If it did, the token is dropped
+        // and the text counts as not understood.
+        match self.text.get(self.at..end) {
+            Some(text) => self.out.tokens.push(Token { kind, text, start: self.at }),
+            None => self.out.unterminated = true,
+        }
+        self.at = end.max(self.at + 1);
+    }
+
+    fn take(&mut self, kind: Kind, while_true: impl Fn(u8) -> bool) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let bytes = rest.iter().position(|byte| !while_true(*byte)).unwrap_or(rest.len());
+        self.push(kind, bytes.max(1));
+    }
+
+    fn name(&mut self) {
+        let prefix = self.peek(0).to_ascii_lowercase();
+        let quote = self.peek(1);
+        match (prefix, quote, self.dialect) {
+            (b'e', b'\'', Dialect::Postgres) => return self.quoted(1, b'\'', Kind::Text, true),
+            (b'b' | b'x' | b'n', b'\'', _) => return self.quoted(1, b'\'', Kind::Text, self.dialect == Dialect::MySql),
+            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'\'' => return self.quoted(2, b'\'', Kind::Text, false),
+            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'"' => return self.quoted(2, b'"', Kind::Quoted, false),
+            _ => {}
+        }
+        self.take(Kind::Word, |byte| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$');
+    }
+
+    /// MySQL takes `--` for a comment only before white space.
+    fn dashes_comment(&self) -> bool {
+        self.dialect != Dialect::MySql || self.peek(2) <= b' '
+    }
+
+    fn line_comment(&mut self) {
+        let start = self.at;
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let ends = |byte: &u8| *byte == b'\n' || (*byte == b'\r' && self.dialect == Dialect::Postgres);
+        let bytes = rest.iter().position(ends).unwrap_or(rest.len());
+        self.at = start + bytes;
+        self.out.comments.push((start, self.at));
+    }
+
+    fn block_comment(&mut self) {
+        let start = self.at;
+        let fence = match (self.dialect, self.peek(2), self.peek(3)) {
+            (Dialect::MySql, b'!', _) => 3,
+            (Dialect::MySql, b'M', b'!') => 4,
+            _ => 0,
+        };
+        if fence > 0 {
+            self.out.executable += 1;
+            if self.reading == Executable::Program && !self.inside_executable {
+                self.inside_executable = true;
+                self.at += fence;
+                while self.peek(0).is_ascii_digit() {
+                    self.at += 1;
+                }
+                self.out.comments.push((start, self.at));
+                return;
+            }
+        }
+        self.at += 2;
+        let mut depth = 1_usize;
+        while depth > 0 {
+            if self.at >= self.bytes.len() {
+                // SQLite takes the end of the text for the end of the comment.
+                self.out.unterminated |= self.dialect != Dialect::Sqlite;
+                break;
+            }
+            match (self.peek(0), self.peek(1)) {
+                (b'*', b'/') => {
+                    depth -= 1;
+                    self.at += 2;
+                }
+                (b'/', b'*') if self.dialect == Dialect::Postgres => {
+                    depth += 1;
+                    self.at += 2;
+                }
+                _ => self.at += 1,
+            }
+        }
+        self.out.comments.push((start, self.at.min(self.bytes.len())));
+    }
+
+    fn quoted(&mut self, prefix: usize, quote: u8, kind: Kind, backslash: bool) {
+        let mut ahead = prefix + 1;
+        loop {
+            if self.at + ahead >= self.bytes.len() {
+                self.out.unterminated = true;
+                break;
+            }
+            let byte = self.peek(ahead);
+            if backslash && byte == b'\\' {
+                ahead += 2;
+            } else if byte == quote && self.peek(ahead + 1) == quote {
+                ahead += 2;
+            } else if byte == quote {
+                ahead += 1;
+                break;
+            } else {
+                ahead += 1;
+            }
+        }
+        self.push(kind, ahead);
+    }
+
+    fn bracketed(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let end = rest.iter().position(|byte| *byte == b']');
+        self.out.unterminated |= end.is_none();
+        self.push(Kind::Quoted, end.map_or(rest.len(), |end| end + 1));
+    }
+
+    /// `$1` is a parameter, `$tag$ … $tag$` a string.
+    fn dollar(&mut self) {
+        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
+        let tag = rest.iter().position(|byte| !(is_name_start(*byte) || byte.is_ascii_digit())).unwrap_or(rest.len());
+        let is_tag = rest.get(tag) == Some(&b'$') && !rest.first().is_some_and(u8::is_ascii_digit);
+        if !is_tag {
+            return self.take(Kind::Number, |byte| byte == b'$' || byte.is_ascii_digit());
+        }
+        let fence_bytes = tag + 2;
+        let body_at = self.at + fence_bytes;
+        let end = match (self.text.get(self.at..body_at), self.text.get(body_at..)) {
+            (Some(fence), Some(body)) => body.find(fence),
+            _ => None,
+        };
+        self.out.unterminated |= end.is_none();
+        self.push(Kind::Text, end.map_or(self.bytes.len() - self.at, |end| end + 2 * fence_bytes));
+    }
+
+    fn sign(&mut self) {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut bytes = rest.iter().position(|byte| !is_operator(*byte)).unwrap_or(rest.len());
+        // A comment ends an operator.
+        for at in 1..bytes {
+            let pair = (rest.get(at), rest.get(at + 1));
+            if matches!(pair, (Some(b'-'), Some(b'-')) | (Some(b'/' ), Some(b'*'))) || (self.inside_executable && matches!(pair, (Some(b'*'), Some(b'/')))) {
+                bytes = at;
+                break;
+            }
+        }
+        self.push(Kind::Sign, bytes.max(1));
+    }
+}
+
+/// Letters, `_` and everything beyond ASCII.
+fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
+}
+
+fn is_operator(byte: u8) -> bool {
+    matches!(byte, b'+' | b'-' | b'*' | b'/' | b'<' | b'>' | b'=' | b'~' | b'!' | b'@' | b'#' | b'%' | b'^' | b'&' | b'|' | b'?' | b'`')
+}
