@@ -16,8 +16,8 @@ mod sql;
 #[cfg(test)]
 mod tests;
 
-//pub use http::classify_request;
-//pub use path::{NormalPath, PathRefusal, Roots, normalise};
+pub use http::classify_request;
+pub use path::{NormalPath, PathRefusal, Roots, normalise};
 
 /// What running a program would do to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! What one command does: by the table, by its options, by the command it runs. Programs with a language of their own are in
 //! `programs`, `sed` and `awk`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::effects::shell::table::{self, Conduct, Entry};
 use crate::effects::shell::word::Arg;
@@ -11,7 +11,10 @@ use crate::effects::{Finding, Limits, shown};
 /// What is around a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
-    pub(super) functions: &'a HashSet<String>,
+    /// Functions that the text certainly defines, and where.
+    pub(super) functions: &'a HashMap<String, usize>,
+    /// Where the command stands.
+    pub(super) position: usize,
     pub(super) limits: &'a Limits,
     pub(super) outer: &'a Outer,
     /// Its standard input is made by the text.
@@ -40,7 +43,8 @@ pub(super) fn judge_within(words: &[Arg], context: &Context<'_>, depth: usize) -
     let Some((first, args)) = words.split_first() else { return Finding::read("no command") };
     let Arg::Literal(name) = first else { return Finding::unknown("the command is computed") };
     let base = base_name(name);
-    if context.functions.contains(base) {
+    // Programs that run others do not see functions of the shell; a name that the table has is judged by it all the same.
+    if depth == 0 && table::find(base).is_none() && context.functions.get(base).is_some_and(|defined| *defined < context.position) {
         // Upholds: every command of the function's body is judged where it stands.
         return Finding::read(format!("{} is a function of the text", shown(base)));
     }
@@ -86,22 +90,33 @@ pub(super) fn judge_plain(name: &str, args: &[Arg], entry: &Entry) -> Finding {
     if entry.operands_max.is_some_and(|most| parsed.operands.len() > most) {
         return Finding::write(format!("{name} with this many arguments writes"));
     }
-    if !entry.subcommands.is_empty() {
-        let first = parsed.operands.first().map(|first| first.literal());
-        let reads = match first {
-            None => entry.subcommands.contains(&"-"),
-            Some(Some(first)) => entry.subcommands.contains(&first),
-            Some(None) => false,
-        };
-        if reads {
-            return Finding::read(format!("{name} only reads with this subcommand"));
-        }
+    if !entry.subcommands.is_empty() && reads_with_subcommand(args, entry) {
+        return Finding::read(format!("{name} only reads with this subcommand"));
     }
     match entry.conduct {
         Conduct::Read => Finding::read(format!("{name} reads")),
         Conduct::Write => Finding::write(format!("{name} changes files or the system")),
         _ => Finding::unknown(format!("what {name} does cannot be told from its arguments")),
     }
+}
+
+/// Whether the subcommand is one that reads. An option before it that is not known might take the subcommand for its argument.
+fn reads_with_subcommand(args: &[Arg], entry: &Entry) -> bool {
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        at += 1;
+        let Some(word) = arg.literal() else { return false };
+        if !word.starts_with('-') {
+            return entry.subcommands.contains(&word);
+        }
+        let short = word.strip_prefix('-').filter(|letter| letter.chars().count() == 1).is_some_and(|letter| entry.takes.contains(letter));
+        if short || entry.longs.contains(&word) {
+            at += 1;
+        } else if !(entry.flags.contains(&word) || (word.starts_with("--") && word.contains('='))) {
+            return false;
+        }
+    }
+    entry.subcommands.contains(&"-")
 }
 
 /// `nohup`, `time`, `sudo`: what follows their options is what counts.

@@ -1,7 +1,7 @@
 //! Takes from a syntax tree what is judged: the nodes that do something, the words of a command (the grammar puts some of them into
 //! its redirections), the variables and functions a text defines, and where a command's standard input comes from.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use tree_sitter::{Node, Tree};
 
@@ -15,14 +15,19 @@ pub(super) struct Gathered<'t> {
     /// The nodes that do something, in order.
     pub(super) nodes: Vec<Node<'t>>,
     pub(super) variables: Variables,
-    pub(super) functions: HashSet<String>,
+    /// Functions that are certainly defined, and where.
+    pub(super) functions: HashMap<String, usize>,
+    /// What makes the tree doubtful, if anything.
+    pub(super) doubt: Option<Finding>,
+    /// A quoted text would run a command if it were evaluated as arithmetic.
+    delayed: bool,
     /// The text turns on aliases.
     pub(super) aliases: bool,
 }
 
 /// Walks the whole tree once, without recursion.
 pub(super) fn gather<'t>(tree: &'t Tree, text: &str, outer: &Outer, limits: &Limits) -> Result<Gathered<'t>, Finding> {
-    let mut gathered = Gathered { nodes: Vec::new(), variables: Variables::default(), functions: HashSet::new(), aliases: text.contains("expand_aliases") };
+    let mut gathered = Gathered { nodes: Vec::new(), variables: Variables::default(), functions: HashMap::new(), doubt: None, delayed: false, aliases: text.contains("expand_aliases") };
     gathered.variables.positional_computed = outer.positional_computed;
     let mut cursor = tree.walk();
     let mut seen = 0_usize;
@@ -37,6 +42,7 @@ pub(super) fn gather<'t>(tree: &'t Tree, text: &str, outer: &Outer, limits: &Lim
         }
         loop {
             if !cursor.goto_parent() {
+                finish(text, &mut gathered);
                 return Ok(gathered);
             }
             if cursor.goto_next_sibling() {
@@ -59,14 +65,75 @@ fn note<'t>(node: Node<'t>, text: &str, gathered: &mut Gathered<'t>) {
         }
         "for_statement" => note_loop(node, text, &mut gathered.variables),
         "expansion" => note_default(node, text, &mut gathered.variables),
+        "comment" => note_comment(node, text, gathered),
+        "heredoc_redirect" => note_heredoc(node, text, gathered),
+        "raw_string" | "ansi_c_string" | "string" | "word" => gathered.delayed |= is_delayed(node, text),
         "function_definition" => {
-            if let Some(name) = node.child_by_field_name("name") {
-                gathered.functions.insert(text_of(name, text).to_owned());
+            // Inside a condition it may never be defined.
+            if let Some(name) = node.child_by_field_name("name")
+                && node.parent().is_some_and(|parent| parent.kind() == "program")
+            {
+                gathered.functions.entry(text_of(name, text).to_owned()).or_insert(node.start_byte());
             }
             gathered.variables.positional_computed = true;
         }
         _ => {}
     }
+}
+
+fn finish(text: &str, gathered: &mut Gathered<'_>) {
+    if text.contains("unset") {
+        gathered.functions.clear();
+    }
+    let evaluates = ["((", "$[", "let ", "[[", "-eq", "-ne", "-lt", "-gt", "-le", "-ge", "declare", "typeset", "local"].iter().any(|word| text.contains(word));
+    if gathered.delayed && evaluates {
+        gathered.doubt.get_or_insert_with(|| Finding::unknown("a quoted text would run a command if it were evaluated as an index"));
+    }
+}
+
+/// A `#` inside a word begins no comment.
+fn note_comment(node: Node<'_>, text: &str, gathered: &mut Gathered<'_>) {
+    let before = node.start_byte().checked_sub(1).and_then(|at| text.as_bytes().get(at).copied());
+    if before.is_some_and(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'`')) {
+        gathered.doubt.get_or_insert_with(|| Finding::unknown("what looks like a comment may be none"));
+    }
+}
+
+/// A here-document ends at the first line that is its word; where the grammar goes on, it hides commands.
+fn note_heredoc(node: Node<'_>, text: &str, gathered: &mut Gathered<'_>) {
+    let mut cursor = node.walk();
+    let (mut start, mut end) = (None, None);
+    for child in node.named_children(&mut cursor) {
+        match child.kind() {
+            "heredoc_start" => start = Some(child),
+            "heredoc_end" => end = Some(child),
+            _ => {}
+        }
+    }
+    let word = start.map(|start| text_of(start, text)).unwrap_or_default();
+    let bare = word.strip_prefix('\\').unwrap_or(word);
+    let bare = ['\'', '"'].iter().find_map(|quote| bare.strip_prefix(*quote).and_then(|rest| rest.strip_suffix(*quote))).unwrap_or(bare);
+    let plain = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.!%@:/,".contains(&byte));
+    let ended = end.is_some_and(|end| text_of(end, text).trim_matches(['\t', '\n', ' ']) == bare);
+    let body = text.get(start.map_or(0, |start| start.end_byte())..end.map_or(text.len(), |end| end.start_byte())).unwrap_or_default();
+    let early = body.lines().skip(1).any(|line| line.trim_start_matches('\t') == bare);
+    if !plain || !ended || early {
+        gathered.doubt.get_or_insert_with(|| Finding::unknown("where a here-document ends is not certain"));
+    }
+}
+
+/// `'a[$(cmd)]'` runs `cmd` where a shell evaluates it as arithmetic. Programs in other languages are no such texts.
+fn is_delayed(node: Node<'_>, text: &str) -> bool {
+    let source = text_of(node, text);
+    let substitutes = match node.kind() {
+        "raw_string" | "ansi_c_string" => source.contains("$(") || source.contains('`'),
+        _ => source.contains("\\$") || source.contains("\\`"),
+    };
+    if !substitutes || !source.contains('[') {
+        return false;
+    }
+    let command = node.parent().filter(|parent| parent.kind() == "command").and_then(|command| command.child_by_field_name("name"));
+    !command.is_some_and(|name| ["awk", "gawk", "sed", "grep", "egrep", "perl", "find", "sh", "bash"].contains(&text_of(name, text)))
 }
 
 fn note_assignment(node: Node<'_>, text: &str, variables: &mut Variables) {

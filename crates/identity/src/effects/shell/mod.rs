@@ -69,8 +69,8 @@ fn judge(text: &str, limits: &Limits, outer: &Outer) -> Result<Verdict, Finding>
             return Err(Finding::unknown(format!("the text has more than {} commands", limits.statements_max)));
         }
     }
-    if tree.root_node().has_error() {
-        let broken = Finding::unknown("the shell text does not parse");
+    let broken = if tree.root_node().has_error() { Some(Finding::unknown("the shell text does not parse")) } else { gathered.doubt };
+    if let Some(broken) = broken {
         return Ok(verdict.or_heavier(Verdict { effect: broken.effect, why: broken.why, statement: None }));
     }
     Ok(verdict)
@@ -110,7 +110,7 @@ fn judge_words(words: Result<Vec<Arg>, word::NotAWord>, node: Node<'_>, text: &s
         Some(_) => Cow::Borrowed("computed command"),
         None => return (Cow::Borrowed("nothing"), Finding::read("no command")),
     };
-    let context = Context { functions: &gathered.functions, limits, outer, standard_input_computed: gather::input_is_computed(node, text), aliases: gathered.aliases };
+    let context = Context { functions: &gathered.functions, position: node.start_byte(), limits, outer, standard_input_computed: gather::input_is_computed(node, text), aliases: gathered.aliases };
     (kind, command::judge(&words, &context))
 }
 

@@ -15,6 +15,7 @@ const PLAIN: Entry = Entry {
     read: Vec::new(),
     operands_max: None,
     subcommands: Vec::new(),
+    flags: Vec::new(),
     wrapped: 0,
 };
 
@@ -39,6 +40,9 @@ pub(super) fn judge(name: &str, args: &[Arg], entry: &Entry, context: &Context<'
         "curl" => judge_curl(args),
         "wget" => judge_wget(args),
         "ip" => judge_ip(args),
+        "less" | "more" | "zless" | "zmore" | "bzless" | "xzless" => judge_pager(name, args),
+        "read" | "mapfile" | "readarray" if args.iter().any(|arg| arg.literal().is_some_and(|word| word.starts_with("-C"))) => Finding::unknown(format!("{name} -C runs a command")),
+        "date" => judge_date(args),
         "shopt" | "test" | "[" | "printf" | "read" | "mapfile" | "readarray" | "export" | "declare" | "typeset" | "readonly" | "local" | "unset" | "let" => judge_evaluating(name, args, entry),
         _ => judge_interpreter(name, args),
     }
@@ -75,7 +79,8 @@ fn judge_find(args: &[Arg], context: &Context<'_>, depth: usize) -> Finding {
                 at += end;
             }
             // An argument of a test is not an action, whatever it looks like.
-            "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex" | "-lname" | "-ilname" | "-printf" | "-newer" | "-user" | "-group" | "-type" | "-xtype"
+            _ if word.starts_with("-newer") => at += 1,
+            "-anewer" | "-cnewer" | "-used" | "-uid" | "-gid" | "-context" | "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex" | "-lname" | "-ilname" | "-printf" | "-newer" | "-user" | "-group" | "-type" | "-xtype"
             | "-size" | "-mtime" | "-mmin" | "-atime" | "-amin" | "-ctime" | "-cmin" | "-perm" | "-maxdepth" | "-mindepth" | "-samefile" | "-inum" | "-links" | "-fstype" | "-regextype" => at += 1,
             _ => {}
         }
@@ -301,6 +306,9 @@ fn judge_git(args: &[Arg]) -> Finding {
     let Some(subcommand) = args.get(first).and_then(Arg::literal) else { return Finding::unknown("the subcommand of git is computed") };
     let rest = args.get(first + 1..).unwrap_or_default();
     let words: Vec<&str> = rest.iter().filter_map(Arg::literal).collect();
+    if words.iter().any(|word| word.contains("::") && !word.contains(' ') && subcommand == "ls-remote") || rest.contains(&Arg::Computed) {
+        return Finding::unknown("what git asks may be a program");
+    }
     if words.iter().any(|word| word.starts_with("--output") || word.starts_with("--ext-diff") || word.starts_with("--open-files-in-pager") || word.starts_with("-O") || word.starts_with("--upload-pack")) {
         return Finding::unknown("git with this option writes a file or runs a program");
     }
@@ -318,35 +326,37 @@ fn judge_git(args: &[Arg]) -> Finding {
 }
 
 fn judge_curl(args: &[Arg]) -> Finding {
+    const WRITES: &[&str] = &["-O", "-J", "-T", "-c", "-D", "-F", "-Q", "--output-dir", "--remote-name", "--remote-name-all", "--upload-file", "--cookie-jar", "--dump-header", "--form", "--form-string", "--json", "--quote", "--trace", "--trace-ascii", "--stderr", "--libcurl", "--hsts", "--alt-svc", "--etag-save", "--mail-rcpt", "--create-dirs"];
     let entry = Entry { takes: "AbCcdDeEFHhKmoPQrtTuUwxXyYz", ..PLAIN };
     let parsed = table::parse(args, &entry, false);
     let has = |options: &[&str]| table::any(&parsed.options, options);
-    if has(&["-o", "-O", "-J", "-T", "-c", "-D", "-d", "-F", "-Q", "--output", "--output-dir", "--remote-name", "--remote-name-all", "--upload-file", "--cookie-jar", "--dump-header", "--form", "--form-string", "--json", "--quote", "--trace", "--trace-ascii", "--stderr", "--libcurl", "--hsts", "--alt-svc", "--etag-save", "--mail-rcpt", "--create-dirs"])
-        || parsed.options.iter().any(|option| option.starts_with("--data"))
-    {
-        let to_output = args.windows(2).all(|pair| pair.first().and_then(Arg::literal).is_none_or(|option| option != "-o" && option != "--output") || pair.get(1).and_then(Arg::literal).is_some_and(|to| to == "/dev/null" || to == "-"));
-        let only_output = parsed.options.iter().all(|option| option == "-o" || option == "--output" || !table::any(std::slice::from_ref(option), &["-O", "-J", "-T", "-c", "-D", "-d", "-F", "-Q"])) && !has(&["--upload-file", "--cookie-jar", "--dump-header", "--form", "--json", "--quote", "--remote-name", "--data"]);
-        if !(to_output && only_output && table::any_exactly(&parsed.options, &["-o", "--output"])) {
-            return Finding::write("curl sends data or writes a file with this option");
-        }
+    let words: Vec<&str> = args.iter().filter_map(Arg::literal).collect();
+    let sends = table::any_exactly(&parsed.options, &["-d"]) || parsed.options.iter().any(|option| option.starts_with("--da") || option.starts_with("--url-q"));
+    let as_query = table::any_exactly(&parsed.options, &["-G", "--get"]);
+    // `-o` may lead nowhere; every other way of writing it is taken for a file.
+    let nowhere = args.windows(2).filter(|pair| matches!(pair, [Arg::Literal(option), Arg::Literal(target)] if (option == "-o" || option == "--output") && (target == "-" || target == "/dev/null"))).count();
+    let outputs = parsed.options.iter().filter(|option| *option == "-o" || "--output".starts_with(option.as_str())).count();
+    if has(WRITES) || (sends && !as_query) || outputs > nowhere || words.iter().any(|word| word.contains("%output")) {
+        return Finding::write("curl sends data or writes a file with this option");
     }
-    if has(&["-K", "--config", "--next"]) || parsed.computed {
-        return Finding::unknown("curl takes options from elsewhere");
+    let overrides = words.iter().any(|word| word.to_ascii_lowercase().contains("method-override"));
+    let foreign = words.iter().any(|word| word.split_once("://").is_some_and(|(scheme, _)| !["http", "https", "ftp", "file", "--proxy=http", "socks5"].contains(&scheme.to_ascii_lowercase().as_str())));
+    if has(&["-K", "--config", "--next"]) || parsed.computed || overrides || foreign {
+        return Finding::unknown("curl takes options from elsewhere, or speaks another protocol or method than it says");
     }
-    let mut method = None;
-    for pair in args.windows(2) {
-        if let [Arg::Literal(option), value] = pair
-            && (option == "-X" || option == "--request")
-        {
-            method = Some(value.literal().unwrap_or("?"));
-        }
+    let separate = args.windows(2).filter_map(|pair| match pair {
+        [Arg::Literal(option), value] if option == "-X" || option == "--request" => Some(value.literal().unwrap_or("?")),
+        _ => None,
+    });
+    let attached = words.iter().filter_map(|word| word.strip_prefix("--request=").or_else(|| word.strip_prefix("-X").filter(|rest| !rest.is_empty())));
+    let methods: Vec<&str> = separate.chain(attached).collect();
+    if methods.iter().any(|method| !["GET", "HEAD", "OPTIONS"].contains(method)) {
+        return Finding::write("curl asks with a method that changes something");
     }
-    let attached = args.iter().filter_map(Arg::literal).find_map(|word| word.strip_prefix("--request=").or_else(|| word.strip_prefix("-X").filter(|rest| !rest.is_empty())));
-    match method.or(attached) {
-        None | Some("GET" | "HEAD" | "OPTIONS") if attached_in_cluster(&parsed.options, args) => Finding::unknown("the method that curl uses is hidden in a cluster of options"),
-        None | Some("GET" | "HEAD" | "OPTIONS") => Finding::read("curl asks with GET, HEAD or OPTIONS"),
-        Some(_) => Finding::write("curl asks with a method that changes something"),
+    if attached_in_cluster(&parsed.options, args) || (methods.is_empty() && has(&["--request"])) {
+        return Finding::unknown("the method that curl uses is hidden among its options");
     }
+    Finding::read("curl asks with GET, HEAD or OPTIONS")
 }
 
 /// `-sX POST`: `-X` that is no word of its own.
@@ -374,6 +384,39 @@ fn judge_ip(args: &[Arg]) -> Finding {
         [_, verb, ..] => ["show", "list", "ls", "get", "s", "l", "sh", "lst", "save"].contains(verb),
     };
     if looks && !parsed.computed { Finding::read("ip shows") } else { Finding::write("ip changes the network") }
+}
+
+/// A pager runs commands that are given with `+`, and keeps a log with `-o`.
+fn judge_pager(name: &str, args: &[Arg]) -> Finding {
+    let words = || args.iter().filter_map(Arg::literal);
+    if words().any(|word| word.starts_with('+') || word.starts_with("-k") || word.starts_with("--lesskey") || word.starts_with("-p") || word.starts_with("-t") || word.starts_with("-T") || word.starts_with("++")) || args.contains(&Arg::Computed) {
+        return Finding::unknown(format!("{name} with this argument may run a command"));
+    }
+    let logs = |word: &str| word.to_ascii_lowercase().starts_with("--log") || (word.starts_with('-') && !word.starts_with("--") && word.to_ascii_lowercase().contains('o'));
+    if words().any(logs) { Finding::write(format!("{name} writes a log with this option")) } else { Finding::read(format!("{name} shows")) }
+}
+
+/// `date` sets the clock with `-s` or with an operand that is no format. The value of `-I` is part of its word.
+fn judge_date(args: &[Arg]) -> Finding {
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        at += 1;
+        let Some(word) = arg.literal() else {
+            if *arg == Arg::Computed {
+                return Finding::unknown("an argument of date is computed and may set the clock");
+            }
+            continue;
+        };
+        match word {
+            _ if word.starts_with('+') || word.starts_with("-I") || word.starts_with("--iso") || word.starts_with("--rfc") => {}
+            "-d" | "-f" | "-r" | "--date" | "--file" | "--reference" | "-v" | "-z" => at += 1,
+            _ if ["--date=", "--file=", "--reference="].iter().any(|option| word.starts_with(option)) => {}
+            "-u" | "--utc" | "--universal" | "-R" | "-j" | "-n" | "-jf" | "--debug" | "--resolution" | "-ud" | "-Ru" | "-uR" => at += usize::from(word == "-ud"),
+            _ if word.starts_with("-d") || word.starts_with("-r") || word.starts_with("-ud") => {}
+            _ => return Finding::write("date sets the clock with this argument"),
+        }
+    }
+    Finding::read("date prints the time")
 }
 
 /// Builtins that evaluate what stands in an index, even when it is quoted.

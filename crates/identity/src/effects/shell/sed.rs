@@ -79,9 +79,18 @@ fn letters<'a>(word: &'a str, words: &[Option<&'a str>], at: &mut usize, scripts
     Ok(())
 }
 
-/// What of a script writes or runs.
+/// What of a script writes or runs. Programs called sed disagree on whether a delimiter in brackets counts: the newer reading must
+/// be harmless, and the older one must not be known to be otherwise.
 fn judge_script(script: &str) -> Option<Finding> {
-    let mut reader = Script { rest: script };
+    let newer = judge_reading(script, true);
+    if newer.is_some() || !script.contains('[') {
+        return newer;
+    }
+    judge_reading(script, false).filter(|finding| *finding != not_followed())
+}
+
+fn judge_reading(script: &str, brackets: bool) -> Option<Finding> {
+    let mut reader = Script { rest: script, brackets };
     loop {
         reader.rest = reader.rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
         if reader.rest.is_empty() {
@@ -96,6 +105,8 @@ fn judge_script(script: &str) -> Option<Finding> {
 
 struct Script<'a> {
     rest: &'a str,
+    /// A delimiter in brackets does not count.
+    brackets: bool,
 }
 
 impl<'a> Script<'a> {
@@ -107,6 +118,39 @@ impl<'a> Script<'a> {
 
     fn peek(&self) -> Option<char> {
         self.rest.chars().next()
+    }
+
+    /// To the delimiter of a regular expression.
+    fn pattern(&mut self, delimiter: char) -> Result<(), Finding> {
+        while let Some(c) = self.next() {
+            match c {
+                _ if c == delimiter => return Ok(()),
+                '\\' => {
+                    self.next();
+                }
+                '[' if self.brackets => self.bracket()?,
+                _ => {}
+            }
+        }
+        Err(not_followed())
+    }
+
+    /// To the `]` of a bracket expression: one that comes first is a member, and so are those of classes.
+    fn bracket(&mut self) -> Result<(), Finding> {
+        self.rest = self.rest.strip_prefix('^').unwrap_or(self.rest);
+        self.rest = self.rest.strip_prefix(']').unwrap_or(self.rest);
+        loop {
+            match self.next() {
+                Some(']') => return Ok(()),
+                Some('[') if matches!(self.peek(), Some(':' | '.' | '=')) => {
+                    let kind = self.next().ok_or_else(not_followed)?;
+                    let end = self.rest.find([kind, '\n']).filter(|end| self.rest.get(end + 1..).is_some_and(|rest| rest.starts_with(']'))).ok_or_else(not_followed)?;
+                    self.rest = self.rest.get(end + 2..).unwrap_or_default();
+                }
+                Some('\n') | None => return Err(not_followed()),
+                Some(_) => {}
+            }
+        }
     }
 
     /// To the delimiter, which a backslash hides.
@@ -136,13 +180,13 @@ impl<'a> Script<'a> {
         match self.peek() {
             Some('/') => {
                 self.next();
-                self.until('/')?;
+                self.pattern('/')?;
                 self.rest = self.rest.trim_start_matches(['I', 'M']);
             }
             Some('\\') => {
                 self.next();
                 let delimiter = self.next().ok_or_else(not_followed)?;
-                self.until(delimiter)?;
+                self.pattern(delimiter)?;
                 self.rest = self.rest.trim_start_matches(['I', 'M']);
             }
             Some('$') => {
@@ -205,7 +249,7 @@ impl<'a> Script<'a> {
 
     fn substitute(&mut self) -> Result<(), Finding> {
         let delimiter = self.next().ok_or_else(not_followed)?;
-        self.until(delimiter)?;
+        self.pattern(delimiter)?;
         self.until(delimiter)?;
         loop {
             match self.peek() {

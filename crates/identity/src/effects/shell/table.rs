@@ -31,6 +31,8 @@ pub(super) struct Entry {
     /// More operands than this write.
     pub(super) operands_max: Option<usize>,
     pub(super) subcommands: Vec<&'static str>,
+    /// Options without an argument that may stand before a subcommand.
+    pub(super) flags: Vec<&'static str>,
     /// Words between the options of a wrapper and its command.
     pub(super) wrapped: usize,
 }
@@ -66,7 +68,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Entry)> {
         _ => Conduct::Unknown,
     };
     let empty = Vec::new;
-    let mut entry = Entry { conduct, takes: "", longs: empty(), write: empty(), unknown: empty(), read: empty(), operands_max: None, subcommands: empty(), wrapped: 0 };
+    let mut entry = Entry { conduct, takes: "", longs: empty(), write: empty(), unknown: empty(), read: empty(), operands_max: None, subcommands: empty(), flags: empty(), wrapped: 0 };
     for field in fields {
         let (key, value) = field.split_once('=')?;
         let list = || value.split(',').collect();
@@ -78,6 +80,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Entry)> {
             "read" => entry.read = list(),
             "operands" => entry.operands_max = value.parse().ok(),
             "sub" => entry.subcommands = list(),
+            "flags" => entry.flags = list(),
             "wrapped" => entry.wrapped = value.parse().ok()?,
             _ => return None,
         }

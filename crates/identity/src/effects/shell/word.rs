@@ -82,9 +82,11 @@ pub(super) fn read(source: &str, variables: &Variables) -> Result<Vec<Arg>, NotA
         }
         return Ok(text.split_ascii_whitespace().map(|word| Arg::Literal(word.to_owned())).collect());
     }
-    let mut reader = Reader { chars: source.char_indices().peekable(), source, variables, out: Built::default() };
+    let mut reader = Reader { chars: source.char_indices().peekable(), source, variables, out: Built::default(), done: Vec::new() };
     reader.run()?;
-    Ok(vec![reader.out.arg()])
+    let mut args = reader.done;
+    args.push(reader.out.arg());
+    Ok(args)
 }
 
 /// `$x` or `${x}`, unquoted and nothing else.
@@ -144,6 +146,8 @@ struct Reader<'a> {
     source: &'a str,
     variables: &'a Variables,
     out: Built,
+    /// The words before the last: the grammar takes `` `a` `b` `` for one.
+    done: Vec<Arg>,
 }
 
 impl Reader<'_> {
@@ -158,8 +162,8 @@ impl Reader<'_> {
                 '"' => self.double()?,
                 '$' => self.dollar(at, false)?,
                 '`' => {
-                    self.skip_backticks()?;
-                    self.out.dynamic(true, false);
+                    let computed = self.skip_backticks(at)?;
+                    self.out.dynamic(computed, false);
                 }
                 '<' | '>' if self.chars.peek().is_some_and(|(_, c)| *c == '(') => {
                     self.chars.next();
@@ -180,7 +184,11 @@ impl Reader<'_> {
                     self.out.braces = true;
                     self.out.text.push(c);
                 }
-                ' ' | '\t' | '\n' | '\r' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => return Err(NotAWord),
+                ' ' | '\t' => {
+                    while self.chars.next_if(|(_, c)| matches!(c, ' ' | '\t')).is_some() {}
+                    self.done.push(std::mem::take(&mut self.out).arg());
+                }
+                '\n' | '\r' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => return Err(NotAWord),
                 c => self.out.text.push(c),
             }
         }
@@ -211,9 +219,9 @@ impl Reader<'_> {
                     None => return Err(NotAWord),
                 },
                 Some((at, '$')) => self.dollar(at, true)?,
-                Some((_, '`')) => {
-                    self.skip_backticks()?;
-                    self.out.dynamic(true, true);
+                Some((at, '`')) => {
+                    let computed = self.skip_backticks(at)?;
+                    self.out.dynamic(computed, true);
                 }
                 Some((_, c)) => self.out.text.push(c),
                 None => return Err(NotAWord),
@@ -317,10 +325,11 @@ impl Reader<'_> {
         }
     }
 
-    fn skip_backticks(&mut self) -> Result<(), NotAWord> {
+    /// Whether what the backticks say may be anything.
+    fn skip_backticks(&mut self, open: usize) -> Result<bool, NotAWord> {
         loop {
             match self.chars.next() {
-                Some((_, '`')) => return Ok(()),
+                Some((close, '`')) => return Ok(!is_plain_command(self.source.get(open + 1..close).unwrap_or_default())),
                 Some((_, '\\')) => {
                     self.chars.next();
                 }
@@ -397,6 +406,8 @@ mod tests {
             ("*.txt", Ok(vec![Arg::Operand])),
             ("{-delete,x}", Ok(vec![Arg::Computed])),
             ("a;b", Err(NotAWord)),
+            ("`a` b", Ok(vec![Arg::Computed, Arg::Literal("b".to_owned())])),
+            ("`pwd`", Ok(vec![Arg::Operand])),
             ("'a", Err(NotAWord)),
         ] {
             assert_eq!(read(source, &variables), expected, "{source}");
