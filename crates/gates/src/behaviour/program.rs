@@ -129,7 +129,9 @@ impl ProgramKind {
             Written::Full(full) => full,
         };
         match (kind.as_str(), dialect, roots.is_empty()) {
-            ("path", None, false) => Roots::new(&roots).map(Self::Path).map_err(|reason| reason.to_string()),
+            ("path", None, false) => {
+                Roots::new(roots.iter().map(String::as_str)).map(Self::Path).map_err(|reason| reason.to_string())
+            }
             ("path", ..) => Err("a path needs `roots`, the folders it may be in".to_owned()),
             ("http_method", None, true) => Ok(Self::Method),
             (kind, dialect, true) => {
@@ -166,7 +168,7 @@ impl ProgramKind {
                         .to_owned(),
                 })
             }
-            Self::Path(roots) => roots.check(text).err().map(|reason| Fault {
+            Self::Path(roots) => roots.admit(text).err().map(|reason| Fault {
                 expected: "a path inside of the folders that the contract names".to_owned(),
                 actual: "another path".to_owned(),
                 message: reason.to_string(),

@@ -171,7 +171,7 @@ fn confirmation_is_refused_while_nobody_can_give_it() {
     let refusal = *result.unwrap_err();
     assert_eq!((refusal.gate, refusal.error_code), (GateName::Confirmation, TaxonomyClass::ConfirmationMissing));
     assert!(refusal.requires_approval && refusal.fail_closed && !refusal.repairable && !refusal.retryable);
-    assert_eq!(verdicts.len(), 7);
+    assert_eq!(verdicts.len(), 8);
     // The gates before it still speak first.
     assert_eq!(refused(&contract, "{}").gate, GateName::Structure);
 }
