@@ -13,6 +13,7 @@ pub mod collisions;
 pub mod defaults;
 mod error;
 pub mod exposure;
+pub mod gateway;
 mod key;
 pub mod lookup;
 mod names;
