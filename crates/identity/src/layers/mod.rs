@@ -10,6 +10,7 @@
 pub mod approval;
 pub mod call;
 pub mod collisions;
+pub mod confusions;
 pub mod defaults;
 mod error;
 pub mod exposure;
