@@ -7,7 +7,7 @@ const WORD_LIKENESS_MIN: f64 = 0.6;
 
 /// The known names that are most like the one that was said, the likest first. A name may be said with its upstream or, as models
 /// do, without; so each is known by its whole and by the tool's own.
-pub(super) fn near<'a>(
+pub fn near_names<'a>(
     said: &str,
     known: impl IntoIterator<Item = (&'a str, &'a str)>,
     names_max: usize,

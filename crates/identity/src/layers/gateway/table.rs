@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ExposedName, NamePolicy, UpstreamTool, near::near};
+use super::{ExposedName, NamePolicy, UpstreamTool, near::near_names};
 
 /// How many near names are told.
 const NEAR_NAMES_MAX: usize = 3;
@@ -122,7 +122,7 @@ impl NameTable {
         }
         let Some(Retired { tool, since }) = self.retired.get(name) else {
             let known = self.tools.iter().map(|(name, tool)| (name.as_str(), tool.name.as_str()));
-            return Resolution::Unknown { near: near(name, known, NEAR_NAMES_MAX) };
+            return Resolution::Unknown { near: near_names(name, known, NEAR_NAMES_MAX) };
         };
         match self.names.get(tool) {
             Some(now) => Resolution::Renamed { tool, now, since: *since },

@@ -80,6 +80,24 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn any_text_gives_an_id(text in prop_oneof![".{0,40}", "[a_9-]{0,40}"]) {
+        let id = UpstreamId::from_text(&text);
+        prop_assert_eq!(UpstreamId::new(id.as_str()), Some(id.clone()), "{} gives {}", text, id);
+    }
+}
+
+#[test]
+fn ids_cannot_make_prefixes_meet() {
+    for id in ["files", "my-db", "a_b", "X9"] {
+        assert_eq!(UpstreamId::from_text(id), UpstreamId::new(id).unwrap());
+    }
+    for id in ["", "9x", "a__b", "a_", "_a", "a b", "é", &"a".repeat(33)] {
+        assert_eq!(UpstreamId::new(id), None, "{id}");
+    }
+}
+
 #[test]
 fn plain_names_stay_plain() {
     let policy = NamePolicy::default();

@@ -33,6 +33,24 @@ impl UpstreamId {
         (starts_with_letter && plain && told_apart && id.len() <= UPSTREAM_CHARS_MAX).then(|| Self(id.to_owned()))
     }
 
+    /// An id made from any text, such as a key of somebody else's configuration. Different texts can give the same.
+    pub fn from_text(text: &str) -> Self {
+        let mut id = String::new();
+        for character in text.chars() {
+            let character = if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
+            if !(character == '_' && id.ends_with('_')) {
+                id.push(character);
+            }
+        }
+        let begins_with_letter = |id: &str| id.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
+        let mut id = id.trim_matches(['_', '-']).to_owned();
+        if !begins_with_letter(&id) {
+            id.insert_str(0, "server-");
+        }
+        id.truncate(UPSTREAM_CHARS_MAX);
+        Self(id.trim_end_matches('_').to_owned())
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
