@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CallId, HostedRequest, HostedTool, InvocationKind, invocation_of};
+use super::{CallId, HostedRequest, HostedTool, InvocationKind, invocation_of, meaning::Meaning};
 use crate::layers::{LookupKey, PublicName};
 
 /// Members that say what a call asks for. Ids, states and whatever a provider adds are not among them.
@@ -12,13 +12,13 @@ const ASKING_MEMBERS: [&str; 7] =
     ["arguments", "input", "action", "actions", "operation", "operations", "pending_safety_checks"];
 
 /// A call that can be compared with another.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// Its id.
     pub id: CallId,
     /// Which tool it asks for, and how.
     pub scope: Scope,
-    asked: BTreeMap<&'static str, Value>,
+    asked: BTreeMap<&'static str, Meaning>,
 }
 
 /// Which tool a call asks for, whatever it asks of it: what lasting decisions hold for.
@@ -82,16 +82,14 @@ fn provider_data(item: &Value) -> &Value {
     item.get("provider_data").filter(|data| data.get("arguments").is_some()).unwrap_or(item)
 }
 
-/// Arguments that are JSON are compared as what they mean, so that blanks and the order of members do not matter; others as the
-/// text they are. In the other members, what is null was not said.
-fn said(member: &str, value: &Value) -> Option<Value> {
+/// Arguments that are JSON are compared by what they mean, others as the text they are. In the other members, what is null was
+/// not said.
+fn said(member: &str, value: &Value) -> Option<Meaning> {
     match value {
         Value::Null => None,
-        Value::String(text) if member == "arguments" => {
-            Some(serde_json::from_str(text).unwrap_or_else(|_| value.clone()))
-        }
-        _ if member == "arguments" => Some(value.clone()),
-        _ => Some(without_nulls(value)),
+        Value::String(text) if member == "arguments" => Some(Meaning::of_text(text)),
+        _ if member == "arguments" => Some(Meaning::of_value(value)),
+        _ => Some(Meaning::of_value(&without_nulls(value))),
     }
 }
 

@@ -7,6 +7,7 @@ mod hosted;
 mod ids;
 mod invocation;
 mod ledger;
+mod meaning;
 mod wire;
 
 pub use hosted::{HostedRequest, HostedTool};

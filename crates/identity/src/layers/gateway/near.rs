@@ -2,6 +2,8 @@
 
 /// How alike a name must be to be suggested.
 const LIKENESS_MIN: f64 = 0.6;
+/// The longest name for which others are looked for: comparing costs its length times theirs.
+const SAID_CHARS_MAX: usize = 256;
 /// How alike each word must be.
 const WORD_LIKENESS_MIN: f64 = 0.6;
 
@@ -12,6 +14,9 @@ pub fn near_names<'a>(
     known: impl IntoIterator<Item = (&'a str, &'a str)>,
     names_max: usize,
 ) -> Vec<&'a str> {
+    if said.len() > SAID_CHARS_MAX {
+        return Vec::new();
+    }
     let alike = |one: &str, other: &str| strsim::normalized_damerau_levenshtein(one, other);
     let mut found: Vec<(f64, &str)> = known
         .into_iter()

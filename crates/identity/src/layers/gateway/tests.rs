@@ -208,6 +208,10 @@ fn near_names_are_misspellings_and_never_other_verbs() {
     assert_eq!(near("read_file"), ["files__read_file"], "a model that left out the prefix");
     assert_eq!(near("files__delete_file"), Vec::<String>::new());
     assert_eq!(near("weather"), Vec::<String>::new());
+    let long = "read_".repeat(60);
+    let mut table = NameTable::new(NamePolicy::default(), 8);
+    table.advance([tool("files", &long)]);
+    assert_eq!(table.resolve(&long[1..]), Resolution::Unknown { near: vec![] }, "too long to be looked for");
 }
 
 /// What was approved on one server says nothing about the same exposed name on another, nor about a changed contract.

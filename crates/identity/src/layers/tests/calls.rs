@@ -48,14 +48,40 @@ fn arguments_are_compared_by_what_they_mean() {
         ledger.observe(&call(one), None).unwrap();
         ledger.observe(&call(other), None).is_ok()
     };
-    for (one, other) in [(r#"{"a":1,"b":2}"#, r#" { "b" : 2, "a" : 1 } "#), ("oops", "oops"), ("[1]", "[ 1 ]")] {
+    for (one, other) in [
+        (r#"{"a":1,"b":2}"#, r#" { "b" : 2, "a" : 1 } "#),
+        ("oops", "oops"),
+        ("[1]", "[ 1 ]"),
+        ("-0", "0"),
+        ("1.5", "1.50"),
+    ] {
         assert!(same(one, other), "{one} and {other}");
     }
-    let different =
-        [("1", "1.0"), ("[1,2]", "[2,1]"), (r#"{"a":null}"#, "{}"), (r#"{"a":"1"}"#, r#"{"a":1}"#), ("oops", "oops ")];
+    let different = [
+        ("1", "1.0"),
+        ("[1,2]", "[2,1]"),
+        (r#"{"a":null}"#, "{}"),
+        (r#"{"a":"1"}"#, r#"{"a":1}"#),
+        ("oops", "oops "),
+        ("123456789012345678901", "123456789012345678902"),
+        ("1e400", "1e500"),
+        ("0.0", "-0.0"),
+    ];
     for (one, other) in different {
         assert!(!same(one, other), "{one} and {other}");
     }
+}
+
+/// Text that is nested deeper than anybody reads is compared as text, and ends nothing.
+#[test]
+fn deep_arguments_are_compared_as_text() {
+    let mut ledger = CallLedger::new(8);
+    let deep = "[".repeat(100_000);
+    let call = json!({ "type": "function_call", "name": "a", "call_id": "c", "arguments": deep });
+    assert!(ledger.observe(&call, None).is_ok() && ledger.observe(&call, None).is_ok());
+    let closed = format!("{deep}{}", "]".repeat(100_000));
+    let call = json!({ "type": "function_call", "name": "a", "call_id": "c", "arguments": closed });
+    assert_eq!(ledger.observe(&call, None), Err(IdentityError::CallIdReused));
 }
 
 #[test]
