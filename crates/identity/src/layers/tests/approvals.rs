@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{call_of, named, tool, tools};
+use super::{call_of, named, pairs, tool};
 use crate::layers::{
     IdentityError, Loading, Tool, ToolIdentity,
     approval::{Approvals, Lasting, Owner, PendingApproval, Verdict},
@@ -22,7 +22,7 @@ fn pending(identity: &ToolIdentity, visible: &[Tool<()>], id: &str) -> Option<Pe
 proptest! {
     /// A lasting approval of one tool says nothing about another, however alike their texts are.
     #[test]
-    fn equal_texts_never_authorise_across_identities(one in tools(), other in tools()) {
+    fn equal_texts_never_authorise_across_identities((one, other) in pairs()) {
         let visible = [tool(one.clone()), tool(other.clone())];
         let (Some(first), Some(second)) = (pending(&one, &visible, "c1"), pending(&other, &visible, "c2")) else {
             return Ok(());
@@ -36,7 +36,7 @@ proptest! {
 
     /// Nor does an approval of one call, even if the other call has its id.
     #[test]
-    fn an_approved_call_is_no_other_call(one in tools(), other in tools()) {
+    fn an_approved_call_is_no_other_call((one, other) in pairs()) {
         let visible = [tool(one.clone()), tool(other.clone())];
         let (Some(first), Some(second)) = (pending(&one, &visible, "c"), pending(&other, &visible, "c")) else {
             return Ok(());

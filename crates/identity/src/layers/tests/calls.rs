@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{call_of, named, tools};
+use super::{call_of, named, pairs, tools};
 use crate::layers::{
     IdentityError, LookupKey,
     call::{CallLedger, id_of_payload, invocation_of, restore_namespace, without_synthetic_namespace},
@@ -30,7 +30,7 @@ proptest! {
     }
 
     #[test]
-    fn one_id_is_one_call(one in tools(), other in tools()) {
+    fn one_id_is_one_call((one, other) in pairs()) {
         let mut ledger = CallLedger::new(8);
         let (Some(first), Some(second)) = (one.lookup_key(), other.lookup_key()) else { return Ok(()) };
         ledger.observe(&call_of(&one, "c"), Some(&first)).unwrap();

@@ -33,6 +33,25 @@ fn tools() -> impl Strategy<Value = ToolIdentity> {
     )
 }
 
+/// Two tools; often such whose texts are equal though they are not: one dotted text, taken apart in different places.
+fn pairs() -> impl Strategy<Value = (ToolIdentity, ToolIdentity)> {
+    let parts = prop::collection::vec(prop_oneof!["[ab]", Just("deferred_top_level:a".to_owned())], 2..5);
+    let alike = (parts, any::<[u8; 2]>()).prop_map(|(parts, places)| {
+        let [one, other] = places.map(|place| {
+            let (namespace, name) = parts.split_at(usize::from(place) % parts.len());
+            ToolIdentity { namespace: ExplicitNamespace::new(namespace.join(".")), ..named(&name.join(".")) }
+        });
+        (one, other)
+    });
+    let lazy = names().prop_filter_map("a name", |name| {
+        let lazy =
+            ToolIdentity { loading: Loading::Deferred, ..ToolIdentity::function(PublicName::new(name.as_str())?) };
+        Some((lazy, named(&format!("deferred_top_level:{name}"))))
+    });
+    let turned = (prop_oneof![alike, lazy, (tools(), tools())], any::<bool>());
+    turned.prop_map(|((one, other), turned)| if turned { (other, one) } else { (one, other) })
+}
+
 fn tool(identity: ToolIdentity) -> Tool<()> {
     Tool { identity, target: () }
 }
