@@ -10,6 +10,7 @@ use std::{
 
 use servanda_contract::legibility::skeleton;
 use servanda_gates::CompiledContract;
+use servanda_identity::layers::gateway::near_names;
 use servanda_mcp::ClientCapabilities;
 use tokio::sync::watch;
 
@@ -22,9 +23,6 @@ use crate::{
     profile::profile,
     standing::Standing,
 };
-
-/// How alike a name must be to be suggested.
-const LIKENESS_MIN: f64 = 0.6;
 
 /// Every tool there is.
 #[derive(Debug)]
@@ -238,19 +236,15 @@ impl Catalog {
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
-        let own_name = |exposed: &str| exposed.rsplit("__").next().unwrap_or(exposed).to_owned();
-        self.entries
-            .keys()
-            .map(|exposed| {
-                let whole = strsim::normalized_damerau_levenshtein(name, exposed);
-                // A model that dropped the prefix meant the tool behind it.
-                let part = strsim::normalized_damerau_levenshtein(name, &own_name(exposed));
-                (whole.max(part), exposed)
-            })
-            // `read_file` must never be answered with `write_file`: a verb is not a misspelling of another.
-            .filter(|(likeness, exposed)| *likeness >= LIKENESS_MIN && same_verb(name, exposed))
-            .max_by(|(one, _), (other, _)| one.total_cmp(other))
-            .map(|(_, exposed)| exposed.clone())
+        let known = self.entries.iter().map(|(exposed, entry)| (exposed.as_str(), entry.own_name()));
+        near_names(name, known, 1).first().map(|exposed| (*exposed).to_owned())
+    }
+}
+
+impl Entry {
+    /// What its upstream calls it.
+    fn own_name(&self) -> &str {
+        &self.contract.contract().binding.tool
     }
 }
 
@@ -267,17 +261,4 @@ fn distinct(entries: &BTreeMap<String, Entry>) -> Result<(), CatalogError> {
         }
     }
     Ok(())
-}
-
-/// Whether the words of a wanted name are misspellings of the exposed name's words, and not other words.
-fn same_verb(wanted: &str, exposed: &str) -> bool {
-    const WORD_LIKENESS_MIN: f64 = 0.6;
-    let words = |name: &str| -> Vec<String> {
-        let plain = name.split(|character: char| !character.is_alphanumeric());
-        plain.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-    };
-    let exposed = words(exposed);
-    words(wanted).iter().all(|word| {
-        exposed.iter().any(|known| strsim::normalized_damerau_levenshtein(word, known) >= WORD_LIKENESS_MIN)
-    })
 }

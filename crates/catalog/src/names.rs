@@ -1,16 +1,9 @@
 //! Exposed names: `<upstream>__<tool>`, or the tool's own name where there is one upstream and the operator wants it so.
 //!
-//! A name depends only on its upstream and its tool, never on which others exist, so it stays when tools come and go. It is
-//! an alias for people and models: nothing is ever found by taking one apart.
+//! How a name is made is `servanda_identity`'s to say: it depends only on its upstream and its tool, never on which others
+//! exist, so it stays when tools come and go. It is an alias for people and models: nothing is ever found by taking one apart.
 
-use sha2::{Digest as _, Sha256};
-
-/// The longest name every provider takes.
-pub const NAME_CHARS_MAX: usize = 63;
-/// The longest id of an upstream.
-pub const UPSTREAM_CHARS_MAX: usize = 32;
-const SEPARATOR: &str = "__";
-const HASH_CHARS: usize = 8;
+use servanda_identity::layers::gateway::{self, NamePolicy, UpstreamId, UpstreamTool};
 
 /// How exposed names are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +17,14 @@ pub enum Naming {
 impl Naming {
     /// The exposed name of a tool.
     pub fn expose(self, upstream: &str, tool: &str) -> String {
-        let wanted = match self {
-            Self::Prefixed => format!("{upstream}{SEPARATOR}{tool}"),
-            Self::Bare => tool.to_owned(),
+        let naming = match self {
+            Self::Prefixed => gateway::Naming::Prefixed,
+            Self::Bare => gateway::Naming::Bare,
         };
-        portable(&wanted, &format!("{upstream}\0{tool}"))
+        // The configuration takes no other ids; what is not one is made one, and two that become the same are refused as one name.
+        let upstream = UpstreamId::new(upstream).unwrap_or_else(|| UpstreamId::from_text(upstream));
+        let tool = UpstreamTool { upstream, name: tool.to_owned() };
+        NamePolicy { naming, ..NamePolicy::default() }.name(&tool).to_string()
     }
 }
 
@@ -58,50 +54,19 @@ impl Naming {
 
 /// Whether an upstream may have this id. Without `__` inside, prefixed names of different upstreams cannot meet.
 pub fn is_upstream_id(id: &str) -> bool {
-    let starts_with_letter = id.chars().next().is_some_and(|first| first.is_ascii_alphabetic());
-    let plain = id.chars().all(|character| character.is_ascii_alphanumeric() || character == '-' || character == '_');
-    starts_with_letter && plain && id.len() <= UPSTREAM_CHARS_MAX && !id.contains(SEPARATOR) && !id.ends_with('_')
+    UpstreamId::new(id).is_some()
 }
 
 /// An upstream id made from any text, such as a key of somebody else's configuration.
 pub fn to_upstream_id(text: &str) -> String {
-    let mut id = String::new();
-    for character in text.chars() {
-        let character = if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
-        if !(character == '_' && id.ends_with('_')) {
-            id.push(character);
-        }
-    }
-    let id: String = id.trim_matches(['_', '-']).chars().take(UPSTREAM_CHARS_MAX).collect();
-    let id = id.trim_end_matches('_');
-    if id.chars().next().is_some_and(|first| first.is_ascii_alphabetic()) {
-        id.to_owned()
-    } else {
-        format!("server-{id}")
-    }
-}
-
-/// The name itself if every provider takes it; otherwise as much of it as they take, and a hash of what it means.
-fn portable(wanted: &str, seed: &str) -> String {
-    let portable = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
-    let starts_well = wanted.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
-    if starts_well && wanted.chars().all(portable) && wanted.len() <= NAME_CHARS_MAX {
-        return wanted.to_owned();
-    }
-    let mut kept: String = wanted.chars().map(|character| if portable(character) { character } else { '_' }).collect();
-    if !starts_well {
-        kept.insert(0, '_');
-    }
-    kept.truncate(NAME_CHARS_MAX - HASH_CHARS - 1);
-    let kept = kept.trim_end_matches(['_', '-']);
-    let hash: String =
-        servanda_contract::digest::hex(&Sha256::digest(seed.as_bytes())).chars().take(HASH_CHARS).collect();
-    format!("{kept}_{hash}")
+    UpstreamId::from_text(text).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NAME_CHARS_MAX, Naming, is_upstream_id, to_upstream_id};
+    use servanda_identity::layers::gateway::Profile;
+
+    use super::{Naming, is_upstream_id, to_upstream_id};
 
     #[test]
     fn names_are_portable_and_tell_tools_apart() {
@@ -113,10 +78,7 @@ mod tests {
             seen.clear();
             for tool in tools {
                 let name = naming.expose("files", tool);
-                assert!(name.len() <= NAME_CHARS_MAX, "{name}");
-                let first = name.chars().next().unwrap();
-                assert!(first.is_ascii_alphabetic() || first == '_', "{name}");
-                assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{name}");
+                assert!(Profile::Portable.accepts(&name), "{name}");
                 assert!(seen.insert(name.clone()), "{name} twice");
             }
         }

@@ -1,0 +1,17 @@
+//! One call: its id, what it asks for, and its wire form. A call id names one invocation and never a tool; it is a text that the
+//! provider chose and is never made from anything else.
+//!
+//! The ids of JSON-RPC requests are another layer and stay out of here.
+
+mod hosted;
+mod ids;
+mod invocation;
+mod ledger;
+mod meaning;
+mod wire;
+
+pub use hosted::{HostedRequest, HostedTool};
+pub use ids::{CallId, InvocationKind, id_of_approval_item, id_of_payload, invocation_of, output_of};
+pub use invocation::{Invocation, Scope};
+pub use ledger::{CallLedger, CallState};
+pub use wire::{restore_namespace, without_synthetic_namespace};

@@ -1,0 +1,204 @@
+//! Tools that take the same arguments: an agent that picks the wrong one of them is not stopped by any schema. Groups them, says
+//! how bad a mix-up would be and what, beside their names, tells them apart.
+//!
+//! It does not find out what a tool does; that is the contract's to say, or `classifier`'s to recover. Nor does it refuse anything.
+
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, OutputDomain};
+
+/// A tool, as far as it can be mixed up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Descriptor {
+    /// What it is referred to by.
+    pub id: String,
+    /// Which server it is on.
+    pub server: String,
+    /// Its name there.
+    pub name: String,
+    /// What it takes.
+    pub input_schema: Value,
+    /// What it is known to do.
+    pub conduct: Conduct,
+}
+
+/// What a tool is known to do, member by member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Conduct {
+    /// Whether it changes anything.
+    pub mutability: Option<Mutability>,
+    /// What it does.
+    pub action: Option<Action>,
+    /// What it returns.
+    pub output_domain: Option<OutputDomain>,
+    /// What the content is made of.
+    pub content_type: Option<ContentType>,
+    /// Whether what it changes is lost.
+    pub destructive: Option<bool>,
+}
+
+/// How bad it is to take one tool of a group for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// They do the same.
+    Low,
+    /// It is not known of all what they do.
+    Unknown,
+    /// They do different things.
+    Medium,
+    /// Some only read and some write, or some destroy and some do not.
+    High,
+}
+
+/// What can tell tools apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Field {
+    /// Whether they change anything.
+    Mutability,
+    /// What they do.
+    Action,
+    /// What they return.
+    OutputDomain,
+    /// What the content is made of.
+    ContentType,
+    /// Whether what they change is lost.
+    Destructive,
+    /// Their names.
+    Name,
+    /// Their servers.
+    Server,
+}
+
+/// Tools that take the same arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confusion<'a> {
+    /// How bad a mix-up would be.
+    pub severity: Severity,
+    /// The names of the arguments, in order; none where the tools take nothing.
+    pub parameters: Vec<String>,
+    /// The tools, by id.
+    pub tools: Vec<&'a Descriptor>,
+    /// What differs among them; of what they do, only what is known of all.
+    pub separated_by: Vec<Field>,
+}
+
+/// Groups tools whose input schemas are equal but for titles, descriptions and order. The worst come first, then the largest.
+pub fn confusions(descriptors: &[Descriptor]) -> Vec<Confusion<'_>> {
+    let mut groups: BTreeMap<String, Vec<&Descriptor>> = BTreeMap::new();
+    for descriptor in descriptors {
+        groups.entry(shape::canonical(&descriptor.input_schema).to_string()).or_default().push(descriptor);
+    }
+    let mut found: Vec<Confusion<'_>> =
+        groups.into_values().filter(|tools| tools.len() > 1).map(Confusion::among).collect();
+    found.sort_by(|one, other| one.order().cmp(&other.order()));
+    found
+}
+
+impl Confusion<'_> {
+    /// Whether what the tools do tells them apart, and not only what they are called.
+    pub fn is_separated_by_conduct(&self) -> bool {
+        self.separated_by.iter().any(|field| !matches!(field, Field::Name | Field::Server))
+    }
+}
+
+impl<'a> Confusion<'a> {
+    fn among(mut tools: Vec<&'a Descriptor>) -> Self {
+        tools.sort_by(|one, other| one.id.cmp(&other.id));
+        let parameters = tools.first().map(|tool| parameters(&tool.input_schema)).unwrap_or_default();
+        let conducts: Vec<Conduct> = tools.iter().map(|tool| tool.conduct).collect();
+        Self { severity: severity(&conducts), parameters, separated_by: separated_by(&tools), tools }
+    }
+
+    fn order(&self) -> impl Ord {
+        let first = self.tools.first().map(|tool| tool.id.clone());
+        (std::cmp::Reverse(self.severity), std::cmp::Reverse(self.tools.len()), first)
+    }
+}
+
+impl Conduct {
+    /// What an author's annotations say. What they leave out is not known, whatever the protocol assumes of it.
+    pub fn of_annotations(annotations: &Value) -> Self {
+        let hint = |name| annotations.get(name).and_then(Value::as_bool);
+        let mutability = hint("readOnlyHint").map(|reads| if reads { Mutability::Pure } else { Mutability::Mutates });
+        let destructive = match mutability {
+            Some(Mutability::Pure) => Some(false),
+            _ => hint("destructiveHint"),
+        };
+        Self { mutability, destructive, ..Self::default() }
+    }
+}
+
+impl From<Behaviour> for Conduct {
+    fn from(behaviour: Behaviour) -> Self {
+        Self {
+            mutability: Some(behaviour.mutability),
+            action: Some(behaviour.action),
+            output_domain: Some(behaviour.output_domain),
+            content_type: behaviour.content_type,
+            destructive: Some(matches!(behaviour.action, Action::Delete | Action::Overwrite)),
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Low => "low",
+            Self::Unknown => "unknown",
+            Self::Medium => "medium",
+            Self::High => "high",
+        })
+    }
+}
+
+fn severity(conducts: &[Conduct]) -> Severity {
+    let mixed = differ(conducts.iter().filter_map(|conduct| conduct.mutability))
+        || differ(conducts.iter().filter_map(|conduct| conduct.destructive));
+    let unknown = conducts.iter().any(|conduct| conduct.mutability.is_none());
+    if mixed {
+        Severity::High
+    } else if differ(conducts.iter().filter_map(|conduct| conduct.action)) {
+        Severity::Medium
+    } else if unknown {
+        Severity::Unknown
+    } else {
+        Severity::Low
+    }
+}
+
+fn separated_by(tools: &[&Descriptor]) -> Vec<Field> {
+    // What is not known of one tool tells it from nothing.
+    fn known<T: PartialEq>(tools: &[&Descriptor], member: impl Fn(&Conduct) -> Option<T>) -> bool {
+        let values: Option<Vec<T>> = tools.iter().map(|tool| member(&tool.conduct)).collect();
+        values.is_some_and(|values| differ(values.into_iter()))
+    }
+    let fields = [
+        (Field::Mutability, known(tools, |conduct| conduct.mutability)),
+        (Field::Action, known(tools, |conduct| conduct.action)),
+        (Field::OutputDomain, known(tools, |conduct| conduct.output_domain)),
+        (Field::ContentType, known(tools, |conduct| conduct.content_type)),
+        (Field::Destructive, known(tools, |conduct| conduct.destructive)),
+        (Field::Name, differ(tools.iter().map(|tool| &tool.name))),
+        (Field::Server, differ(tools.iter().map(|tool| &tool.server))),
+    ];
+    fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
+}
+
+fn differ<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
+    values.next().is_some_and(|first| values.any(|value| value != first))
+}
+
+fn parameters(schema: &Value) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut names: Vec<String> = properties.map(Map::keys).into_iter().flatten().cloned().collect();
+    names.sort();
+    names
+}

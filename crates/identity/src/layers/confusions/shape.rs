@@ -1,0 +1,61 @@
+//! What a schema takes, without how it is told: no titles, no descriptions, one order.
+
+use serde_json::{Map, Value};
+
+/// Members that only tell.
+const TELLING: [&str; 7] = ["title", "description", "$comment", "$schema", "$id", "examples", "deprecated"];
+/// Members that hold schemas by names of the author's choosing: a property called `title` is no title.
+const NAMED_SCHEMAS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+/// Members that hold a set, written as a list.
+const SETS: [&str; 3] = ["required", "enum", "type"];
+/// Members that hold values, in which nothing is a schema.
+const VALUES: [&str; 2] = ["const", "default"];
+
+/// The one form that all schemas have which take the same.
+pub(super) fn canonical(schema: &Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(name, _)| !TELLING.contains(&name.as_str()));
+            // A list of nothing that is required, and an object of no properties, say nothing.
+            let said =
+                kept.filter(|(name, value)| !(is_empty(value) && (*name == "required" || *name == "properties")));
+            ordered(said.map(|(name, value)| (name, member(name, value))))
+        }
+        Value::Array(schemas) => schemas.iter().map(canonical).collect(),
+        _ => schema.clone(),
+    }
+}
+
+fn member(name: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(schemas) if NAMED_SCHEMAS.contains(&name) => {
+            ordered(schemas.iter().map(|(name, schema)| (name, canonical(schema))))
+        }
+        Value::Array(items) if SETS.contains(&name) => {
+            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            items.sort_by_key(Value::to_string);
+            Value::Array(items)
+        }
+        _ if VALUES.contains(&name) => sorted(value),
+        _ => canonical(value),
+    }
+}
+
+/// A value whose objects have their members in order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => ordered(members.iter().map(|(name, value)| (name, sorted(value)))),
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        _ => value.clone(),
+    }
+}
+
+fn ordered<'a>(members: impl Iterator<Item = (&'a String, Value)>) -> Value {
+    let mut members: Vec<(&String, Value)> = members.collect();
+    members.sort_by_key(|(name, _)| *name);
+    Value::Object(members.into_iter().map(|(name, value)| (name.clone(), value)).collect::<Map<_, _>>())
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty)
+}

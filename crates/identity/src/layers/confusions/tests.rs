@@ -1,0 +1,120 @@
+//! Groups of tools that take the same.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
+
+use super::{Conduct, Descriptor, Field, Severity, confusions};
+
+fn behaviour(mutability: Mutability, action: Action) -> Conduct {
+    Behaviour { mutability, action, output_domain: OutputDomain::Data, content_type: None }.into()
+}
+
+fn descriptor(id: &str, input_schema: Value, conduct: Conduct) -> Descriptor {
+    Descriptor { id: id.to_owned(), server: "git".to_owned(), name: id.to_owned(), input_schema, conduct }
+}
+
+fn by_id(schema: &Value, conducts: &[Conduct]) -> Vec<Descriptor> {
+    let numbered = conducts.iter().enumerate();
+    numbered.map(|(number, conduct)| descriptor(&format!("tool{number}"), schema.clone(), *conduct)).collect()
+}
+
+#[test]
+fn titles_descriptions_and_order_do_not_matter_but_a_property_called_title_does() {
+    let told = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "title": "Args",
+        "properties": {
+            "title": { "type": "string", "description": "of the page" },
+            "kind": { "enum": ["a", "b"] },
+        },
+        "required": ["title", "kind"],
+    });
+    let plain = json!({
+        "required": ["kind", "title"],
+        "properties": { "kind": { "enum": ["b", "a"], "title": "Kind" }, "title": { "type": "string" } },
+        "type": "object",
+    });
+    let without =
+        json!({ "type": "object", "properties": { "kind": { "enum": ["a", "b"] } }, "required": ["title", "kind"] });
+    let nothing = [json!({ "type": "object" }), json!({ "type": "object", "properties": {}, "required": [] })];
+    let mut tools: Vec<Descriptor> = [told, plain, without]
+        .into_iter()
+        .chain(nothing)
+        .enumerate()
+        .map(|(number, schema)| descriptor(&format!("tool{number}"), schema, Conduct::default()))
+        .collect();
+    tools.push(descriptor("alone", json!({ "type": "object", "additionalProperties": false }), Conduct::default()));
+    let found = confusions(&tools);
+    let ids: Vec<Vec<&str>> =
+        found.iter().map(|group| group.tools.iter().map(|tool| tool.id.as_str()).collect()).collect();
+    assert_eq!(ids, [vec!["tool0", "tool1"], vec!["tool3", "tool4"]]);
+    assert_eq!(found[0].parameters, ["kind", "title"]);
+    assert!(found[1].parameters.is_empty());
+}
+
+#[test]
+fn severity_is_by_what_a_mix_up_would_do() {
+    use Action::{Create, Delete, Read, Search, Update};
+    let (read, search) = (behaviour(Mutability::Pure, Read), behaviour(Mutability::Pure, Search));
+    let (create, update) = (behaviour(Mutability::Mutates, Create), behaviour(Mutability::Mutates, Update));
+    let delete = behaviour(Mutability::Mutates, Delete);
+    let unknown = Conduct::default();
+    let table = [
+        (vec![read, update], Severity::High),
+        (vec![unknown, read, update], Severity::High),
+        (vec![update, delete], Severity::High),
+        (vec![read, search], Severity::Medium),
+        (vec![create, update], Severity::Medium),
+        (vec![create, update, unknown], Severity::Medium),
+        (vec![read, read], Severity::Low),
+        (vec![read, unknown], Severity::Unknown),
+        (vec![unknown, unknown], Severity::Unknown),
+    ];
+    for (conducts, severity) in table {
+        let tools = by_id(&json!({ "type": "object" }), &conducts);
+        assert_eq!(confusions(&tools)[0].severity, severity, "{conducts:?}");
+    }
+}
+
+#[test]
+fn what_separates_them_is_told() {
+    let schema = json!({ "type": "object", "properties": { "id": { "type": "string" } } });
+    let (read, update) = (behaviour(Mutability::Pure, Action::Read), behaviour(Mutability::Mutates, Action::Update));
+    let tools = by_id(&schema, &[read, update]);
+    assert_eq!(confusions(&tools)[0].separated_by, [Field::Mutability, Field::Action, Field::Name]);
+    let tools = by_id(&schema, &[read, read]);
+    let found = confusions(&tools);
+    assert_eq!(found[0].separated_by, [Field::Name]);
+    assert!(!found[0].is_separated_by_conduct(), "nothing but their names");
+    let mut copies = by_id(&schema, &[read, update, Conduct::default()]);
+    for copy in &mut copies {
+        copy.name = "get".to_owned();
+    }
+    assert_eq!(confusions(&copies)[0].separated_by, [], "what is not known of all separates nothing");
+    copies[1].server = "hub".to_owned();
+    assert_eq!(confusions(&copies)[0].separated_by, [Field::Server]);
+}
+
+#[test]
+fn annotations_say_only_what_they_say() {
+    let of = |annotations: Value| Conduct::of_annotations(&annotations);
+    assert_eq!(of(Value::Null), Conduct::default());
+    let reads = of(json!({ "readOnlyHint": true, "destructiveHint": true }));
+    assert_eq!((reads.mutability, reads.destructive), (Some(Mutability::Pure), Some(false)));
+    let writes = of(json!({ "readOnlyHint": false }));
+    assert_eq!((writes.mutability, writes.destructive), (Some(Mutability::Mutates), None));
+}
+
+proptest! {
+    /// Which tool was told first does not matter.
+    #[test]
+    fn groups_do_not_depend_on_the_order(shapes in prop::collection::vec(0..4_u8, 0..12), turn in 0..12_usize) {
+        let tools: Vec<Descriptor> = shapes.iter().enumerate().map(|(number, shape)| {
+            let schema = json!({ "type": "object", "properties": { format!("p{shape}"): { "type": "string" } } });
+            descriptor(&format!("tool{number:02}"), schema, Conduct::default())
+        }).collect();
+        let mut turned = tools.clone();
+        turned.rotate_left(turn.min(tools.len()));
+        prop_assert_eq!(confusions(&tools), confusions(&turned));
+    }
+}

@@ -1,0 +1,172 @@
+//! What the layers refuse, with a stable code each. Whose fault it is decides who is told: the operator, whose configuration
+//! cannot work, or the agent, whose call cannot be taken.
+
+use super::{PublicName, QualifiedName};
+
+/// A configuration or a call that the rules refuse.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// A namespace equals the name inside it: on the wire that is a deferred tool without a namespace.
+    #[error("`{0}` has a namespace that equals its name; that form is kept for deferred tools without a namespace")]
+    ReservedSyntheticNamespace(QualifiedName),
+    /// A namespace without a name.
+    #[error("a namespace needs a name that is not blank")]
+    EmptyNamespaceName,
+    /// A namespace without a description.
+    #[error("a namespace needs a description that is not blank")]
+    EmptyNamespaceDescription,
+    /// Something in a namespace that has no identity there.
+    #[error("only function tools can be in a namespace")]
+    NotAFunctionTool,
+    /// Two deferred tools without a namespace have one name.
+    #[error("two deferred tools without a namespace are called `{0}`")]
+    DuplicateDeferredTopLevel(PublicName),
+    /// Two tools read the same when they are written with their namespace.
+    #[error("two tools would both be written `{0}`")]
+    QualifiedNameCollision(QualifiedName),
+    /// Several things without a namespace have one name.
+    #[error("{conflict} are called `{name}`")]
+    NameConflict {
+        /// Of what kind they are.
+        conflict: NameConflict,
+        /// The name.
+        name: PublicName,
+    },
+    /// Several servers offer tools of one name, and names are not prefixed.
+    #[error("several servers offer {}; prefix tool names with their server", quoted(.names))]
+    DuplicateServerToolNames {
+        /// Which names, in order.
+        names: Vec<String>,
+    },
+    /// No name was given, and the one that was made up is not one that every provider takes.
+    #[error("the name `{0}` that was derived for a tool is not 1 to 64 of A-Z a-z 0-9 _ -; give it a name")]
+    InvalidGeneratedName(String),
+    /// A call that no tool answers to.
+    #[error("there is no tool `{0}`")]
+    ToolNotFound(String),
+    /// A call id that stands for another call already.
+    #[error("this call id was used for a different call")]
+    CallIdReused,
+    /// A call without an id cannot be decided about.
+    #[error("a decision about a call needs the id of the call")]
+    ApprovalRequiresCallId,
+    /// It cannot be said which call a decision is about.
+    #[error("a decision needs to say which tool is called, and with what")]
+    ApprovalRequiresCanonicalInvocation,
+    /// A hosted request without an id cannot be decided about.
+    #[error("a decision about a hosted tool needs the id of the request")]
+    HostedRequiresRequestId,
+    /// A lasting decision about a hosted tool must say which.
+    #[error("a lasting decision about a hosted tool needs its server and its name")]
+    HostedStickyRequiresServerAndTool,
+    /// As many calls or decisions are remembered as may be.
+    #[error("no more than {limit} {what} are remembered")]
+    Full {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        limit: usize,
+    },
+}
+
+/// What shares a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameConflict {
+    /// Function tools.
+    Tools,
+    /// Handoffs.
+    Handoffs,
+    /// Both.
+    ToolsAndHandoffs,
+    /// Two tools whose names were derived from different agents.
+    DerivedTools,
+    /// Two handoffs whose names were derived from different agents.
+    DerivedHandoffs,
+    /// A tool and a handoff whose names were derived from different agents.
+    DerivedToolAndHandoff,
+}
+
+/// Whose fault a refusal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The configuration cannot work; no call will change that.
+    Configuration,
+    /// This call, or what its sender did before.
+    Call,
+}
+
+impl IdentityError {
+    /// The stable code.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::ReservedSyntheticNamespace(_) => "reserved_synthetic_namespace",
+            Self::EmptyNamespaceName => "empty_namespace_name",
+            Self::EmptyNamespaceDescription => "empty_namespace_description",
+            Self::NotAFunctionTool => "not_a_function_tool",
+            Self::DuplicateDeferredTopLevel(_) => "duplicate_deferred_top_level",
+            Self::QualifiedNameCollision(_) => "qualified_name_collision",
+            Self::NameConflict { conflict, .. } => conflict.code(),
+            Self::DuplicateServerToolNames { .. } => "duplicate_mcp_tool_names",
+            Self::InvalidGeneratedName(_) => "invalid_fallback_name",
+            Self::ToolNotFound(_) => "tool_not_found",
+            Self::CallIdReused => "call_id_reused",
+            Self::ApprovalRequiresCallId => "approval_requires_call_id",
+            Self::ApprovalRequiresCanonicalInvocation => "approval_requires_canonical_invocation",
+            Self::HostedRequiresRequestId => "hosted_requires_request_id",
+            Self::HostedStickyRequiresServerAndTool => "hosted_sticky_requires_server_and_tool",
+            Self::Full { .. } => "memory_full",
+        }
+    }
+
+    /// Whose fault it is.
+    pub const fn fault(&self) -> Fault {
+        match self {
+            Self::ToolNotFound(_)
+            | Self::CallIdReused
+            | Self::ApprovalRequiresCallId
+            | Self::ApprovalRequiresCanonicalInvocation
+            | Self::Full { .. } => Fault::Call,
+            _ => Fault::Configuration,
+        }
+    }
+
+    /// The name that it is about, if it is about one.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Self::ReservedSyntheticNamespace(name) | Self::QualifiedNameCollision(name) => Some(name.as_str()),
+            Self::DuplicateDeferredTopLevel(name) | Self::NameConflict { name, .. } => Some(name.as_str()),
+            Self::ToolNotFound(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl NameConflict {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Tools => "duplicate_function_tools",
+            Self::Handoffs => "duplicate_handoffs",
+            Self::ToolsAndHandoffs => "function_handoff_conflict",
+            Self::DerivedTools => "derived_agent_tool_name_conflict",
+            Self::DerivedHandoffs => "derived_handoff_name_conflict",
+            Self::DerivedToolAndHandoff => "derived_routing_name_conflict",
+        }
+    }
+}
+
+impl std::fmt::Display for NameConflict {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Tools => "several tools",
+            Self::Handoffs => "several handoffs",
+            Self::ToolsAndHandoffs => "a tool and a handoff",
+            Self::DerivedTools => "two tools named after different agents",
+            Self::DerivedHandoffs => "two handoffs named after different agents",
+            Self::DerivedToolAndHandoff => "a tool and a handoff named after different agents",
+        })
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

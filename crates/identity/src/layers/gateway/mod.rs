@@ -1,0 +1,21 @@
+//! The layers, carried over to a gateway: a tool of an upstream is its server's configured id and its raw name there, and stays
+//! that however it is exposed. Exposed names are aliases that depend on nothing but that pair; lists come and go, names stay.
+//!
+//! What of the rules does not carry over: a namespace that equals a name is two equal texts here and nothing else, a lazily loaded
+//! tool keeps its server, and approvals are about structure, never about text.
+
+mod approval;
+mod naming;
+mod near;
+mod profile;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tool;
+
+pub use approval::ApprovalSubject;
+pub use naming::{ExposedName, NamePolicy, Naming};
+pub use near::near_names;
+pub use profile::Profile;
+pub use table::{Generation, Listed, NameTable, Resolution};
+pub use tool::{UpstreamId, UpstreamTool};

@@ -1,0 +1,207 @@
+//! The table of exposed names, list by list: which tool a name means now, and what became of the names of lists that agents may
+//! still hold.
+//!
+//! A name is never handed from one tool to another while anybody may still say it in its old meaning. What is remembered is
+//! bounded: the oldest names are forgotten first, and then are unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ExposedName, NamePolicy, UpstreamTool, near::near_names};
+
+/// How many near names are told.
+const NEAR_NAMES_MAX: usize = 3;
+
+/// Counts the lists that were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Generation(pub u64);
+
+/// Which tool each name means, and meant.
+#[derive(Debug, Clone)]
+pub struct NameTable {
+    policy: NamePolicy,
+    generation: Generation,
+    tools: BTreeMap<ExposedName, UpstreamTool>,
+    names: BTreeMap<UpstreamTool, ExposedName>,
+    retired: BTreeMap<ExposedName, Retired>,
+    retired_names_max: usize,
+}
+
+/// What came of a new list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Which list it is.
+    pub generation: Generation,
+    /// Tools that cannot be named: every name they could have is another tool's. They are not exposed.
+    pub unnamed: Vec<UpstreamTool>,
+}
+
+/// What a name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution<'a> {
+    /// This tool.
+    Current(&'a UpstreamTool),
+    /// It meant this tool, which has another name now.
+    Renamed {
+        /// The tool.
+        tool: &'a UpstreamTool,
+        /// Its name now.
+        now: &'a ExposedName,
+        /// The list it was missing from first.
+        since: Generation,
+    },
+    /// It meant this tool, which is not listed any more.
+    Gone {
+        /// The tool.
+        tool: &'a UpstreamTool,
+        /// The list it was missing from first.
+        since: Generation,
+    },
+    /// Nothing that is remembered.
+    Unknown {
+        /// Names that were perhaps meant, the likest first.
+        near: Vec<&'a str>,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Retired {
+    tool: UpstreamTool,
+    since: Generation,
+}
+
+impl NameTable {
+    /// An empty table that remembers so many names of earlier lists.
+    pub const fn new(policy: NamePolicy, retired_names_max: usize) -> Self {
+        Self {
+            policy,
+            generation: Generation(0),
+            tools: BTreeMap::new(),
+            names: BTreeMap::new(),
+            retired: BTreeMap::new(),
+            retired_names_max,
+        }
+    }
+
+    /// Replaces the list. A tool that is listed twice is listed once.
+    ///
+    /// Tools keep the name they have, or had. A new tool gets its own by the policy; only where that is, or still is remembered
+    /// as, another tool's does it get the hashed one.
+    pub fn advance(&mut self, tools: impl IntoIterator<Item = UpstreamTool>) -> Listed {
+        self.generation = Generation(self.generation.0 + 1);
+        let tools: BTreeSet<UpstreamTool> = tools.into_iter().collect();
+        let mut names = BTreeMap::new();
+        let mut held: BTreeMap<ExposedName, UpstreamTool> = BTreeMap::new();
+        let last = self.last_names();
+        for tool in &tools {
+            let possible = [self.policy.name(tool), self.policy.hashed_name(tool)];
+            if let Some(name) = last.get(tool).filter(|name| possible.contains(name)) {
+                names.insert(tool.clone(), (*name).clone());
+                held.insert((*name).clone(), tool.clone());
+            }
+        }
+        let unnamed = self.name_new(&tools, &mut names, &mut held);
+        self.replace(names, held);
+        Listed { generation: self.generation, unnamed }
+    }
+
+    /// Replaces the policy and, by it, every name. The old ones are remembered.
+    pub fn rename(&mut self, policy: NamePolicy) -> Listed {
+        self.generation = Generation(self.generation.0 + 1);
+        self.policy = policy;
+        let tools: BTreeSet<UpstreamTool> = self.names.keys().cloned().collect();
+        let (mut names, mut held) = (BTreeMap::new(), BTreeMap::new());
+        let unnamed = self.name_new(&tools, &mut names, &mut held);
+        self.replace(names, held);
+        Listed { generation: self.generation, unnamed }
+    }
+
+    /// What a name means. Nothing is found by taking it apart.
+    pub fn resolve(&self, name: &str) -> Resolution<'_> {
+        if let Some(tool) = self.tools.get(name) {
+            return Resolution::Current(tool);
+        }
+        let Some(Retired { tool, since }) = self.retired.get(name) else {
+            let known = self.tools.iter().map(|(name, tool)| (name.as_str(), tool.name.as_str()));
+            return Resolution::Unknown { near: near_names(name, known, NEAR_NAMES_MAX) };
+        };
+        match self.names.get(tool) {
+            Some(now) => Resolution::Renamed { tool, now, since: *since },
+            None => Resolution::Gone { tool, since: *since },
+        }
+    }
+
+    /// The name of a tool.
+    pub fn name_of(&self, tool: &UpstreamTool) -> Option<&ExposedName> {
+        self.names.get(tool)
+    }
+
+    /// Names and tools of the present list, ordered by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&ExposedName, &UpstreamTool)> {
+        self.tools.iter()
+    }
+
+    /// Which list this is.
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The name that each tool has, or had when it was last listed.
+    fn last_names(&self) -> BTreeMap<&UpstreamTool, &ExposedName> {
+        let mut retired: Vec<(&ExposedName, &Retired)> = self.retired.iter().collect();
+        retired.sort_by_key(|(_, retired)| retired.since);
+        let had = retired.into_iter().map(|(name, retired)| (&retired.tool, name));
+        had.chain(&self.names).collect()
+    }
+
+    /// Names tools that have no name yet. Returns those that cannot be named.
+    fn name_new(
+        &self,
+        tools: &BTreeSet<UpstreamTool>,
+        names: &mut BTreeMap<UpstreamTool, ExposedName>,
+        held: &mut BTreeMap<ExposedName, UpstreamTool>,
+    ) -> Vec<UpstreamTool> {
+        let new: Vec<&UpstreamTool> = tools.iter().filter(|tool| !names.contains_key(*tool)).collect();
+        let mut wanted: BTreeMap<ExposedName, usize> = BTreeMap::new();
+        for tool in &new {
+            *wanted.entry(self.policy.name(tool)).or_default() += 1;
+        }
+        let mut unnamed = Vec::new();
+        for tool in new {
+            let plain = self.policy.name(tool);
+            // All who want one name get another: who comes first must not decide.
+            let shared = wanted.get(&plain).is_some_and(|tools| *tools > 1);
+            let candidates = [Some(plain).filter(|_| !shared), Some(self.policy.hashed_name(tool))];
+            let free = candidates.into_iter().flatten().find(|name| self.is_free(name, tool, held));
+            match free {
+                Some(name) => {
+                    held.insert(name.clone(), tool.clone());
+                    names.insert(tool.clone(), name);
+                }
+                None => unnamed.push(tool.clone()),
+            }
+        }
+        unnamed
+    }
+
+    /// Whether nobody means another tool by the name: in the new list, in the present one, or in those before.
+    fn is_free(&self, name: &ExposedName, tool: &UpstreamTool, held: &BTreeMap<ExposedName, UpstreamTool>) -> bool {
+        let retired = self.retired.get(name).map(|retired| &retired.tool);
+        [held.get(name), self.tools.get(name), retired].into_iter().flatten().all(|owner| owner == tool)
+            && !self.policy.reserved.contains(name.as_str())
+    }
+
+    fn replace(&mut self, names: BTreeMap<UpstreamTool, ExposedName>, tools: BTreeMap<ExposedName, UpstreamTool>) {
+        for (name, tool) in std::mem::take(&mut self.tools) {
+            self.retired.insert(name, Retired { tool, since: self.generation });
+        }
+        self.retired.retain(|name, _| !tools.contains_key(name));
+        let excess = self.retired.len().saturating_sub(self.retired_names_max);
+        let mut ages: Vec<(Generation, ExposedName)> =
+            self.retired.iter().map(|(name, retired)| (retired.since, name.clone())).collect();
+        ages.sort();
+        for (_, name) in ages.into_iter().take(excess) {
+            self.retired.remove(&name);
+        }
+        (self.names, self.tools) = (names, tools);
+    }
+}

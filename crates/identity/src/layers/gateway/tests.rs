@@ -1,0 +1,233 @@
+//! Names at the gateway, and what becomes of them.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use servanda_contract::digest::{Digest, Domain};
+
+use super::{
+    ApprovalSubject, ExposedName, NamePolicy, NameTable, Naming, Profile, Resolution, UpstreamId, UpstreamTool,
+};
+use crate::layers::LookupKey;
+
+fn tool(upstream: &str, name: &str) -> UpstreamTool {
+    UpstreamTool { upstream: UpstreamId::new(upstream).unwrap(), name: name.to_owned() }
+}
+
+fn tools() -> impl Strategy<Value = UpstreamTool> {
+    let names = prop_oneof!["[ab_.-]{0,4}", ".{0,3}", "x{50,130}", "[a-z]{1,3}_[0-9a-f]{8}", Just("docs".to_owned())];
+    (prop_oneof!["[a-c]", "[a-c](_[a-c]|-){1,3}[a-c]", Just("docs".to_owned())], names)
+        .prop_filter_map("an id", |(upstream, name)| Some(UpstreamTool { upstream: UpstreamId::new(&upstream)?, name }))
+}
+
+fn policies() -> impl Strategy<Value = NamePolicy> {
+    let naming = prop_oneof![Just(Naming::Prefixed), Just(Naming::Bare)];
+    (naming, prop::sample::select(Profile::ALL.to_vec())).prop_map(|(naming, profile)| NamePolicy {
+        naming,
+        profile,
+        reserved: BTreeSet::new(),
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_name_is_one_that_the_profile_takes(policy in policies(), tool in tools()) {
+        for name in [policy.name(&tool), policy.hashed_name(&tool)] {
+            prop_assert!(policy.profile.accepts(name.as_str()), "{}", name);
+        }
+    }
+
+    /// With prefixes, different tools have different names whichever others there are: nothing needs to be settled.
+    #[test]
+    fn prefixed_names_never_meet(one in tools(), other in tools(), profile in prop::sample::select(Profile::ALL.to_vec())) {
+        let policy = NamePolicy { profile, ..NamePolicy::default() };
+        prop_assert_eq!(policy.name(&one) == policy.name(&other), one == other);
+    }
+
+    /// On a wire with namespaces no upstream's tool reads as a deferred one, and different tools are at different addresses.
+    #[test]
+    fn upstream_tools_stay_in_their_namespace(one in tools(), other in tools()) {
+        let (Some(first), Some(second)) = (one.address(), other.address()) else { return Ok(()) };
+        let namespaced = matches!(LookupKey::of(&first), LookupKey::Namespaced { .. });
+        prop_assert!(namespaced);
+        prop_assert_eq!(first == second, one == other);
+    }
+
+    /// Tools that come and go do not rename the others, and while it is remembered a name means one tool only.
+    #[test]
+    fn lists_come_and_go_and_names_stay(
+        policy in policies(),
+        lists in prop::collection::vec(prop::collection::vec(tools(), 0..6), 1..6),
+    ) {
+        let mut table = NameTable::new(policy, 1000);
+        let mut meant: std::collections::BTreeMap<ExposedName, UpstreamTool> = std::collections::BTreeMap::new();
+        let mut named: std::collections::BTreeMap<UpstreamTool, ExposedName> = std::collections::BTreeMap::new();
+        for list in lists {
+            let listed = table.advance(list.clone());
+            prop_assert!(listed.unnamed.is_empty());
+            for (name, tool) in table.iter() {
+                prop_assert_eq!(meant.entry(name.clone()).or_insert_with(|| tool.clone()), tool);
+                prop_assert_eq!(named.entry(tool.clone()).or_insert_with(|| name.clone()), name);
+            }
+            for (name, tool) in &meant {
+                match table.resolve(name.as_str()) {
+                    Resolution::Current(found) => prop_assert!(found == tool && list.contains(tool)),
+                    Resolution::Gone { tool: found, .. } => prop_assert!(found == tool && !list.contains(tool)),
+                    other => prop_assert!(false, "{other:?}"),
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_an_id(text in prop_oneof![".{0,40}", "[a_9-]{0,40}"]) {
+        let id = UpstreamId::from_text(&text);
+        prop_assert_eq!(UpstreamId::new(id.as_str()), Some(id.clone()), "{} gives {}", text, id);
+    }
+}
+
+#[test]
+fn ids_cannot_make_prefixes_meet() {
+    for id in ["files", "my-db", "a_b", "X9"] {
+        assert_eq!(UpstreamId::from_text(id), UpstreamId::new(id).unwrap());
+    }
+    for id in ["", "9x", "a__b", "a_", "_a", "a b", "é", &"a".repeat(33)] {
+        assert_eq!(UpstreamId::new(id), None, "{id}");
+    }
+}
+
+#[test]
+fn plain_names_stay_plain() {
+    let policy = NamePolicy::default();
+    assert_eq!(policy.name(&tool("files", "read_file")).as_str(), "files__read_file");
+    assert_eq!(policy.name(&tool("docs", "docs")).as_str(), "docs__docs");
+    let bare = NamePolicy { naming: Naming::Bare, ..policy.clone() };
+    assert_eq!(bare.name(&tool("files", "read_file")).as_str(), "read_file");
+    let dotted = policy.name(&tool("files", "read.file"));
+    assert!(dotted.as_str().starts_with("files__read_file_"), "{dotted}");
+    let mcp = NamePolicy { profile: Profile::Mcp, ..policy };
+    assert_eq!(mcp.name(&tool("files", "read.file")).as_str(), "files__read.file");
+}
+
+#[test]
+fn a_tool_cannot_be_named_like_the_hashed_name_of_another() {
+    let policy = NamePolicy::default();
+    let dotted = policy.name(&tool("files", "read.file"));
+    let forged = dotted.as_str().strip_prefix("files__").unwrap();
+    assert_ne!(policy.name(&tool("files", forged)), dotted);
+}
+
+#[test]
+fn the_gateways_own_names_are_nobodys() {
+    let reserved = BTreeSet::from(["find_tools".to_owned()]);
+    let policy = NamePolicy { naming: Naming::Bare, reserved, ..NamePolicy::default() };
+    assert_ne!(policy.name(&tool("docs", "find_tools")).as_str(), "find_tools");
+}
+
+#[test]
+fn profiles_keep_to_their_limits() {
+    let long = "a".repeat(200);
+    for (profile, chars_max) in [
+        (Profile::Portable, 63),
+        (Profile::OpenAi, 64),
+        (Profile::Anthropic, 128),
+        (Profile::Gemini, 63),
+        (Profile::Mcp, 128),
+    ] {
+        assert!(profile.accepts(&long[..chars_max]) && !profile.accepts(&long[..=chars_max]), "{profile:?}");
+        assert!(!profile.accepts("") && !profile.accepts("a b") && !profile.accepts("é"), "{profile:?}");
+    }
+    let first_digit = [Profile::OpenAi, Profile::Anthropic, Profile::Mcp];
+    let dot = [Profile::Gemini, Profile::Mcp];
+    for profile in Profile::ALL {
+        assert_eq!(profile.accepts("9a"), first_digit.contains(&profile), "{profile:?}");
+        assert_eq!(profile.accepts("a.b"), dot.contains(&profile), "{profile:?}");
+        assert_eq!(profile.accepts("a:b"), profile == Profile::Gemini, "{profile:?}");
+    }
+}
+
+#[test]
+fn a_call_with_an_old_name_finds_its_tool_or_a_clear_refusal() {
+    let mut table = NameTable::new(NamePolicy::default(), 8);
+    let (read, search) = (tool("files", "read_file"), tool("docs", "search"));
+    table.advance([read.clone(), search.clone()]);
+    assert_eq!(table.resolve("files__read_file"), Resolution::Current(&read));
+    let gone = table.advance([search.clone()]).generation;
+    assert_eq!(table.resolve("files__read_file"), Resolution::Gone { tool: &read, since: gone });
+    table.advance([search.clone(), read.clone()]);
+    assert_eq!(table.resolve("files__read_file"), Resolution::Current(&read));
+    let since = table.rename(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }).generation;
+    let now = table.name_of(&read).unwrap();
+    assert_eq!(now.as_str(), "read_file");
+    assert_eq!(table.resolve("files__read_file"), Resolution::Renamed { tool: &read, now, since });
+}
+
+/// The same name on another server must not answer to those who knew it on the first.
+#[test]
+fn a_name_is_not_handed_on_while_it_is_remembered() {
+    let mut table = NameTable::new(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }, 8);
+    let (docs, evil) = (tool("docs", "search"), tool("evil", "search"));
+    table.advance([docs.clone()]);
+    table.advance([evil.clone()]);
+    assert!(matches!(table.resolve("search"), Resolution::Gone { tool, .. } if *tool == docs));
+    let hashed = table.name_of(&evil).unwrap().as_str().to_owned();
+    assert!(hashed.starts_with("search_"), "{hashed}");
+    table.advance([evil.clone(), tool("evil", "fetch")]);
+    assert_eq!(table.resolve(&hashed), Resolution::Current(&evil), "and it keeps the name it got");
+}
+
+#[test]
+fn two_that_want_one_name_both_get_another() {
+    let mut table = NameTable::new(NamePolicy { naming: Naming::Bare, ..NamePolicy::default() }, 8);
+    table.advance([tool("docs", "search"), tool("mail", "search"), tool("docs", "search")]);
+    assert!(matches!(table.resolve("search"), Resolution::Unknown { .. }));
+    assert_eq!(table.iter().count(), 2);
+}
+
+#[test]
+fn only_so_many_old_names_are_remembered() {
+    let mut table = NameTable::new(NamePolicy::default(), 1);
+    table.advance([tool("a", "first")]);
+    table.advance([tool("a", "second")]);
+    table.advance([]);
+    assert!(matches!(table.resolve("a__second"), Resolution::Gone { .. }));
+    assert_eq!(table.resolve("a__first"), Resolution::Unknown { near: vec![] });
+}
+
+#[test]
+fn near_names_are_misspellings_and_never_other_verbs() {
+    let mut table = NameTable::new(NamePolicy::default(), 8);
+    table.advance([tool("files", "read_file"), tool("files", "write_file"), tool("docs", "search")]);
+    let near = |name: &str| match table.resolve(name) {
+        Resolution::Unknown { near } => near.into_iter().map(str::to_owned).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(near("files__raed_file"), ["files__read_file"]);
+    assert_eq!(near("read_file"), ["files__read_file"], "a model that left out the prefix");
+    assert_eq!(near("files__delete_file"), Vec::<String>::new());
+    assert_eq!(near("weather"), Vec::<String>::new());
+    let long = "read_".repeat(60);
+    let mut table = NameTable::new(NamePolicy::default(), 8);
+    table.advance([tool("files", &long)]);
+    assert_eq!(table.resolve(&long[1..]), Resolution::Unknown { near: vec![] }, "too long to be looked for");
+}
+
+/// What was approved on one server says nothing about the same exposed name on another, nor about a changed contract.
+#[test]
+fn approvals_are_about_structure() {
+    let subject = |tool: UpstreamTool, contract: &[u8]| ApprovalSubject {
+        tenant: "local".to_owned(),
+        principal: "ann".to_owned(),
+        tool,
+        contract: Digest::of(Domain::Contract, &[contract]),
+    };
+    let bare = NamePolicy { naming: Naming::Bare, ..NamePolicy::default() };
+    let (docs, evil) = (tool("docs", "search"), tool("evil", "search"));
+    assert_eq!(bare.name(&docs), bare.name(&evil));
+    let approved = BTreeSet::from([subject(docs.clone(), b"1")]);
+    assert!(approved.contains(&subject(docs.clone(), b"1")));
+    assert!(!approved.contains(&subject(evil, b"1")));
+    assert!(!approved.contains(&subject(docs, b"2")));
+}

@@ -1,0 +1,3 @@
+//! What this crate promises, from outside.
+
+mod vectors;
