@@ -151,8 +151,10 @@ fn annotations(contract: &ToolContract) -> Annotations {
     let mutates = contract.effect_class().mutates();
     let irreversible =
         contract.effect.as_ref().and_then(|effect| effect.mutation_class) == Some(MutationClass::WriteIrreversible);
-    let additive =
-        contract.behaviour.is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
+    let additive = contract
+        .behaviour
+        .as_ref()
+        .is_some_and(|behaviour| matches!(behaviour.action, Action::Create | Action::Append));
     Annotations {
         read_only_hint: !mutates,
         destructive_hint: mutates && irreversible && !additive,
@@ -172,6 +174,6 @@ fn summary(compiled: &CompiledContract, availability: Availability) -> Value {
         "availability": availability,
         "side_effect_class": contract.transactional.side_effect_class,
         "effect_class": contract.effect_class(),
-        "behavioural_identity": contract.behaviour.map(|behaviour| behaviour.identity()),
+        "behavioural_identity": contract.behaviour.as_ref().map(|behaviour| behaviour.identity()),
     })
 }

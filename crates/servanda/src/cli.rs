@@ -216,6 +216,15 @@ pub(crate) struct CallArgs {
     /// The key of the operation: the same call with the same key is done once, however often it is made.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
+    /// The task it belongs to, of those the configuration declares: only tools of its kinds are called.
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// What is wanted: read, write or destructive; a tool of another kind is not called.
+    #[arg(long, value_name = "KIND")]
+    pub intent: Option<String>,
+    /// An earlier call: a tool of another kind than its is not called.
+    #[arg(long, value_name = "CALL")]
+    pub like: Option<String>,
 }
 
 /// `explain`.

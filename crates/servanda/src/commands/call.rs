@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
-use servanda_engine::{CallAnswer, CallRequest, Gateway as _, OperationKeys, Terms};
+use servanda_engine::{Aims, CallAnswer, CallRequest, Gateway as _, OperationKeys, Terms};
 use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         // Every run of the command is a person's own attempt, not a loop.
         chain: Some(servanda_contract::CallId::new().to_string()),
         keys: OperationKeys { idempotency_key: args.key.clone(), ..OperationKeys::default() },
+        aims: Aims { task: args.task.clone(), intent: args.intent.clone(), like: args.like.clone() },
         task: None,
         terms: Terms { caller_wait_ms: args.timeout_ms, cancel: cancel.clone(), ..Terms::default() },
     };

@@ -27,7 +27,14 @@ pub(super) struct Gathered<'t> {
 
 /// Walks the whole tree once, without recursion.
 pub(super) fn gather<'t>(tree: &'t Tree, text: &str, outer: &Outer, limits: &Limits) -> Result<Gathered<'t>, Finding> {
-    let mut gathered = Gathered { nodes: Vec::new(), variables: Variables::default(), functions: HashMap::new(), doubt: None, delayed: false, aliases: text.contains("expand_aliases") };
+    let mut gathered = Gathered {
+        nodes: Vec::new(),
+        variables: Variables::default(),
+        functions: HashMap::new(),
+        doubt: None,
+        delayed: false,
+        aliases: text.contains("expand_aliases"),
+    };
     gathered.variables.positional_computed = outer.positional_computed;
     let mut cursor = tree.walk();
     let mut seen = 0_usize;
@@ -58,7 +65,9 @@ fn note<'t>(node: Node<'t>, text: &str, gathered: &mut Gathered<'t>) {
             note_reading(node, text, gathered);
             gathered.nodes.push(node);
         }
-        "redirected_statement" | "file_redirect" | "test_command" | "unset_command" | "declaration_command" => gathered.nodes.push(node),
+        "redirected_statement" | "file_redirect" | "test_command" | "unset_command" | "declaration_command" => {
+            gathered.nodes.push(node)
+        }
         "variable_assignment" => {
             note_assignment(node, text, &mut gathered.variables);
             gathered.nodes.push(node);
@@ -85,9 +94,13 @@ fn finish(text: &str, gathered: &mut Gathered<'_>) {
     if text.contains("unset") {
         gathered.functions.clear();
     }
-    let evaluates = ["((", "$[", "let ", "[[", "-eq", "-ne", "-lt", "-gt", "-le", "-ge", "declare", "typeset", "local"].iter().any(|word| text.contains(word));
+    let evaluates = ["((", "$[", "let ", "[[", "-eq", "-ne", "-lt", "-gt", "-le", "-ge", "declare", "typeset", "local"]
+        .iter()
+        .any(|word| text.contains(word));
     if gathered.delayed && evaluates {
-        gathered.doubt.get_or_insert_with(|| Finding::unknown("a quoted text would run a command if it were evaluated as an index"));
+        gathered.doubt.get_or_insert_with(|| {
+            Finding::unknown("a quoted text would run a command if it were evaluated as an index")
+        });
     }
 }
 
@@ -112,10 +125,16 @@ fn note_heredoc(node: Node<'_>, text: &str, gathered: &mut Gathered<'_>) {
     }
     let word = start.map(|start| text_of(start, text)).unwrap_or_default();
     let bare = word.strip_prefix('\\').unwrap_or(word);
-    let bare = ['\'', '"'].iter().find_map(|quote| bare.strip_prefix(*quote).and_then(|rest| rest.strip_suffix(*quote))).unwrap_or(bare);
-    let plain = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.!%@:/,".contains(&byte));
+    let bare = ['\'', '"']
+        .iter()
+        .find_map(|quote| bare.strip_prefix(*quote).and_then(|rest| rest.strip_suffix(*quote)))
+        .unwrap_or(bare);
+    let plain =
+        !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.!%@:/,".contains(&byte));
     let ended = end.is_some_and(|end| text_of(end, text).trim_matches(['\t', '\n', ' ']) == bare);
-    let body = text.get(start.map_or(0, |start| start.end_byte())..end.map_or(text.len(), |end| end.start_byte())).unwrap_or_default();
+    let body = text
+        .get(start.map_or(0, |start| start.end_byte())..end.map_or(text.len(), |end| end.start_byte()))
+        .unwrap_or_default();
     let early = body.lines().skip(1).any(|line| line.trim_start_matches('\t') == bare);
     if !plain || !ended || early {
         gathered.doubt.get_or_insert_with(|| Finding::unknown("where a here-document ends is not certain"));
@@ -132,8 +151,13 @@ fn is_delayed(node: Node<'_>, text: &str) -> bool {
     if !substitutes || !source.contains('[') {
         return false;
     }
-    let command = node.parent().filter(|parent| parent.kind() == "command").and_then(|command| command.child_by_field_name("name"));
-    !command.is_some_and(|name| ["awk", "gawk", "sed", "grep", "egrep", "perl", "find", "sh", "bash"].contains(&text_of(name, text)))
+    let command = node
+        .parent()
+        .filter(|parent| parent.kind() == "command")
+        .and_then(|command| command.child_by_field_name("name"));
+    !command.is_some_and(|name| {
+        ["awk", "gawk", "sed", "grep", "egrep", "perl", "find", "sh", "bash"].contains(&text_of(name, text))
+    })
 }
 
 fn note_assignment(node: Node<'_>, text: &str, variables: &mut Variables) {
@@ -161,7 +185,11 @@ fn note_loop(node: Node<'_>, text: &str, variables: &mut Variables) {
         _ => false,
     };
     let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
-    let value = if values.iter().all(|value| plain(*value)) && !(values.is_empty() && variables.positional_computed) { Value::Operand } else { Value::Computed };
+    let value = if values.iter().all(|value| plain(*value)) && !(values.is_empty() && variables.positional_computed) {
+        Value::Operand
+    } else {
+        Value::Computed
+    };
     variables.set(text_of(name, text), value);
 }
 
@@ -269,12 +297,15 @@ pub(super) fn input_is_computed(node: Node<'_>, text: &str) -> bool {
             "heredoc_redirect" => return true,
             "pipeline" => {
                 let mut cursor = parent.walk();
-                let before = parent.named_children(&mut cursor).take_while(|stage| stage.id() != child.id()).collect::<Vec<_>>();
+                let before =
+                    parent.named_children(&mut cursor).take_while(|stage| stage.id() != child.id()).collect::<Vec<_>>();
                 if !before.is_empty() {
                     return !before.iter().all(|stage| is_plain_producer(*stage, text));
                 }
             }
-            "command_substitution" | "process_substitution" | "function_definition" => return parent.kind() == "function_definition",
+            "command_substitution" | "process_substitution" | "function_definition" => {
+                return parent.kind() == "function_definition";
+            }
             _ => {}
         }
         child = parent;
@@ -300,8 +331,12 @@ fn is_plain_producer(stage: Node<'_>, text: &str) -> bool {
     let Ok(words) = words_of(stage, text, &Variables::default()) else { return false };
     let name = words.first().and_then(Arg::literal).unwrap_or_default();
     match name {
-        "find" => !words.iter().filter_map(Arg::literal).any(|word| word.starts_with("-printf") || word.starts_with("-exec")) && words.iter().skip(1).all(|word| word.literal().is_none_or(|word| !word.starts_with("--"))),
-        "ls" | "grep" | "egrep" | "fgrep" | "zgrep" | "rgrep" | "cat" | "sort" | "uniq" | "head" | "tail" | "locate" | "cut" | "wc" | "comm" | "tac" | "rev" | "du" | "ps" | "pgrep" | "which" | "tee" => true,
+        "find" => {
+            !words.iter().filter_map(Arg::literal).any(|word| word.starts_with("-printf") || word.starts_with("-exec"))
+                && words.iter().skip(1).all(|word| word.literal().is_none_or(|word| !word.starts_with("--")))
+        }
+        "ls" | "grep" | "egrep" | "fgrep" | "zgrep" | "rgrep" | "cat" | "sort" | "uniq" | "head" | "tail"
+        | "locate" | "cut" | "wc" | "comm" | "tac" | "rev" | "du" | "ps" | "pgrep" | "which" | "tee" => true,
         _ => false,
     }
 }

@@ -31,11 +31,16 @@ pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict
 fn classify_for_any(text: &str, limits: &Limits) -> Verdict {
     let cut = |dialect| lexer::lex(text, dialect, Executable::Program, limits.tokens_max);
     let (postgres, sqlite, mysql) = (cut(Dialect::Postgres), cut(Dialect::Sqlite), cut(Dialect::MySql));
-    let alike = |one: &Lexed<'_>, other: &Lexed<'_>| one.unterminated == other.unterminated && one.tokens == other.tokens;
+    let alike =
+        |one: &Lexed<'_>, other: &Lexed<'_>| one.unterminated == other.unterminated && one.tokens == other.tokens;
     // MySQL reads "x" as a string and the others as a name; that alone cannot turn a read into anything else.
     let quotes_apart = |one: &Lexed<'_>, other: &Lexed<'_>| {
-        let same = |(one, other): (&Token<'_>, &Token<'_>)| one == other || (one.start == other.start && one.text == other.text && one.text.starts_with('"'));
-        one.unterminated == other.unterminated && one.tokens.len() == other.tokens.len() && one.tokens.iter().zip(&other.tokens).all(same)
+        let same = |(one, other): (&Token<'_>, &Token<'_>)| {
+            one == other || (one.start == other.start && one.text == other.text && one.text.starts_with('"'))
+        };
+        one.unterminated == other.unterminated
+            && one.tokens.len() == other.tokens.len()
+            && one.tokens.iter().zip(&other.tokens).all(same)
     };
     if alike(&postgres, &sqlite) && quotes_apart(&postgres, &mysql) {
         return classify_for(Dialect::Generic, Dialect::Postgres, text, limits);
@@ -59,7 +64,10 @@ fn classify_for(dialect: Dialect, lexical: Dialect, text: &str, limits: &Limits)
     let skipped = lexer::lex(text, lexical, Executable::Comment, limits.tokens_max);
     let verdict = verdict.or_heavier(classify_lexed(dialect, text, &skipped, limits));
     if executable > 1 {
-        return verdict.or_heavier(Verdict::of_text(Effect::Unknown, "several executable comments, which servers combine differently"));
+        return verdict.or_heavier(Verdict::of_text(
+            Effect::Unknown,
+            "several executable comments, which servers combine differently",
+        ));
     }
     verdict
 }
@@ -73,7 +81,10 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
     let statements = lexed.tokens.split(|token| token.kind == Kind::Semicolon).filter(|tokens| !tokens.is_empty());
     for (index, tokens) in statements.enumerate() {
         if index >= limits.statements_max {
-            let many = Verdict::of_text(Effect::Unknown, format!("the text has more than {} statements", limits.statements_max));
+            let many = Verdict::of_text(
+                Effect::Unknown,
+                format!("the text has more than {} statements", limits.statements_max),
+            );
             return heaviest.map_or(many.clone(), |heaviest| heaviest.or_heavier(many));
         }
         let judged = Statement { dialect, text: &cleaned, tokens, limits }.judge(0);
@@ -86,7 +97,8 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
     }
     let verdict = heaviest.unwrap_or_else(|| Verdict::of_text(Effect::Read, "there is no statement in it"));
     if lexed.unterminated {
-        return verdict.or_heavier(Verdict::of_text(Effect::Unknown, "a string, a quoted name or a comment in it has no end"));
+        return verdict
+            .or_heavier(Verdict::of_text(Effect::Unknown, "a string, a quoted name or a comment in it has no end"));
     }
     verdict
 }
@@ -145,10 +157,16 @@ impl<'a> Statement<'a> {
         if let Some(finding) = words::hazard(self.dialect, self.tokens) {
             return finding;
         }
-        let parsed = if self.longest_chain() <= CHAIN_MAX { tree::judge(self.dialect, self.source(), self.limits.depth_max) } else { Err(tree::NotUnderstood) };
+        let parsed = if self.longest_chain() <= CHAIN_MAX {
+            tree::judge(self.dialect, self.source(), self.limits.depth_max)
+        } else {
+            Err(tree::NotUnderstood)
+        };
         let finding = match parsed {
             Ok(finding) => finding,
-            Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => Some(Finding::unknown("the parser does not understand this query")),
+            Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => {
+                Some(Finding::unknown("the parser does not understand this query"))
+            }
             Err(tree::NotUnderstood) => words::doubt(self.dialect, self.tokens),
         };
         finding
@@ -159,7 +177,11 @@ impl<'a> Statement<'a> {
     /// The parser makes `a + a + a` as deep as it is long, and so are its walk and its end.
     fn longest_chain(self) -> usize {
         let links = |token: &&Token<'_>| {
-            token.kind == Kind::Sign || (token.kind == Kind::Word && ["and", "or", "union", "except", "intersect", "not", "is", "collate", "join"].iter().any(|word| token.is_word(word)))
+            token.kind == Kind::Sign
+                || (token.kind == Kind::Word
+                    && ["and", "or", "union", "except", "intersect", "not", "is", "collate", "join"]
+                        .iter()
+                        .any(|word| token.is_word(word)))
         };
         self.tokens.iter().filter(links).count()
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 use serde_json::Value;
 use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass, taxonomy::NextAction};
-use servanda_engine::{CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, Terms};
+use servanda_engine::{Aims, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, Terms};
 use servanda_mcp::fields::meta;
 
 use super::tour::{Expected, Step};
@@ -44,6 +44,7 @@ pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played,
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),
         keys: OperationKeys::default(),
+        aims: Aims::default(),
         task: None,
         terms: Terms::default(),
     };
