@@ -100,6 +100,7 @@ pub struct ExpectationRule {
 /// As people write it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "OneOrSeveral{T}")]
 enum OneOrSeveral<T> {
     One(T),
     Several(Vec<T>),

@@ -11,6 +11,7 @@ mod mail;
 mod meetings;
 mod misbehaviour;
 mod payments;
+mod queries;
 mod reports;
 
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ enum Group {
     Beta,
 }
 
-const FAMILIES: [(Group, &[Tool]); 9] = [
+const FAMILIES: [(Group, &[Tool]); 10] = [
     (Group::Honest, customers::TOOLS),
     (Group::Honest, invoices::TOOLS),
     (Group::Honest, payments::TOOLS),
@@ -45,6 +46,7 @@ const FAMILIES: [(Group, &[Tool]); 9] = [
     (Group::Honest, files::TOOLS),
     (Group::Honest, meetings::TOOLS),
     (Group::Honest, reports::TOOLS),
+    (Group::Honest, queries::TOOLS),
     (Group::Misbehaving, misbehaviour::TOOLS),
     (Group::Beta, reports::BETA_TOOLS),
 ];

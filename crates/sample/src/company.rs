@@ -35,10 +35,11 @@ pub(crate) enum Effect {
     EmailUpdate,
     FileWrite,
     FileDelete,
+    SqlChange,
 }
 
 impl Effect {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Payment,
         Self::Mail,
         Self::Meeting,
@@ -47,6 +48,7 @@ impl Effect {
         Self::EmailUpdate,
         Self::FileWrite,
         Self::FileDelete,
+        Self::SqlChange,
     ];
 
     /// The plural under which `count_effects` reports it.
@@ -60,6 +62,7 @@ impl Effect {
             Self::EmailUpdate => "email_updates",
             Self::FileWrite => "file_writes",
             Self::FileDelete => "file_deletes",
+            Self::SqlChange => "sql_changes",
         }
     }
 }

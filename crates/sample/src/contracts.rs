@@ -5,7 +5,7 @@
 /// Every contract there is: the name of its file, and its text.
 ///
 /// The honest tools have one each; of the misbehaving ones only those a tour has a use for.
-pub const CONTRACTS: [(&str, &str); 22] = [
+pub const CONTRACTS: [(&str, &str); 24] = [
     ("book_meeting.yaml", include_str!("../contracts/book_meeting.yaml")),
     ("count_effects.yaml", include_str!("../contracts/count_effects.yaml")),
     ("create_invoice_draft.yaml", include_str!("../contracts/create_invoice_draft.yaml")),
@@ -24,8 +24,10 @@ pub const CONTRACTS: [(&str, &str); 22] = [
     ("monthly_report.yaml", include_str!("../contracts/monthly_report.yaml")),
     ("pay_invoice.yaml", include_str!("../contracts/pay_invoice.yaml")),
     ("read_file.yaml", include_str!("../contracts/read_file.yaml")),
+    ("read_query.yaml", include_str!("../contracts/read_query.yaml")),
     ("send_mail.yaml", include_str!("../contracts/send_mail.yaml")),
     ("update_customer_email.yaml", include_str!("../contracts/update_customer_email.yaml")),
     ("void_invoice.yaml", include_str!("../contracts/void_invoice.yaml")),
     ("write_file.yaml", include_str!("../contracts/write_file.yaml")),
+    ("write_query.yaml", include_str!("../contracts/write_query.yaml")),
 ];

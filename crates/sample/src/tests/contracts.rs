@@ -11,7 +11,7 @@ use crate::contracts::CONTRACTS;
 use crate::tool::Tool;
 
 const ALL: Listed = Listed { misbehaviour: true, beta: false };
-const HONEST_COUNT: usize = 17;
+const HONEST_COUNT: usize = 19;
 
 fn contracts() -> Vec<(&'static str, ToolContract)> {
     let read = |(file, text)| (file, document::read(file, text).unwrap_or_else(|error| panic!("{error}")));

@@ -50,6 +50,12 @@ fn served() -> Vec<(&'static str, Value, Value)> {
         ("book_meeting", meeting, json!({ "meeting_id": "mtg_002" })),
         ("monthly_report", json!({ "month": "2026-10" }), october),
         ("count_effects", json!({}), json!({ "total": 0 })),
+        (
+            "read_query",
+            json!({ "query": "SELECT invoice_id FROM invoices WHERE status = 'void'" }),
+            json!({ "rows": [{ "invoice_id": "inv_1004" }] }),
+        ),
+        ("write_query", json!({ "query": "DELETE FROM outbox" }), json!({ "rows_changed": 2 })),
     ]
 }
 
@@ -147,6 +153,8 @@ fn declined() -> Vec<(&'static str, Value, &'static str)> {
         ("book_meeting", meet("2026-11-20T12:00:00", noon), "expected a moment"),
         ("monthly_report", json!({ "month": "2026-13" }), "expected a month"),
         ("count_effects", json!({ "since": 1 }), "unknown field"),
+        ("read_query", json!({ "query": "SELECT 1 FROM nowhere" }), "no such table"),
+        ("write_query", json!({ "query": "" }), "length of query"),
     ]
 }
 
@@ -177,9 +185,22 @@ fn effects_are_counted_by_kind_and_survive_a_restart() {
     let count = converse(options, &[call(1, "count_effects", json!({}))]).result(1);
     let expected = json!({
         "payments": 2, "mails": 1, "meetings": 1, "invoice_drafts": 1, "invoice_voids": 1,
-        "email_updates": 1, "file_writes": 1, "file_deletes": 1, "total": 9,
+        "email_updates": 1, "file_writes": 1, "file_deletes": 1, "sql_changes": 1, "total": 10,
     });
     assert_eq!(count["structuredContent"], expected);
+}
+
+/// The carelessness that the gateway is there for.
+#[test]
+fn a_read_query_runs_whatever_it_is_given() {
+    let delete = json!({ "query": "DELETE FROM payments" });
+    let messages = [call(1, "read_query", delete), call(2, "count_effects", json!({}))];
+    let conversation = converse(HONEST, &messages);
+    assert_eq!(conversation.result(1)["structuredContent"], json!({ "rows": [] }));
+    assert_eq!(conversation.result(2)["structuredContent"]["sql_changes"], 1);
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i FROM n";
+    let result = converse(HONEST, &[call(1, "read_query", json!({ "query": many }))]).result(1);
+    assert_eq!(result["structuredContent"]["rows"].as_array().map(Vec::len), Some(100));
 }
 
 #[test]

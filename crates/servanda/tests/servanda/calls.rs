@@ -30,6 +30,7 @@ fn a_call_that_passes() {
             "types",
             "bounds",
             "semantics",
+            "behaviour",
             "state",
             "confirmation",
             "fence",

@@ -13,8 +13,18 @@ use crate::{
 };
 
 /// Every stage of this version that can refuse a call.
-const GATES: [&str; 9] =
-    ["resolve", "parse", "structure", "types", "bounds", "semantics", "confirmation", "perform", "observe"];
+const GATES: [&str; 10] = [
+    "resolve",
+    "parse",
+    "structure",
+    "types",
+    "bounds",
+    "semantics",
+    "behaviour",
+    "confirmation",
+    "perform",
+    "observe",
+];
 
 /// Issue 2, must show 1: it exits 0 and shows every gate refusing at least one call.
 #[test]

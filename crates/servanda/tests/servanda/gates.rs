@@ -19,7 +19,7 @@ struct Refused {
     class: &'static str,
 }
 
-const REFUSED: [Refused; 11] = [
+const REFUSED: [Refused; 12] = [
     Refused {
         gate: "resolve",
         tool: "company__get_invoices",
@@ -60,6 +60,13 @@ const REFUSED: [Refused; 11] = [
         tool: "company__book_meeting",
         arguments: r#"{"start":"2026-11-20T10:00:00Z","end":"2026-11-20T09:00:00Z"}"#,
         pointer: "/end",
+        class: "SEMANTIC_INVALIDITY",
+    },
+    Refused {
+        gate: "behaviour",
+        tool: "company__read_query",
+        arguments: r#"{"query":"WITH old AS (SELECT 1) DELETE FROM payments"}"#,
+        pointer: "/query",
         class: "SEMANTIC_INVALIDITY",
     },
     Refused {
@@ -120,6 +127,7 @@ fn contracts() -> Vec<Contract> {
         count_effects(),
         meeting,
         changes("send_mail").input(&[], &json!({ "to": {}, "subject": {}, "body": {} })).confirmed(),
+        reads("read_query").input(&["query"], &json!({ "query": { "type": "string", "x-effect": "sqlite" } })),
         reads("misbehave_rpc_error"),
         reads("tool").of("broken"),
         reads("misbehave_wrong_shape").output(&json!({ "count": { "type": "integer" } })),

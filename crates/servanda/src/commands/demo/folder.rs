@@ -10,11 +10,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_contract::document;
+use servanda_contract::{document, expectation::BehaviourPattern, tool::Mutability};
 use servanda_sample::CONTRACTS;
 
+use super::tour::TRIAGE;
 use crate::{
-    config::{Config, NameStyle, UpstreamConfig},
+    config::{Config, NameStyle, TaskConfig, UpstreamConfig},
     failure::Failure,
 };
 
@@ -92,5 +93,7 @@ fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
         headers: BTreeMap::new(),
     };
     let upstreams = BTreeMap::from([(UPSTREAM.to_owned(), company)]);
-    Ok(Config { listen: listen.to_string(), names: NameStyle::Bare, ..Config::new(upstreams) })
+    let reads = BehaviourPattern { mutability: Some(Mutability::Pure), ..BehaviourPattern::default() };
+    let tasks = BTreeMap::from([(TRIAGE.to_owned(), TaskConfig { allow: vec![reads] })]);
+    Ok(Config { listen: listen.to_string(), names: NameStyle::Bare, tasks, ..Config::new(upstreams) })
 }

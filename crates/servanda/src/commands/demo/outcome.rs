@@ -44,7 +44,7 @@ pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played,
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),
         keys: OperationKeys::default(),
-        aims: Aims::default(),
+        aims: Aims { task: step.task.map(str::to_owned), ..Aims::default() },
         task: None,
         terms: Terms::default(),
     };

@@ -158,7 +158,8 @@ fn shown_call(played: &Played, width: usize) -> String {
 pub(super) fn reason(refusal: &Refusal) -> String {
     let Some(error) = refusal.field_errors.first() else {
         // What a dying server said last is for `explain`.
-        return refusal.message.split("; ").next().unwrap_or_default().to_owned();
+        let whole = (refusal.gate != GateName::Perform).then_some(refusal.message.as_str());
+        return whole.or(refusal.message.split("; ").next()).unwrap_or_default().to_owned();
     };
     let FieldError { pointer, message, .. } = error;
     if refusal.repair.as_ref().is_some_and(|progress| progress.stopped.is_some()) {
@@ -169,8 +170,8 @@ pub(super) fn reason(refusal: &Refusal) -> String {
         0 | 1 => String::new(),
         errors => format!(" (+{})", errors - 1),
     };
-    match message.strip_prefix(&format!("`{}` ", error.field)) {
-        Some(rest) => format!("{place}{pointer} {rest}{more}"),
+    match message.strip_prefix(&format!("`{}`", error.field)) {
+        Some(rest) => format!("{place}{pointer}{rest}{more}"),
         None if pointer.is_empty() => format!("{place}{message}{more}"),
         None => format!("{place}{pointer}: {message}{more}"),
     }

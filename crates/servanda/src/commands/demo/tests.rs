@@ -44,8 +44,8 @@ fn a_step_that_ends_otherwise_is_noticed() {
 
 #[test]
 fn the_tour_has_a_refusal_of_every_stage_that_can_be_provoked() {
-    use GateName::{Bounds, Confirmation, Observe, Parse, Perform, Resolve, Semantics, Structure, Types};
-    for gate in [Resolve, Parse, Structure, Types, Bounds, Semantics, Confirmation, Perform, Observe] {
+    use GateName::{Behaviour, Bounds, Confirmation, Observe, Parse, Perform, Resolve, Semantics, Structure, Types};
+    for gate in [Resolve, Parse, Structure, Types, Bounds, Semantics, Behaviour, Confirmation, Perform, Observe] {
         step(|expected| matches!(expected, Expected::Refused { gate: at, .. } if *at == gate));
     }
 }
@@ -61,8 +61,9 @@ fn reasons_name_the_pointer_instead_of_the_field() {
         did_you_mean: None,
     };
     let table = [
-        (vec![], "no"),
+        (vec![], "no; never"),
         (vec![error("/end", "`end` must be later")], "/end must be later"),
+        (vec![error("/end", "`end`: it is over")], "/end: it is over"),
         (vec![error("/end", "it ends too early"), error("/a", "b")], "/end: it ends too early (+1)"),
         (vec![error("", "not JSON")], "not JSON"),
     ];
@@ -70,6 +71,7 @@ fn reasons_name_the_pointer_instead_of_the_field() {
         let refusal = refusal(GateName::Types, TaxonomyClass::TypeMismatch).with_field_errors(errors);
         assert_eq!(reason(&refusal), shown);
     }
+    assert_eq!(reason(&refusal(GateName::Perform, TaxonomyClass::Timeout)), "no", "its last words are cut");
 }
 
 #[test]

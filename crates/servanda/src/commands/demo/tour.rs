@@ -15,6 +15,8 @@ pub(super) struct Step {
     pub(super) tool: &'static str,
     /// As sent; not always JSON.
     pub(super) arguments: &'static str,
+    /// The task it is said to belong to, of those the demo's configuration declares.
+    pub(super) task: Option<&'static str>,
     /// What a reader should know before the result.
     pub(super) remark: &'static str,
     pub(super) expected: Expected,
@@ -31,6 +33,9 @@ pub(super) enum Expected {
     ToldToStop { gate: GateName },
 }
 
+/// A task that only reads.
+pub(super) const TRIAGE: &str = "read-only triage";
+
 /// The refused call whose page is shown: far enough to have passed some gates, with a pointer and a name to suggest.
 pub(super) const EXPLAINED: GateName = GateName::Bounds;
 
@@ -45,8 +50,9 @@ pub(super) const CHAPTERS: [Chapter; 3] = [
     Chapter { heading: "When the company itself misbehaves, the call still ends well", steps: &MISBEHAVING },
 ];
 
-const KEPT: [Step; 3] = [
+const KEPT: [Step; 4] = [
     passes(0, "find_customers", r#"{"query":"heron"}"#),
+    passes(0, "read_query", r#"{"query":"SELECT count(*) AS open FROM invoices WHERE status = 'open'"}"#),
     passes(
         1,
         "create_invoice_draft",
@@ -59,7 +65,7 @@ const KEPT: [Step; 3] = [
     ),
 ];
 
-const BROKEN: [Step; 8] = [
+const BROKEN: [Step; 10] = [
     refused(
         GateName::Resolve,
         TaxonomyClass::StructuralViolation,
@@ -84,6 +90,7 @@ const BROKEN: [Step; 8] = [
     Step {
         tool: "pay_invoice",
         arguments: QUOTED_AMOUNT,
+        task: None,
         remark: "",
         expected: Expected::ToldToStop { gate: GateName::Types },
     },
@@ -99,6 +106,23 @@ const BROKEN: [Step; 8] = [
         "book_meeting",
         r#"{"start":"2026-11-20T10:00:00Z","end":"2026-11-20T09:00:00Z","title":"Review","attendees":["mara@lindgren-roth.example"]}"#,
     ),
+    // The same tool that was asked for a count above, and a string like any other: only what the statement does is different.
+    refused(
+        GateName::Behaviour,
+        TaxonomyClass::SemanticInvalidity,
+        "read_query",
+        r#"{"query":"DELETE FROM invoices WHERE status = 'open'"}"#,
+    ),
+    // A tool that takes the same, for a task that nothing may be changed in.
+    Step {
+        task: Some(TRIAGE),
+        ..refused(
+            GateName::Behaviour,
+            TaxonomyClass::SemanticInvalidity,
+            "write_query",
+            r#"{"query":"UPDATE invoices SET status = 'paid'"}"#,
+        )
+    },
     refused(
         GateName::Confirmation,
         TaxonomyClass::ConfirmationMissing,
@@ -118,9 +142,9 @@ const MISBEHAVING: [Step; 4] = [
 const QUOTED_AMOUNT: &str = r#"{"invoice_id":"inv_1007","amount_cents":"478800","currency":"USD"}"#;
 
 const fn passes(effects: u64, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, remark: "", expected: Expected::Passes { effects } }
+    Step { tool, arguments, task: None, remark: "", expected: Expected::Passes { effects } }
 }
 
 const fn refused(gate: GateName, class: TaxonomyClass, tool: &'static str, arguments: &'static str) -> Step {
-    Step { tool, arguments, remark: "", expected: Expected::Refused { gate, class } }
+    Step { tool, arguments, task: None, remark: "", expected: Expected::Refused { gate, class } }
 }

@@ -39,13 +39,14 @@ const INPUT_NEXT: &str =
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
 
 /// Every stage there is, in order, so that the ones not reached are shown too.
-const STAGES: [GateName; 11] = [
+const STAGES: [GateName; 12] = [
     GateName::Resolve,
     GateName::Parse,
     GateName::Structure,
     GateName::Types,
     GateName::Bounds,
     GateName::Semantics,
+    GateName::Behaviour,
     GateName::State,
     GateName::Confirmation,
     GateName::Fence,
