@@ -11,7 +11,7 @@ use servanda_contract::{
 };
 
 use crate::{
-    behaviour::{Expected, Programs},
+    behaviour::{Expected, ProgramArgument, Programs},
     rules::{CompiledRules, Condition},
     state::Demands,
 };
@@ -146,6 +146,11 @@ impl CompiledContract {
     /// Whether a status tool's structured answer says that the key was executed; the error says why that cannot be told.
     pub fn says_found(&self, result: &serde_json::Value) -> Result<bool, &'static str> {
         self.found_when.as_ref().map_or(Err("there is no status tool"), |condition| condition.holds(result))
+    }
+
+    /// The arguments that are programs, requests or paths, as the contract says.
+    pub fn program_arguments(&self) -> impl Iterator<Item = ProgramArgument> {
+        self.programs.named()
     }
 
     pub(crate) fn programs(&self) -> &Programs {

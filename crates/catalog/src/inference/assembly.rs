@@ -18,6 +18,7 @@ use servanda_contract::{
 use super::{
     Descriptor,
     evidence::{self, Reach, Reading},
+    programs,
 };
 
 /// A minute: what a tool gets that nobody has measured. Long for a person to wait, short of the class's five minutes.
@@ -107,11 +108,13 @@ fn contract_name(upstream: &str, tool: &str) -> String {
 }
 
 fn affordance(descriptor: &Descriptor, notes: &mut Vec<String>) -> Affordance {
+    let mut input_schema = input_schema(&descriptor.input_schema, notes);
+    programs::mark(&mut input_schema, descriptor, notes);
     Affordance {
         model_description: descriptor.description.clone().unwrap_or_default(),
         allowed_use_cases: Vec::new(),
         forbidden_use_cases: Vec::new(),
-        input_schema: input_schema(&descriptor.input_schema, notes),
+        input_schema,
         output_schema: output_schema(descriptor.output_schema.as_ref(), notes),
         examples: Vec::new(),
         title: descriptor.title.clone(),

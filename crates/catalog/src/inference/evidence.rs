@@ -209,7 +209,7 @@ fn in_list(list: &str, word: &str) -> bool {
 }
 
 /// The words of a name: `getUserById`, `get-user.by_id` and `get user` alike.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_was_lower = false;
     for character in text.chars() {

@@ -6,6 +6,7 @@
 
 mod assembly;
 mod evidence;
+mod programs;
 #[cfg(test)]
 mod tests;
 

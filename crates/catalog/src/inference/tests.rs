@@ -140,3 +140,90 @@ fn real_tools_are_seldom_taken_for_harmless() {
     assert!(taken_for_readers * 100 < writers * 8, "{taken_for_readers} of {writers} writers were taken for readers");
     assert!(seen_as_readers * 100 > readers * 60, "only {seen_as_readers} of {readers} readers were seen");
 }
+
+/// A tool's name and description, an argument, and what it is proposed to be read as.
+#[test]
+fn arguments_that_clearly_carry_a_program_are_marked() {
+    let text = |told: &str| json!({ "type": "string", "description": told });
+    let methods = json!({ "type": "string", "enum": ["GET", "post"] });
+    let rows = [
+        (
+            "read_query",
+            "Execute a SELECT query on the SQLite database",
+            "query",
+            text("The query to run"),
+            Some("sqlite"),
+        ),
+        ("run", "", "sql", text(""), Some("sql")),
+        ("run", "Runs it on MariaDB.", "sql_query", text(""), Some("mysql")),
+        (
+            "run",
+            "Run a SQL query against PostgreSQL",
+            "query",
+            json!({ "type": ["string", "null"] }),
+            Some("postgresql"),
+        ),
+        ("run", "On MySQL or PostgreSQL.", "statement", text("SQL to execute"), Some("sql")),
+        ("logs", "Of a Postgres project.", "sql", text("A ClickHouse SQL query"), Some("sql")),
+        (
+            "execute",
+            "",
+            "query",
+            json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "SQL" }),
+            Some("sql"),
+        ),
+        ("exec", "Execute a shell command.", "command", text(""), Some("shell")),
+        ("exec", "", "cmd", text("The bash command to run"), Some("shell")),
+        ("run_in_terminal", "", "command", text(""), Some("shell")),
+        ("request", "", "method", methods, Some("http_method")),
+        ("request", "", "httpMethod", text("HTTP method, GET if not said"), Some("http_method")),
+        // What only looks like it.
+        ("search_docs", "Search the SQL documentation", "query", text("What to look for"), None),
+        ("search", "", "query", text("Search query"), None),
+        ("ask", "Turns questions into SQL", "query", text("A question in natural language"), None),
+        ("run", "NoSQL, and no SQL at all", "query", text("The query to execute"), None),
+        ("run", "A SQL-like language", "query", text("The query to execute"), None),
+        ("run", "Run a SQL++ query", "query", text(""), None),
+        ("run", "Metrics, as SQL knows them", "query", text("The PromQL query to execute"), None),
+        ("sql_lint", "", "sql", text("SQL to look at"), None),
+        ("run", "", "query", json!({ "type": "object", "description": "SQL" }), None),
+        ("run", "", "sql", json!({ "type": "string", "enum": ["SELECT 1"] }), None),
+        ("exec", "Runs in a shell", "script", text("The Python script"), None),
+        ("exec", "", "command", text("Which command of the menu"), None),
+        ("exec", "In a shell", "command", json!({ "type": "array", "items": { "type": "string" } }), None),
+        ("pay", "", "method", text("Of payment"), None),
+        ("merge", "", "method", json!({ "type": "string", "enum": ["merge", "squash"] }), None),
+    ];
+    for (name, description, argument, schema, expected) in rows {
+        let definition = json!({
+            "name": name, "description": description,
+            "inputSchema": { "type": "object", "properties": { argument: schema } },
+        });
+        let inferred = infer("up", &descriptor(definition.clone()));
+        let marked = inferred.contract.affordance.input_schema["properties"][argument]["x-effect"].clone();
+        assert_eq!(marked.as_str(), expected, "{definition}");
+        assert_eq!(inferred.notes.len(), usize::from(expected.is_some()), "{:?}", inferred.notes);
+        let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new()).unwrap();
+        assert_eq!(admitted.program_arguments().next().map(|program| program.kind), expected);
+    }
+}
+
+/// What is read as a program is the operator's to say, not the author's.
+#[test]
+fn an_authors_own_marks_are_left_out() {
+    let marked = json!({ "type": "string", "x-effect": "nonsense" });
+    let definition = json!({
+        "name": "read_x",
+        "inputSchema": { "type": "object", "x-effect": 1, "properties": {
+            "a": marked, "list": { "type": "array", "items": marked }, "x-effect": { "type": "string" },
+        } },
+    });
+    let schema = infer("up", &descriptor(definition)).contract.affordance.input_schema;
+    assert_eq!(
+        Value::Object(schema)["properties"],
+        json!({
+            "a": { "type": "string" }, "list": { "type": "array", "items": { "type": "string" } },
+            "x-effect": { "type": "string" },
+        })
+    );
+}

@@ -50,6 +50,9 @@ fn members() {
     for (taken, expected) in rows {
         assert_eq!(outcome(&told, &taken), expected, "{taken}");
     }
+    let marked = with(&json!({ "a": { "type": "string", "x-effect": "sql" } }), &json!(["a"]));
+    let plain = with(&json!({ "a": { "type": "string" } }), &json!(["a"]));
+    assert_eq!(outcome(&marked, &plain), "full", "a keyword of ours is no difference");
     let filled_in = with(&json!({ "a": {}, "b": { "default": 7 } }), &json!(["a"]));
     assert_eq!(outcome(&filled_in, &with(&json!({ "a": {}, "b": {} }), &json!(["a", "b"]))), "full");
     let open = json!({ "type": "object", "additionalProperties": true });

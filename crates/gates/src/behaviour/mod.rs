@@ -12,6 +12,7 @@ use servanda_contract::{
 };
 
 pub(crate) use program::Programs;
+pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument};
 
 use crate::{semantics::Meant, structure};
 

@@ -10,14 +10,23 @@ use servanda_contract::{
 };
 use servanda_identity::effects::{self, Effect, Language, Roots};
 
-/// What the schema says an argument is.
-pub(crate) const KEYWORD: &str = "x-effect";
+/// What the schema says an argument is: the keyword of an input schema.
+pub const KEYWORD: &str = "x-effect";
 /// How deep inside of the arguments one can be.
 const DEPTH_MAX: usize = 8;
 
 /// The arguments of a contract that are more than data.
 #[derive(Debug, Default)]
 pub(crate) struct Programs(Vec<Program>);
+
+/// An argument that is more than data, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramArgument {
+    /// Where: `query`, `steps[].sql`.
+    pub place: String,
+    /// What it is: `sqlite`, `shell`, `http_method`, `path`.
+    pub kind: &'static str,
+}
 
 #[derive(Debug)]
 struct Program {
@@ -63,6 +72,11 @@ impl Programs {
         let (mut programs, mut reasons) = (Self::default(), Vec::new());
         programs.walk(schema, &mut Vec::new(), &mut reasons);
         if reasons.is_empty() { Ok(programs) } else { Err(reasons) }
+    }
+
+    /// Which there are.
+    pub(crate) fn named(&self) -> impl Iterator<Item = ProgramArgument> {
+        self.0.iter().map(|program| ProgramArgument { place: named(&program.place), kind: program.kind.name() })
     }
 
     /// What a tool with this contract may not be asked.
@@ -142,6 +156,14 @@ impl ProgramKind {
         }
     }
 
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Text(language) => language.name(),
+            Self::Method => "http_method",
+            Self::Path(_) => "path",
+        }
+    }
+
     fn fault(&self, text: &str, reads_only: bool) -> Option<Fault> {
         match self {
             Self::Text(_) | Self::Method if !reads_only => None,
@@ -209,6 +231,18 @@ fn visit(place: &[Step], value: &Value, pointer: &mut String, see: &mut dyn FnMu
         }
     }
     pointer.truncate(whole);
+}
+
+fn named(place: &[Step]) -> String {
+    let mut name = String::new();
+    for step in place {
+        match step {
+            Step::Member(member) if name.is_empty() => name.push_str(member),
+            Step::Member(member) => name.extend([".", member]),
+            Step::Each => name.push_str("[]"),
+        }
+    }
+    name
 }
 
 fn dotted(place: &[Step]) -> String {

@@ -82,6 +82,17 @@ impl Language {
             _ => return None,
         })
     }
+
+    /// Its name, as a contract writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sql(Dialect::Generic) => "sql",
+            Self::Sql(Dialect::Postgres) => "postgresql",
+            Self::Sql(Dialect::Sqlite) => "sqlite",
+            Self::Sql(Dialect::MySql) => "mysql",
+            Self::Shell => "shell",
+        }
+    }
 }
 
 /// Whose SQL it is.

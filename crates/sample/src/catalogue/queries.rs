@@ -74,7 +74,7 @@ fn run(company: &Company, arguments: Arguments) -> Result<Ran, Failure> {
 fn rows(connection: &Connection, query: &str) -> Result<(Vec<Value>, bool), Failure> {
     let mut statement = connection.prepare(query)?;
     let reads_only = statement.readonly();
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = Vec::new();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -1,0 +1,227 @@
+//! Which arguments carry a program or a request: proposes `x-effect` for them, so that the behaviour gate reads what they would
+//! do. Only where the definition says so in words; an argument that only may be a program is left alone, because a reader of
+//! the wrong language would refuse what is good.
+
+use serde_json::{Map, Value};
+use servanda_gates::EFFECT_KEYWORD;
+
+use super::{Descriptor, evidence::words};
+
+/// Arguments that are SQL by their name.
+const SQL_NAMES: [&str; 8] =
+    ["sql", "sql query", "query sql", "sql statement", "sql text", "raw sql", "sql command", "sql code"];
+/// Arguments that are SQL where the definition says so.
+const QUERY_NAMES: [&str; 3] = ["query", "statement", "query string"];
+/// Words that say SQL, and the language each of them means.
+const SQL_WORDS: [(&str, &str); 8] = [
+    ("sqlite", "sqlite"),
+    ("sqlite3", "sqlite"),
+    ("postgresql", "postgresql"),
+    ("postgres", "postgresql"),
+    ("mysql", "mysql"),
+    ("mariadb", "mysql"),
+    ("sql", "sql"),
+    ("tsql", "sql"),
+];
+/// Engines whose SQL is none of those dialects.
+const OTHER_ENGINES: [&str; 12] = [
+    "clickhouse",
+    "bigquery",
+    "snowflake",
+    "athena",
+    "redshift",
+    "starrocks",
+    "databricks",
+    "oracle",
+    "mssql",
+    "duckdb",
+    "trino",
+    "presto",
+];
+/// What a word before or after `SQL` makes of it: something else.
+const NOT_SQL_AFTER: [&str; 4] = ["like", "style", "docs", "plus"];
+const NOT_SQL_BEFORE: [&str; 3] = ["no", "not", "without"];
+/// Words of a tool that searches: its query is what it looks for.
+const SEARCHES: [&str; 6] = ["search", "find", "lookup", "docs", "documentation", "ask"];
+/// Words of a tool that takes a program and does not run it.
+const LEAVES: [&str; 9] =
+    ["lint", "validate", "convert", "converts", "format", "parse", "translate", "repair", "explain"];
+/// Words of an argument's description that say it is run.
+const RUNS: [&str; 6] = ["execute", "executed", "run", "select", "statement", "queries"];
+
+/// Arguments that are a shell's where the definition says so.
+const SHELL_NAMES: [&str; 8] =
+    ["command", "cmd", "script", "shell command", "bash command", "shell", "bash", "shell script"];
+const SHELL_WORDS: [&str; 3] = ["shell", "bash", "zsh"];
+/// What a tool says that hands a command to a shell.
+const SHELL_PHRASES: [&str; 9] = [
+    "shell command",
+    "bash command",
+    "terminal command",
+    "shell script",
+    "bash script",
+    "in the terminal",
+    "in a terminal",
+    "in a shell",
+    "in bash",
+];
+/// Words of other languages, which no shell of ours reads.
+const NOT_SHELL: [&str; 7] = ["powershell", "python", "javascript", "applescript", "lua", "gdscript", "sql"];
+
+const METHOD_NAMES: [&str; 4] = ["method", "http method", "request method", "http verb"];
+const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "CONNECT"];
+
+/// Marks the arguments of a tool that carry a program, and says which. What the author wrote under our keyword goes: it is the
+/// operator's to say.
+pub(super) fn mark(schema: &mut Map<String, Value>, descriptor: &Descriptor, notes: &mut Vec<String>) {
+    forget(schema);
+    let about = About::of(descriptor);
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (name, property) in properties {
+        let Some(property) = property.as_object_mut() else { continue };
+        if let Some(language) = language(name, property, &about) {
+            property.insert(EFFECT_KEYWORD.to_owned(), language.into());
+            notes.push(format!("its `{name}` argument is {language} (x-effect)"));
+        }
+    }
+}
+
+/// What a tool says of itself.
+struct About {
+    name: Vec<String>,
+    all: Vec<String>,
+}
+
+impl About {
+    fn of(descriptor: &Descriptor) -> Self {
+        let name = words(&descriptor.name);
+        let told = [descriptor.title.as_ref(), descriptor.description.as_ref()].into_iter().flatten();
+        let all = name.iter().cloned().chain(told.flat_map(|text| spoken(text))).collect();
+        Self { name, all }
+    }
+
+    /// Whether it runs what it is given, as far as it says.
+    fn runs(&self) -> bool {
+        let first = self.all.get(self.name.len());
+        !has(&self.name, &LEAVES) && !first.is_some_and(|word| in_list(&LEAVES, word))
+    }
+}
+
+fn language(name: &str, property: &Map<String, Value>, about: &About) -> Option<&'static str> {
+    if !is_text(property) {
+        return None;
+    }
+    let name = words(name).join(" ");
+    let is = |names: &[&str]| names.contains(&name.as_str());
+    let told = property.get("description").and_then(Value::as_str).unwrap_or_default();
+    let told_words = spoken(told);
+    if is(&METHOD_NAMES) {
+        return is_method(property, &told_words).then_some("http_method");
+    }
+    // Where only some values are taken, nothing is parsed.
+    if property.contains_key("enum") || property.contains_key("const") || !about.runs() {
+        return None;
+    }
+    if is(&SQL_NAMES) {
+        return Some(dialect(&told_words, about));
+    }
+    if is(&QUERY_NAMES) {
+        return is_sql(&told_words, about).then(|| dialect(&told_words, about));
+    }
+    (is(&SHELL_NAMES) && is_shell(&told_words, about)).then_some("shell")
+}
+
+/// A query is SQL where its own description says so; or else where the tool says so, does not search, and runs it.
+fn is_sql(told: &[String], about: &About) -> bool {
+    let other = |word: &String| word.ends_with("ql") && !SQL_WORDS.iter().any(|(known, _)| known == word);
+    if has(told, &["natural", "plain", "english"]) || told.iter().chain(&about.name).any(other) {
+        return false;
+    }
+    says_sql(told) || says_sql(&about.all) && !has(&about.name, &SEARCHES) && (told.is_empty() || has(told, &RUNS))
+}
+
+fn says_sql(text: &[String]) -> bool {
+    let mut said = text.iter().enumerate().filter(|(_, word)| SQL_WORDS.iter().any(|(known, _)| known == word));
+    said.any(|(at, _)| {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let after = text.get(at + 1);
+        !before.is_some_and(|word| in_list(&NOT_SQL_BEFORE, word))
+            && !after.is_some_and(|word| in_list(&NOT_SQL_AFTER, word))
+    })
+}
+
+/// The one dialect that is named, first of all where the argument is described. One that names several means any.
+fn dialect(told: &[String], about: &About) -> &'static str {
+    for text in [told, &about.all] {
+        let named = text.iter().filter_map(|word| SQL_WORDS.iter().find(|(known, _)| known == word));
+        let mut dialects: Vec<&'static str> = named.map(|(_, dialect)| *dialect).filter(|one| *one != "sql").collect();
+        dialects.dedup();
+        match dialects.as_slice() {
+            [] if has(text, &OTHER_ENGINES) => return "sql",
+            [] => {}
+            [one] if !has(text, &OTHER_ENGINES) => return one,
+            _ => return "sql",
+        }
+    }
+    "sql"
+}
+
+fn is_shell(told: &[String], about: &About) -> bool {
+    if has(told, &NOT_SHELL) || has(&about.name, &NOT_SHELL) {
+        return false;
+    }
+    let said = about.all.join(" ");
+    let terminal = |word: &String| SHELL_WORDS.contains(&word.as_str()) || word == "terminal";
+    has(told, &SHELL_WORDS)
+        || about.name.iter().any(terminal)
+        || (!has(&about.all, &NOT_SHELL) && SHELL_PHRASES.iter().any(|phrase| said.contains(phrase)))
+}
+
+fn is_method(property: &Map<String, Value>, told: &[String]) -> bool {
+    let known = |value: &Value| value.as_str().is_some_and(|text| METHODS.contains(&text.to_uppercase().as_str()));
+    match property.get("enum").and_then(Value::as_array) {
+        Some(values) => !values.is_empty() && values.iter().all(known),
+        None => {
+            let told = told.join(" ");
+            ["http method", "http verb", "http request method"].iter().any(|said| told.contains(said))
+        }
+    }
+}
+
+/// A text, or nothing.
+fn is_text(property: &Map<String, Value>) -> bool {
+    let texts = |schema: &Map<String, Value>| match schema.get("type") {
+        Some(Value::String(named)) => named == "string",
+        Some(Value::Array(named)) => named.iter().all(|one| one == "string" || one == "null"),
+        _ => false,
+    };
+    let nothing = |schema: &Map<String, Value>| schema.get("type").is_some_and(|named| named == "null");
+    let either = ["anyOf", "oneOf"].iter().find_map(|keyword| property.get(*keyword)).and_then(Value::as_array);
+    texts(property)
+        || either.is_some_and(|schemas| {
+            let mut schemas = schemas.iter().filter_map(Value::as_object).filter(|schema| !nothing(schema)).peekable();
+            schemas.peek().is_some() && schemas.all(texts)
+        })
+}
+
+/// Removes our keyword where it would be read. A property of that name is a property.
+fn forget(schema: &mut Map<String, Value>) {
+    schema.remove(EFFECT_KEYWORD);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(forget);
+    schema.get_mut("items").and_then(Value::as_object_mut).into_iter().for_each(forget);
+}
+
+/// The words of a sentence: `PostgreSQL` is one, and so is `SQL++`.
+fn spoken(text: &str) -> Vec<String> {
+    let words = text.split(|character: char| !(character.is_alphanumeric() || character == '+'));
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+fn has(text: &[String], list: &[&str]) -> bool {
+    text.iter().any(|word| in_list(list, word))
+}
+
+fn in_list(list: &[&str], word: &str) -> bool {
+    list.contains(&word)
+}
