@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
-use servanda_contract::tool::{Action, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
+use servanda_contract::tool::{Action, Behaviour, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
 use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT};
 use servanda_mcp::fields::meta;
 
@@ -174,6 +174,6 @@ fn summary(compiled: &CompiledContract, availability: Availability) -> Value {
         "availability": availability,
         "side_effect_class": contract.transactional.side_effect_class,
         "effect_class": contract.effect_class(),
-        "behavioural_identity": contract.behaviour.as_ref().map(|behaviour| behaviour.identity()),
+        "behavioural_identity": contract.behaviour.as_ref().map(Behaviour::identity),
     })
 }

@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// Say what tools are by what they do, which can be mixed up, and what a statement would do
+    Identity(IdentityArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working
@@ -301,6 +303,32 @@ fn effect_state(text: &str) -> Result<EffectState, String> {
         let known: Vec<&str> = EffectState::ALL.into_iter().map(EffectState::name).collect();
         format!("known states are {}", known.join(", "))
     })
+}
+
+/// `identity`.
+#[derive(Debug, Args)]
+pub(crate) struct IdentityArgs {
+    /// What to say.
+    #[command(subcommand)]
+    pub command: IdentityCommand,
+}
+
+/// What can be said about identities.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IdentityCommand {
+    /// Show what a tool is by what it does, and which others take the same arguments
+    Show {
+        /// The exposed name, as `servanda tools` shows it.
+        tool: String,
+    },
+    /// List the tools that take the same arguments, the worst mix-ups first, and what tells them apart
+    Confusions,
+    /// Say what each statement of a file would do: a line of JSON for each, in order
+    Effects {
+        /// Lines of JSON with `sql` or `shell`, and `dialect`; `-` reads them from stdin.
+        #[arg(value_name = "FILE.jsonl")]
+        file: PathBuf,
+    },
 }
 
 /// `schema`.

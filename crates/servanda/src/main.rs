@@ -55,6 +55,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Check => return commands::check::run(&cli.config, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
+        Command::Identity(args) => return commands::identity::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -73,7 +74,11 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) => Ok(()),
+            Command::Schema(_)
+            | Command::Check
+            | Command::Sample(_)
+            | Command::Disconnect(_)
+            | Command::Identity(_) => Ok(()),
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

@@ -179,13 +179,11 @@ fn is_shell(told: &[String], about: &About) -> bool {
 
 fn is_method(property: &Map<String, Value>, told: &[String]) -> bool {
     let known = |value: &Value| value.as_str().is_some_and(|text| METHODS.contains(&text.to_uppercase().as_str()));
-    match property.get("enum").and_then(Value::as_array) {
-        Some(values) => !values.is_empty() && values.iter().all(known),
-        None => {
-            let told = told.join(" ");
-            ["http method", "http verb", "http request method"].iter().any(|said| told.contains(said))
-        }
+    if let Some(values) = property.get("enum").and_then(Value::as_array) {
+        return !values.is_empty() && values.iter().all(known);
     }
+    let told = told.join(" ");
+    ["http method", "http verb", "http request method"].iter().any(|said| told.contains(said))
 }
 
 /// A text, or nothing.

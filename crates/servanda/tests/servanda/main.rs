@@ -35,6 +35,7 @@ mod hostile;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod identity;
 mod import;
 #[cfg(test)]
 mod init;

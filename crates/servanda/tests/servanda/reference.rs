@@ -22,6 +22,7 @@ fn help_and_version() {
         "tools",
         "call",
         "explain",
+        "identity",
         "schema",
         "doctor",
         "demo",

@@ -107,6 +107,22 @@ impl Confusion<'_> {
     pub fn is_separated_by_conduct(&self) -> bool {
         self.separated_by.iter().any(|field| !matches!(field, Field::Name | Field::Server))
     }
+
+    /// Those of them that nothing of what is known tells apart, group by group. A tool of which little is known may be in
+    /// several.
+    pub fn alike(&self) -> Vec<Vec<&Descriptor>> {
+        let mut groups: Vec<Vec<&Descriptor>> = Vec::new();
+        for tool in &self.tools {
+            let alike = self.tools.iter().copied().filter(|other| !tool.conduct.differs_from(&other.conduct));
+            let group: Vec<&Descriptor> = alike.collect();
+            let within =
+                |known: &Vec<&Descriptor>| group.iter().all(|one| known.iter().any(|other| one.id == other.id));
+            if group.len() > 1 && !groups.iter().any(within) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
 }
 
 impl<'a> Confusion<'a> {
@@ -124,6 +140,18 @@ impl<'a> Confusion<'a> {
 }
 
 impl Conduct {
+    /// Whether something that is known of both tells them apart.
+    pub fn differs_from(&self, other: &Self) -> bool {
+        fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        }
+        differ(self.mutability, other.mutability)
+            || differ(self.action, other.action)
+            || differ(self.output_domain, other.output_domain)
+            || differ(self.content_type, other.content_type)
+            || differ(self.destructive, other.destructive)
+    }
+
     /// What an author's annotations say. What they leave out is not known, whatever the protocol assumes of it.
     pub fn of_annotations(annotations: &Value) -> Self {
         let hint = |name| annotations.get(name).and_then(Value::as_bool);
@@ -144,6 +172,21 @@ impl From<Behaviour> for Conduct {
             output_domain: Some(behaviour.output_domain),
             content_type: behaviour.content_type,
             destructive: Some(matches!(behaviour.action, Action::Delete | Action::Overwrite)),
+        }
+    }
+}
+
+impl Field {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutability => "mutability",
+            Self::Action => "action",
+            Self::OutputDomain => "output domain",
+            Self::ContentType => "content type",
+            Self::Destructive => "destructiveness",
+            Self::Name => "name",
+            Self::Server => "server",
         }
     }
 }

@@ -15,7 +15,9 @@ const VALUES: [&str; 2] = ["const", "default"];
 pub(super) fn canonical(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
-            let kept = members.iter().filter(|(name, _)| !TELLING.contains(&name.as_str()));
+            // An extension (`x-effect`) says what a value is for, not which are taken.
+            let told = |name: &str| TELLING.contains(&name) || name.starts_with("x-");
+            let kept = members.iter().filter(|(name, _)| !told(name));
             // A list of nothing that is required, and an object of no properties, say nothing.
             let said =
                 kept.filter(|(name, value)| !(is_empty(value) && (*name == "required" || *name == "properties")));

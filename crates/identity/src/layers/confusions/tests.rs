@@ -33,7 +33,7 @@ fn titles_descriptions_and_order_do_not_matter_but_a_property_called_title_does(
     });
     let plain = json!({
         "required": ["kind", "title"],
-        "properties": { "kind": { "enum": ["b", "a"], "title": "Kind" }, "title": { "type": "string" } },
+        "properties": { "kind": { "enum": ["b", "a"], "title": "Kind", "x-effect": "sql" }, "title": { "type": "string" } },
         "type": "object",
     });
     let without =
@@ -88,6 +88,17 @@ fn what_separates_them_is_told() {
     let found = confusions(&tools);
     assert_eq!(found[0].separated_by, [Field::Name]);
     assert!(!found[0].is_separated_by_conduct(), "nothing but their names");
+    assert_eq!(found[0].alike().concat().len(), 2);
+    let tools = by_id(&schema, &[read, update, read, update, behaviour(Mutability::Pure, Action::Search)]);
+    let found = confusions(&tools);
+    let alike: Vec<Vec<&str>> =
+        found[0].alike().iter().map(|group| group.iter().map(|tool| tool.id.as_str()).collect()).collect();
+    assert_eq!(alike, [["tool0", "tool2"], ["tool1", "tool3"]], "some of a group that is separated");
+    let little = Conduct { mutability: Some(Mutability::Pure), ..Conduct::default() };
+    let tools = by_id(&schema, &[read, update, little]);
+    let found = confusions(&tools);
+    let alike: Vec<&str> = found[0].alike().concat().iter().map(|tool| tool.id.as_str()).collect();
+    assert_eq!(alike, ["tool0", "tool2"], "what is not known tells from nothing");
     let mut copies = by_id(&schema, &[read, update, Conduct::default()]);
     for copy in &mut copies {
         copy.name = "get".to_owned();

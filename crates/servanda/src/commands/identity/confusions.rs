@@ -1,0 +1,106 @@
+//! `servanda identity confusions`: the tools that take the same arguments, and what tells them apart.
+
+use serde::Serialize;
+use servanda_catalog::Catalog;
+use servanda_contract::tool::Behaviour;
+use servanda_identity::layers::confusions::{Confusion, Field, Severity, confusions};
+
+use super::{descriptors, words};
+use crate::{
+    failure::Failure,
+    screen::{Mood, Screen, count, paint},
+};
+
+/// Tools that take the same arguments.
+#[derive(Serialize)]
+struct Group {
+    severity: Severity,
+    parameters: Vec<String>,
+    tools: Vec<Member>,
+    /// What differs among them.
+    separated_by: Vec<Field>,
+    /// Those that nothing but name and server tells apart.
+    not_separated: Vec<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    tool: String,
+    upstream: String,
+    words: String,
+    identity: Option<String>,
+}
+
+pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
+    let descriptors = descriptors(catalog);
+    let groups: Vec<Group> = confusions(&descriptors).iter().map(|found| group(found, catalog)).collect();
+    if screen.json {
+        return screen.json(&groups);
+    }
+    for group in &groups {
+        page(group, screen)?;
+    }
+    let tools = count(descriptors.len(), "tool");
+    if groups.is_empty() {
+        screen.say(format_args!("no two of {tools} take the same arguments"));
+        return Ok(());
+    }
+    let open = groups.iter().filter(|group| !group.not_separated.is_empty()).count();
+    let groups = count(groups.len(), "group");
+    screen.say(format_args!(
+        "{tools}, {groups} with the same arguments; {open} of them with tools that nothing tells apart"
+    ));
+    if open > 0 {
+        screen.hint(
+            "say more in `behaviour` of their contracts, such as `content_type`, or leave out what no agent needs",
+        );
+    }
+    Ok(())
+}
+
+fn group(found: &Confusion<'_>, catalog: &Catalog) -> Group {
+    let member = |id: &String, upstream: &String| {
+        let contract = catalog.entry(id).map(|entry| entry.contract.contract());
+        Member {
+            tool: id.clone(),
+            upstream: upstream.clone(),
+            words: contract.map(words).unwrap_or_default(),
+            identity: contract.and_then(|contract| contract.behaviour.as_ref()).map(Behaviour::identity),
+        }
+    };
+    let names = |tools: &Vec<&servanda_identity::layers::confusions::Descriptor>| {
+        tools.iter().map(|tool| tool.id.clone()).collect::<Vec<_>>()
+    };
+    Group {
+        severity: found.severity,
+        parameters: found.parameters.clone(),
+        tools: found.tools.iter().map(|tool| member(&tool.id, &tool.server)).collect(),
+        separated_by: found.separated_by.clone(),
+        not_separated: found.alike().iter().map(names).collect(),
+    }
+}
+
+fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
+    let mood = match group.severity {
+        Severity::High => Mood::Bad,
+        Severity::Medium | Severity::Unknown => Mood::Careful,
+        Severity::Low => Mood::Quiet,
+    };
+    let severity = paint(&group.severity.to_string(), mood);
+    let taken = if group.parameters.is_empty() { "nothing".to_owned() } else { group.parameters.join(", ") };
+    screen.data(format_args!("{severity}: {} that take {taken}", count(group.tools.len(), "tool")))?;
+    let width = group.tools.iter().map(|member| member.tool.chars().count()).max().unwrap_or_default();
+    for member in &group.tools {
+        screen.data(format_args!("  {:<width$}  {}", member.tool, member.words))?;
+    }
+    let conduct = group.separated_by.iter().filter(|field| !matches!(field, Field::Name | Field::Server));
+    let fields: Vec<&str> = conduct.map(|field| field.name()).collect();
+    if !fields.is_empty() {
+        screen.data(format_args!("  told apart by {}", fields.join(", ")))?;
+    }
+    for alike in &group.not_separated {
+        let what = paint("nothing that is declared tells these apart:", Mood::Bad);
+        screen.data(format_args!("  {what} {}", alike.join(", ")))?;
+    }
+    screen.data("")
+}

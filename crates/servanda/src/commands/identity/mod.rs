@@ -1,0 +1,65 @@
+//! `servanda identity`: what tools are by what they do, which of them can be mixed up, and what statements would do.
+//!
+//! Says what contracts declare and what `servanda-identity` finds; it starts nothing and decides nothing.
+
+mod confusions;
+mod lines;
+mod show;
+mod statements;
+
+use std::path::Path;
+
+use servanda_catalog::{Catalog, Entry};
+use servanda_contract::{ToolContract, tool::Behaviour};
+use servanda_identity::layers::confusions::{Conduct, Descriptor};
+
+use crate::{
+    cli::{IdentityArgs, IdentityCommand},
+    config::Loaded,
+    contracts,
+    failure::Failure,
+    screen::Screen,
+    wiring,
+};
+
+pub(crate) fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), Failure> {
+    match &args.command {
+        IdentityCommand::Show { tool } => show::run(&catalog(config)?, tool, screen),
+        IdentityCommand::Confusions => confusions::run(&catalog(config)?, screen),
+        IdentityCommand::Effects { file } => statements::run(file, screen),
+    }
+}
+
+fn catalog(config: &Path) -> Result<Catalog, Failure> {
+    let loaded = Loaded::read(config)?;
+    wiring::catalog(&loaded, contracts::load(&loaded)?)
+}
+
+/// Every tool, as far as it can be mixed up, by what its contract says.
+fn descriptors(catalog: &Catalog) -> Vec<Descriptor> {
+    let descriptor = |(name, entry): (&str, &Entry)| {
+        let contract = entry.contract.contract();
+        Descriptor {
+            id: name.to_owned(),
+            server: contract.binding.upstream.clone(),
+            name: contract.binding.tool.clone(),
+            input_schema: contract.affordance.input_schema.clone().into(),
+            conduct: conduct(contract),
+        }
+    };
+    catalog.entries().map(descriptor).collect()
+}
+
+/// Of a contract that declares no behaviour, only its effects tell whether it changes something.
+fn conduct(contract: &ToolContract) -> Conduct {
+    match &contract.behaviour {
+        Some(behaviour) => behaviour.clone().into(),
+        None => Conduct { mutability: Some(contract.mutability()), ..Conduct::default() },
+    }
+}
+
+/// What a tool does, in the words of its identity.
+fn words(contract: &ToolContract) -> String {
+    let little = || format!("{}|?|?", contract.mutability().word());
+    contract.behaviour.as_ref().map_or_else(little, Behaviour::extended_words)
+}

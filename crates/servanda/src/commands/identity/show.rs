@@ -1,0 +1,150 @@
+//! `servanda identity show`: one tool by what it does.
+
+use serde::Serialize;
+use servanda_catalog::Catalog;
+use servanda_contract::tool::{Behaviour, EffectClass};
+use servanda_identity::layers::{
+    confusions::{Descriptor, Field, confusions},
+    gateway::near_names,
+};
+
+use super::{descriptors, words};
+use crate::{
+    failure::Failure,
+    screen::{Mood, Screen, paint},
+};
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    tool: &'a str,
+    contract: String,
+    version: String,
+    upstream: &'a str,
+    upstream_tool: &'a str,
+    mutability: &'static str,
+    effect_class: EffectClass,
+    side_effect_class: &'static str,
+    /// What the contract declares; nothing if it declares none.
+    behaviour: Option<&'a Behaviour>,
+    words: Option<String>,
+    identity: Option<String>,
+    extended_words: Option<String>,
+    extended_identity: Option<String>,
+    programs: Vec<Program>,
+    same_arguments: Vec<Other>,
+}
+
+/// An argument that is more than data.
+#[derive(Serialize)]
+struct Program {
+    argument: String,
+    x_effect: &'static str,
+}
+
+/// A tool that takes the same arguments.
+#[derive(Serialize)]
+struct Other {
+    tool: String,
+    words: String,
+    /// What tells the two apart, beside name and server.
+    separated_by: Vec<Field>,
+}
+
+pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), Failure> {
+    let Some(entry) = catalog.entry(tool) else { return Err(unknown(catalog, tool)) };
+    let contract = entry.contract.contract();
+    let behaviour = contract.behaviour.as_ref();
+    let shown = Shown {
+        tool,
+        contract: contract.identity.name.clone(),
+        version: contract.identity.version.clone(),
+        upstream: &contract.binding.upstream,
+        upstream_tool: &contract.binding.tool,
+        mutability: contract.mutability().word(),
+        effect_class: contract.effect_class(),
+        side_effect_class: contract.transactional.side_effect_class.word(),
+        behaviour,
+        words: behaviour.map(Behaviour::words),
+        identity: behaviour.map(Behaviour::identity),
+        extended_words: behaviour.map(Behaviour::extended_words),
+        extended_identity: behaviour.map(Behaviour::extended_identity),
+        programs: (entry.contract.program_arguments())
+            .map(|program| Program { argument: program.place, x_effect: program.kind })
+            .collect(),
+        same_arguments: others(catalog, tool),
+    };
+    if screen.json { screen.json(&shown) } else { page(&shown, screen) }
+}
+
+fn unknown(catalog: &Catalog, tool: &str) -> Failure {
+    let known = catalog.entries().map(|(name, entry)| (name, entry.contract.contract().binding.tool.as_str()));
+    let near = near_names(tool, known, 1);
+    let near = near.first().map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    Failure::bad_input(format!("there is no tool `{tool}`")).hint(format!("{near}`servanda tools` lists them"))
+}
+
+/// The others of its group, those it is hardest to tell from first.
+fn others(catalog: &Catalog, tool: &str) -> Vec<Other> {
+    let descriptors = descriptors(catalog);
+    let groups = confusions(&descriptors);
+    let own = groups.iter().find(|group| group.tools.iter().any(|one| one.id == tool));
+    let members = own.map(|group| group.tools.as_slice()).unwrap_or_default();
+    let Some(this) = members.iter().find(|one| one.id == tool) else { return Vec::new() };
+    let mut others: Vec<Other> = members
+        .iter()
+        .filter(|one| one.id != tool)
+        .map(|one| Other { tool: one.id.clone(), words: words_of(catalog, one), separated_by: separation(this, one) })
+        .collect();
+    others.sort_by_key(|other| other.separated_by.len());
+    others
+}
+
+fn words_of(catalog: &Catalog, descriptor: &Descriptor) -> String {
+    catalog.entry(&descriptor.id).map(|entry| words(entry.contract.contract())).unwrap_or_default()
+}
+
+/// What tells two tools apart by what they do.
+fn separation(one: &Descriptor, other: &Descriptor) -> Vec<Field> {
+    let bare = |descriptor: &Descriptor| Descriptor { input_schema: serde_json::Value::Null, ..descriptor.clone() };
+    let pair = [bare(one), bare(other)];
+    let apart = confusions(&pair).first().map(|group| group.separated_by.clone()).unwrap_or_default();
+    apart.into_iter().filter(|field| !matches!(field, Field::Name | Field::Server)).collect()
+}
+
+fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
+    let line = |label: &str, text: &str| screen.data(format_args!("  {label:<10}{text}"));
+    screen.data(paint(shown.tool, Mood::Strong))?;
+    match (&shown.words, &shown.identity) {
+        (Some(words), Some(identity)) => line("identity", &format!("{words}  {identity}"))?,
+        _ => line(
+            "identity",
+            &format!("none: the contract declares no behaviour, only that it is {}", shown.mutability),
+        )?,
+    }
+    if let (Some(words), Some(identity)) = (&shown.extended_words, &shown.extended_identity) {
+        line("extended", &format!("{words}  {identity}"))?;
+    }
+    line("contract", &format!("{} {}", shown.contract, shown.version))?;
+    line("bound to", &format!("`{}` as `{}`", shown.upstream, shown.upstream_tool))?;
+    line("effects", &format!("class {:?}, {}", shown.effect_class, shown.side_effect_class))?;
+    for program in &shown.programs {
+        line("program", &format!("`{}` is {}", program.argument, program.x_effect))?;
+    }
+    match shown.same_arguments.as_slice() {
+        [] => line("alike", "no other tool takes the same arguments"),
+        others => {
+            line("alike", "these take the same arguments, so no schema tells them from it")?;
+            for other in others {
+                let apart = match other.separated_by.as_slice() {
+                    [] => paint("nothing tells them apart", Mood::Bad),
+                    fields => {
+                        let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+                        format!("told apart by {}", names.join(", "))
+                    }
+                };
+                screen.data(format_args!("    {}  {}  {apart}", other.tool, other.words))?;
+            }
+            Ok(())
+        }
+    }
+}
