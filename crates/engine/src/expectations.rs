@@ -20,13 +20,15 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
     let aims = &proposal.aims;
     let mut expected = Vec::new();
     let upstream = &contract.contract().binding.upstream;
-    let client = proposal.caller.client.as_deref();
+    let client = proposal.caller.client.as_deref().unwrap_or_default();
+    // A client gives its name and its version; a rule is about the name.
+    let (client_name, _) = client.rsplit_once(' ').unwrap_or((client, ""));
     let concerned = rules.iter().filter(|rule| {
-        let among = |names: &[String], name: Option<&str>| {
-            names.is_empty() || name.is_some_and(|name| names.iter().any(|one| one == name))
+        let among = |names: &[String], called: &[&str]| {
+            names.is_empty() || names.iter().any(|name| called.contains(&name.as_str()))
         };
-        among(&rule.clients, client)
-            && among(&rule.upstreams, Some(upstream))
+        among(&rule.clients, &[client, client_name])
+            && among(&rule.upstreams, &[upstream])
             && !(rule.without_task && aims.task.is_some())
     });
     expected.extend(concerned.map(|rule| {
@@ -51,19 +53,22 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
     expected
 }
 
-/// Adds to a refusal of the behaviour gate which tools would have fitted: those of the same server first.
-pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Expected], upstream: &str) {
-    if refusal.gate != GateName::Behaviour || expected.is_empty() {
-        return;
-    }
+/// Adds to a refusal of the behaviour gate which tools would have fitted: those of the same server first. Where it was not the
+/// kind of tool that was wrong, no other is named.
+pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Expected], refused: &CompiledContract) {
     let fits = |contract: &CompiledContract| {
         expected.iter().all(|expected| matches!(expected, Expected::Of(one) if one.is_met_by(contract.contract())))
     };
+    let unclear = expected.iter().any(|expected| matches!(expected, Expected::Unclear { .. }));
+    if refusal.gate != GateName::Behaviour || unclear || fits(refused) {
+        return;
+    }
+    let upstream = &refused.contract().binding.upstream;
     let mut names: Vec<(bool, String)> = scene
         .catalog
         .entries()
         .filter(|(_, entry)| fits(&entry.contract))
-        .map(|(name, entry)| (entry.contract.contract().binding.upstream != upstream, name.to_owned()))
+        .map(|(name, entry)| (entry.contract.contract().binding.upstream != *upstream, name.to_owned()))
         .collect();
     names.sort();
     let (shown, more) = (names.iter().take(NAMES_MAX), names.len().saturating_sub(NAMES_MAX));

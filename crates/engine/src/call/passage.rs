@@ -117,7 +117,7 @@ impl Passage<'_> {
         let permit = match pass_all(resolved.expecting(expected.clone()), self.core.gate_limits, &mut self.trail) {
             Ok(permit) => permit,
             Err(mut refusal) => {
-                expectations::name_fitting(&mut refusal, self.scene, &expected, &contract.contract().binding.upstream);
+                expectations::name_fitting(&mut refusal, self.scene, &expected, &contract);
                 self.core.repairs.refused(&self.record, &self.chain, &mut refusal);
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, Outcome::Refused, None).await);
             }

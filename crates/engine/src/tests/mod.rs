@@ -4,6 +4,7 @@ mod caches;
 mod calls;
 mod conversations;
 mod effects;
+mod expectations;
 mod inputs;
 mod news;
 mod overlaps;

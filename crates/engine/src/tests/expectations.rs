@@ -1,0 +1,174 @@
+//! What is expected of the tool of a call, end to end: who expects it, what is refused, and which tools are named instead.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use servanda_catalog::names::Naming;
+use servanda_contract::{
+    GateName, Refusal,
+    expectation::{Aims, BehaviourPattern, ExpectationRule},
+    refusal::EffectKnowledge,
+};
+use servanda_mcp::Era;
+
+use super::{conversations::result, effects::refusal};
+use crate::{
+    CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
+    testing::{House, Scripted, call, draft, scene, scene_of, text},
+};
+
+fn patterns(written: Value) -> Vec<BehaviourPattern> {
+    serde_json::from_value(written).unwrap()
+}
+
+fn server() -> Arc<Scripted> {
+    Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) })
+}
+
+/// Two servers with `echo` (PURE|READ|DATA) and `write` each, the task `triage`, and these rules.
+fn house(rules: Vec<ExpectationRule>) -> (House, Arc<Scripted>) {
+    let server = server();
+    let mut scene = scene(Naming::Prefixed, &[("one", server.clone()), ("two", server.clone())]);
+    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    scene.expectations.rules = rules;
+    (House::in_scene(scene, Arc::default(), Arc::new(SystemClock)), server)
+}
+
+fn rule(clients: &[&str], upstreams: &[&str], without_task: bool) -> ExpectationRule {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    ExpectationRule {
+        name: "only reads".to_owned(),
+        clients: owned(clients),
+        upstreams: owned(upstreams),
+        without_task,
+        allowed: patterns(json!([{ "mutability": "PURE" }])),
+    }
+}
+
+fn aims(task: Option<&str>, intent: Option<&str>, like: Option<&str>) -> Aims {
+    let owned = |said: Option<&str>| said.map(str::to_owned);
+    Aims { task: owned(task), intent: owned(intent), like: owned(like) }
+}
+
+fn wanting(guest: &Guest, tool: &str, aims: Aims) -> CallRequest {
+    CallRequest { aims, ..call(guest, tool, Terms::default()) }
+}
+
+/// What was refused by the behaviour gate; nothing of what passed.
+fn refused(answer: CallAnswer) -> Option<Refusal> {
+    let CallAnswer::Result(answered) = &answer else { panic!("not a result: {answer:?}") };
+    if !answered.json.contains(r#""isError":true"#) {
+        return None;
+    }
+    let refusal = refusal(answer);
+    assert_eq!((refusal.gate, refusal.effect), (GateName::Behaviour, EffectKnowledge::None));
+    Some(refusal)
+}
+
+#[tokio::test]
+async fn a_task_takes_its_kinds_of_tools_and_no_others() {
+    let (house, server) = house(Vec::new());
+    let guest = Guest::local();
+    let triage = || aims(Some("triage"), None, None);
+    assert!(refused(house.engine.call(wanting(&guest, "one__echo", triage())).await).is_none());
+    let said = refused(house.engine.call(wanting(&guest, "two__write", triage())).await).unwrap();
+    assert!(said.message.starts_with("`two__write` is MUTATES|"), "{}", said.message);
+    assert!(said.message.ends_with("the task `triage` expects PURE|*|*"), "{}", said.message);
+    assert!(said.hint.ends_with("of that kind are `two__echo`, `one__echo`"), "its own server first: {}", said.hint);
+    let unknown =
+        refused(house.engine.call(wanting(&guest, "one__echo", aims(Some("tirage"), None, None))).await).unwrap();
+    assert!(unknown.message.contains("not declared") && !unknown.message.contains("tirage"), "{}", unknown.message);
+    assert_eq!(unknown.hint, "name one that is declared, such as `triage`, or leave it out");
+    assert_eq!(server.heard().len(), 1, "nothing that was refused was sent");
+}
+
+#[tokio::test]
+async fn an_intent_is_held_to() {
+    let (house, _) = house(Vec::new());
+    let guest = Guest::local();
+    let rows = [
+        ("one__echo", "read", true),
+        ("one__write", "read", false),
+        ("one__echo", "write", false),
+        ("one__echo", "destructive", false),
+        ("one__echo", "reading", false),
+    ];
+    for (tool, intent, passes) in rows {
+        let said = refused(house.engine.call(wanting(&guest, tool, aims(None, Some(intent), None))).await);
+        assert_eq!(said.is_none(), passes, "{tool} {intent}: {said:?}");
+    }
+    // Both hold: a task does not make an intent void. In another house, where nobody has been told to stop.
+    let (house, _) = self::house(Vec::new());
+    let both = wanting(&guest, "one__echo", aims(Some("triage"), Some("write"), None));
+    let said = refused(house.engine.call(both).await).unwrap();
+    assert!(said.message.contains("the stated intent `write`"), "{}", said.message);
+    assert!(said.hint.ends_with("no tool here is of that kind"), "{}", said.hint);
+}
+
+#[tokio::test]
+async fn a_rule_concerns_the_clients_and_servers_it_names() {
+    let by = |client: &str| {
+        let mut guest = Guest::local();
+        guest.caller.client = Some(client.to_owned());
+        guest
+    };
+    let task = || aims(Some("anything"), None, None);
+    let rows = [
+        (rule(&[], &[], false), "agent 1.0", "one__write", Aims::default(), false),
+        (rule(&[], &[], false), "agent 1.0", "one__echo", Aims::default(), true),
+        (rule(&["agent"], &[], false), "agent 1.0", "one__write", Aims::default(), false),
+        (rule(&["agent 1.0"], &[], false), "agent 1.0", "one__write", Aims::default(), false),
+        (rule(&["agent"], &[], false), "agents 1.0", "one__write", Aims::default(), true),
+        (rule(&[], &["two"], false), "agent 1.0", "one__write", Aims::default(), true),
+        (rule(&[], &["two"], false), "agent 1.0", "two__write", Aims::default(), false),
+        (rule(&[], &[], true), "agent 1.0", "one__write", Aims::default(), false),
+        (rule(&[], &[], true), "agent 1.0", "one__write", task(), true),
+    ];
+    for (rule, client, tool, aims, passes) in rows {
+        let what = format!("{rule:?} {client} {tool}");
+        let server = server();
+        let mut scene = scene(Naming::Prefixed, &[("one", server.clone()), ("two", server)]);
+        scene.expectations.tasks.insert("anything".to_owned(), patterns(json!([{}])));
+        scene.expectations.rules = vec![rule];
+        let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+        let said = refused(house.engine.call(wanting(&by(client), tool, aims)).await);
+        assert_eq!(said.is_none(), passes, "{what}: {said:?}");
+        assert!(said.is_none_or(|said| said.message.contains("the rule `only reads` expects")), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
+    let (house, _) = house(Vec::new());
+    let (guest, mut stranger) = (Guest::local(), Guest::local());
+    stranger.caller.principal = "somebody else".to_owned();
+    let first = result(house.engine.call(call(&guest, "one__echo", Terms::default())).await);
+    let id = first["_meta"]["servanda/observation"]["tool_identity"]["call_id"].as_str().unwrap();
+    let like = |id: &str| aims(None, None, Some(id));
+    assert!(refused(house.engine.call(wanting(&guest, "two__echo", like(id))).await).is_none());
+    let said = refused(house.engine.call(wanting(&guest, "one__write", like(id))).await).unwrap();
+    assert!(said.message.contains(&format!("the earlier call `{id}` expects PURE|READ|DATA")), "{}", said.message);
+    let refused_call = said.call_id.to_string();
+    for (guest, id) in [(&stranger, id), (&guest, "call_0"), (&guest, refused_call.as_str())] {
+        let said = refused(house.engine.call(wanting(guest, "two__echo", like(id))).await).unwrap();
+        assert!(said.message.contains("is not known, or was not completed"), "{id}: {}", said.message);
+        assert!(!said.hint.contains("of that kind"), "{}", said.hint);
+    }
+}
+
+/// The tool is of the right kind; what it was asked is not, and no other of its kind would do it.
+#[tokio::test]
+async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
+    let server = server();
+    let mut reading = draft("up", "echo", false);
+    let schema = json!({ "type": "object", "required": ["text"], "properties": { "text": { "type": "string", "x-effect": "shell" } } });
+    reading.affordance.input_schema = schema.as_object().unwrap().clone();
+    let mut scene = scene_of(&server, vec![reading]);
+    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+    let said =
+        refused(house.engine.call(wanting(&Guest::local(), "echo", aims(Some("triage"), None, None))).await).unwrap();
+    assert_eq!(said.field_errors[0].pointer, "/text", "`hello` is a command that nobody knows");
+    assert!(!said.hint.contains("of that kind"), "{}", said.hint);
+    assert_eq!(server.heard().len(), 0);
+}
