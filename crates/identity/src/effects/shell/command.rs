@@ -3,6 +3,9 @@
 
 use std::collections::HashMap;
 
+use tree_sitter::Node;
+
+use crate::effects::shell::gather;
 use crate::effects::shell::table::{self, Conduct, Entry};
 use crate::effects::shell::word::Arg;
 use crate::effects::shell::{Outer, programs};
@@ -17,9 +20,17 @@ pub(super) struct Context<'a> {
     pub(super) position: usize,
     pub(super) limits: &'a Limits,
     pub(super) outer: &'a Outer,
-    /// Its standard input is made by the text.
-    pub(super) standard_input_computed: bool,
+    /// The command in the tree, and the text of the tree.
+    pub(super) node: Node<'a>,
+    pub(super) text: &'a str,
     pub(super) aliases: bool,
+}
+
+impl Context<'_> {
+    /// Whether the command's standard input is made by the text.
+    pub(super) fn standard_input_computed(&self) -> bool {
+        gather::input_is_computed(self.node, self.text)
+    }
 }
 
 /// Where programs of the system live. The same name elsewhere is another program.

@@ -25,6 +25,8 @@ use word::{Arg, Value, Variables};
 const SHELL_BYTES_MAX: usize = 32 * 1024;
 /// How often an opening may stand in a text: the parser's work grows with it.
 const OPENINGS_MAX: usize = 500;
+/// How many commands may be joined (`|`, `&&`, `||`): the tree is as deep as they are many, and to look around in it costs its depth.
+const JOINTS_MAX: usize = 200;
 
 /// What the commands of `text` would do: the heaviest of them.
 pub(super) fn classify(text: &str, limits: &Limits) -> Verdict {
@@ -52,6 +54,9 @@ fn judge(text: &str, limits: &Limits, outer: &Outer) -> Result<Verdict, Finding>
     }
     if text.bytes().filter(|byte| b"({[`<$".contains(byte)).count() > OPENINGS_MAX {
         return Err(Finding::unknown("the shell text has too many openings"));
+    }
+    if text.bytes().filter(|byte| b"|&".contains(byte)).count() > JOINTS_MAX || text.bytes().filter(|byte| b";\n".contains(byte)).count() > limits.statements_max {
+        return Err(Finding::unknown("the shell text joins too many commands"));
     }
     let tree = parse(text).ok_or_else(|| Finding::unknown("the shell text could not be parsed"))?;
     let gathered = gather::gather(&tree, text, outer, limits)?;
@@ -110,7 +115,7 @@ fn judge_words(words: Result<Vec<Arg>, word::NotAWord>, node: Node<'_>, text: &s
         Some(_) => Cow::Borrowed("computed command"),
         None => return (Cow::Borrowed("nothing"), Finding::read("no command")),
     };
-    let context = Context { functions: &gathered.functions, position: node.start_byte(), limits, outer, standard_input_computed: gather::input_is_computed(node, text), aliases: gathered.aliases };
+    let context = Context { functions: &gathered.functions, position: node.start_byte(), limits, outer, node, text, aliases: gathered.aliases };
     (kind, command::judge(&words, &context))
 }
 

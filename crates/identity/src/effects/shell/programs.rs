@@ -102,11 +102,12 @@ fn judge_xargs(args: &[Arg], context: &Context<'_>, depth: usize) -> Finding {
     let Some(first) = parsed.first_operand else { return Finding::read("xargs without a command prints") };
     let replaced = replacement(args.get(..first).unwrap_or_default());
     let mut command: Vec<Arg> = Vec::new();
-    let input = if context.standard_input_computed { Arg::Computed } else { Arg::Operand };
+    let computed = context.standard_input_computed();
+    let input = if computed { Arg::Computed } else { Arg::Operand };
     for (position, arg) in args.get(first..).unwrap_or_default().iter().enumerate() {
         command.push(match arg {
             Arg::Literal(text) if position > 0 && replaced.as_ref().is_some_and(|replaced| text == replaced) => input.clone(),
-            Arg::Literal(text) if replaced.as_ref().is_some_and(|replaced| text.contains(replaced.as_str())) && (context.standard_input_computed || position == 0) => Arg::Computed,
+            Arg::Literal(text) if replaced.as_ref().is_some_and(|replaced| text.contains(replaced.as_str())) && (computed || position == 0) => Arg::Computed,
             other => other.clone(),
         });
     }
@@ -174,7 +175,7 @@ fn judge_shell(name: &str, args: &[Arg], context: &Context<'_>) -> Finding {
 
 /// A program written out inside another.
 fn judge_text(name: &str, program: &str, positional_computed: bool, context: &Context<'_>) -> Finding {
-    let outer = Outer { depth: context.outer.depth + 1, positional_computed: positional_computed || context.standard_input_computed };
+    let outer = Outer { depth: context.outer.depth + 1, positional_computed: positional_computed || context.standard_input_computed() };
     let (effect, why) = match judge_program(program, context.limits, &outer) {
         Ok(verdict) => (verdict.effect, verdict.why),
         Err(finding) => (finding.effect, finding.why),
@@ -306,7 +307,7 @@ fn judge_git(args: &[Arg]) -> Finding {
     let Some(subcommand) = args.get(first).and_then(Arg::literal) else { return Finding::unknown("the subcommand of git is computed") };
     let rest = args.get(first + 1..).unwrap_or_default();
     let words: Vec<&str> = rest.iter().filter_map(Arg::literal).collect();
-    if words.iter().any(|word| word.contains("::") && !word.contains(' ') && subcommand == "ls-remote") || rest.contains(&Arg::Computed) {
+    if words.iter().any(|word| word.contains("::") && subcommand == "ls-remote") || rest.contains(&Arg::Computed) {
         return Finding::unknown("what git asks may be a program");
     }
     if words.iter().any(|word| word.starts_with("--output") || word.starts_with("--ext-diff") || word.starts_with("--open-files-in-pager") || word.starts_with("-O") || word.starts_with("--upload-pack")) {

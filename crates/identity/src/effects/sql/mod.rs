@@ -16,7 +16,7 @@ use crate::effects::{Dialect, Effect, Finding, Limits, StatementRef, Verdict};
 use lexer::{Executable, Kind, Lexed, Token};
 
 /// How long a chain of operators or set operations the parser is given: its tree is as deep as the chain is long.
-const CHAIN_MAX: usize = 300;
+const CHAIN_MAX: usize = 200;
 
 /// What the statements of `text` would do: the heaviest of them.
 pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict {
@@ -156,11 +156,14 @@ impl<'a> Statement<'a> {
             .unwrap_or_else(|| Finding::read("a query, and every function in it is known to change nothing"))
     }
 
-    /// The parser makes `a + a + a` as deep as it is long, and so are its walk and its end.
+    /// How many links a chain in it may have at most. The parser makes `a + a + a` as deep as it is long, and so are its walk and
+    /// its end, which no recursion limit bounds.
     fn longest_chain(self) -> usize {
-        let links = |token: &&Token<'_>| {
-            token.kind == Kind::Sign || (token.kind == Kind::Word && ["and", "or", "union", "except", "intersect", "not", "is", "collate", "join"].iter().any(|word| token.is_word(word)))
-        };
+        const LINKS: &[&str] = &[
+            "and", "or", "xor", "not", "is", "isnull", "notnull", "null", "union", "except", "intersect", "minus", "collate", "like", "ilike", "rlike", "regexp", "glob", "match", "similar", "in", "between", "at", "div", "mod",
+            "overlaps", "escape", "member", "operator", "case", "interval", "prior", "binary",
+        ];
+        let links = |token: &&Token<'_>| token.kind == Kind::Sign || (token.kind == Kind::Word && LINKS.iter().any(|word| token.is_word(word)));
         self.tokens.iter().filter(links).count()
     }
 }

@@ -1,0 +1,3 @@
+//! The crate from outside, on the shared corpora.
+
+mod effects;
