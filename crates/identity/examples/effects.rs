@@ -101,13 +101,13 @@ fn main() -> ExitCode {
 /// Counts by dialect, label and verdict.
 #[derive(Default)]
 struct Tables {
-    counts: BTreeMap<(String, Effect2, Effect2), usize>,
+    counts: BTreeMap<(String, Name, Name), usize>,
 }
 
-/// `Effect` with an order, for tables.
-type Effect2 = &'static str;
+/// The name of an effect, which has an order for tables.
+type Name = &'static str;
 
-fn name(effect: Effect) -> Effect2 {
+fn name(effect: Effect) -> Name {
     match effect {
         Effect::Read => "read",
         Effect::Write => "write",
@@ -122,7 +122,13 @@ impl Tables {
         let dialect = line.dialect.clone().unwrap_or_else(|| "sql".to_owned());
         let cell = format!("{dialect}:{}:{}", name(label), name(verdict.effect));
         if show == Some(cell.as_str()) {
-            println!("{} | {} | {} | {}", verdict.why, line.why, line.source.rsplit('/').next().unwrap_or_default(), line.text().replace('\n', " "));
+            println!(
+                "{} | {} | {} | {}",
+                verdict.why,
+                line.why,
+                line.source.rsplit('/').next().unwrap_or_default(),
+                line.text().replace('\n', " ")
+            );
         }
         *self.counts.entry((dialect, name(label), name(verdict.effect))).or_default() += 1;
     }
@@ -148,14 +154,21 @@ impl Tables {
 
     fn bars(&self, title: &str, of: impl Fn(&str) -> bool) -> bool {
         let sum = |label_read: bool, fits: &dyn Fn(&str) -> bool| -> usize {
-            self.counts.iter().filter(|((dialect, label, verdict), _)| of(dialect) && (*label == "read") == label_read && fits(verdict)).map(|(_, count)| count).sum()
+            self.counts
+                .iter()
+                .filter(|((dialect, label, verdict), _)| {
+                    of(dialect) && (*label == "read") == label_read && fits(verdict)
+                })
+                .map(|(_, count)| count)
+                .sum()
         };
         let (mutating, reads) = (sum(false, &|_| true), sum(true, &|_| true));
         let missed = sum(false, &|verdict| verdict == "read");
         let accused = sum(true, &|verdict| verdict == "write" || verdict == "ddl");
         let puzzled = sum(true, &|verdict| verdict == "unknown");
-        let per_thousand = |part: usize, whole: usize| if whole == 0 { 0 } else { part * 100_000 / whole };
-        let percent = |part, whole| format!("{}.{:03} %", per_thousand(part, whole) / 1000, per_thousand(part, whole) % 1000);
+        let per_thousand = |part: usize, whole: usize| (part * 100_000).checked_div(whole).unwrap_or(0);
+        let percent =
+            |part, whole| format!("{}.{:03} %", per_thousand(part, whole) / 1000, per_thousand(part, whole) % 1000);
         println!(
             "{title}: mutating called read {missed}/{mutating} = {} (bar 0.3), reads called mutating {accused}/{reads} = {} (bar 2), reads called unknown {puzzled}/{reads} = {} (bar 10)",
             percent(missed, mutating),

@@ -4,7 +4,8 @@
 use crate::effects::{Effect, Verdict, shown};
 
 /// Headers and parameters that ask a server to take the request for another method.
-const OVERRIDES: &[&str] = &["x-http-method-override", "x-http-method", "x-method-override", "_method", "httpmethod", "x-original-method"];
+const OVERRIDES: &[&str] =
+    &["x-http-method-override", "x-http-method", "x-method-override", "_method", "httpmethod", "x-original-method"];
 
 /// What a request of `method` to `url` would do. `headers` are names and values, in any case.
 pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> Verdict {
@@ -25,7 +26,9 @@ fn judge_method(method: &str) -> Verdict {
     match method {
         "GET" | "HEAD" | "OPTIONS" | "QUERY" => Verdict::of_text(Effect::Read, format!("{method} is a safe method")),
         "POST" | "PUT" | "PATCH" | "DELETE" => Verdict::of_text(Effect::Write, format!("{method} changes something")),
-        _ if ["GET", "HEAD", "OPTIONS"].iter().any(|known| method.eq_ignore_ascii_case(known)) => Verdict::of_text(Effect::Read, "a safe method, not spelt as the standard does"),
+        _ if ["GET", "HEAD", "OPTIONS"].iter().any(|known| method.eq_ignore_ascii_case(known)) => {
+            Verdict::of_text(Effect::Read, "a safe method, not spelt as the standard does")
+        }
         _ if method.is_empty() => Verdict::of_text(Effect::Unknown, "there is no method"),
         _ => Verdict::of_text(Effect::Write, format!("{} is not a safe method", shown(method))),
     }
@@ -35,7 +38,9 @@ fn overridden(method: &str) -> Verdict {
     let judged = judge_method(method.trim().to_ascii_uppercase().as_str());
     match judged.effect {
         Effect::Read => judged,
-        effect => Verdict::of_text(effect, "the request asks to be taken for another method, one that changes something"),
+        effect => {
+            Verdict::of_text(effect, "the request asks to be taken for another method, one that changes something")
+        }
     }
 }
 
@@ -46,10 +51,13 @@ fn is_override(name: &str) -> bool {
 /// A scheme that is not HTTP. A URL without one is taken for a path.
 fn foreign_scheme(url: &str) -> Option<String> {
     let (scheme, _) = url.trim_start().split_once(':')?;
-    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     // `localhost:8080/x` has no scheme.
-    let port = url.trim_start().get(scheme.len() + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    (is_scheme && !port && !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https")).then(|| scheme.to_owned())
+    let port =
+        url.trim_start().get(scheme.len() + 1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    (is_scheme && !port && !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https"))
+        .then(|| scheme.to_owned())
 }
 
 fn query_pairs(url: &str) -> impl Iterator<Item = (String, String)> + '_ {

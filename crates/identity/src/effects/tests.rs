@@ -11,7 +11,8 @@ fn check_sql(dialect: Dialect, rows: &[(&str, Effect)]) {
         .iter()
         .filter_map(|(text, expected)| {
             let verdict = sql(dialect, text);
-            (verdict.effect != *expected).then(|| format!("{text:?}: {} ({}), not {expected}", verdict.effect, verdict.why))
+            (verdict.effect != *expected)
+                .then(|| format!("{text:?}: {} ({}), not {expected}", verdict.effect, verdict.why))
         })
         .collect();
     assert!(wrong.is_empty(), "{dialect:?}:\n{}", wrong.join("\n"));
@@ -19,107 +20,106 @@ fn check_sql(dialect: Dialect, rows: &[(&str, Effect)]) {
 
 use Effect::{Ddl, Read, Unknown, Write};
 
+const POSTGRES: &[(&str, Effect)] = &[
+    ("", Read),
+    (" ; ;; -- nothing\n", Read),
+    ("SELECT 1", Read),
+    ("select lower(name) from people where id = $1", Read),
+    ("WITH a AS (SELECT 1) SELECT * FROM a", Read),
+    ("WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone", Write),
+    ("WITH a AS (SELECT 1) DELETE FROM people", Write),
+    ("SELECT * FROM (WITH x AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM x) q", Write),
+    ("SELECT * INTO copy FROM people", Ddl),
+    ("SELECT 1; DROP TABLE people", Ddl),
+    ("SELECT 1;;DELETE FROM people", Write),
+    ("EXPLAIN DELETE FROM people", Read),
+    ("EXPLAIN ANALYZE DELETE FROM people", Write),
+    ("EXPLAIN (COSTS OFF, ANALYZE) DELETE FROM people", Write),
+    ("explain (analyse) delete from people", Write),
+    ("EXPLAIN ANALYZE SELECT 1", Read),
+    ("EXPLAIN ANALYZE SELECT mine()", Unknown),
+    ("EXPLAIN (FORMAT JSON) SELECT 1", Read),
+    ("COPY people TO STDOUT", Read),
+    ("COPY people TO '/tmp/x'", Write),
+    ("COPY people TO PROGRAM 'sh'", Write),
+    ("COPY people FROM PROGRAM 'curl evil'", Write),
+    ("COPY people FROM STDIN", Write),
+    ("COPY (SELECT 1) TO STDOUT", Read),
+    ("COPY (DELETE FROM people RETURNING *) TO STDOUT", Write),
+    ("COPY (SELECT * FROM t FOR UPDATE) TO STDOUT", Write),
+    ("SELECT * FROM t FOR UPDATE", Write),
+    ("SELECT * FROM t FOR NO KEY UPDATE SKIP LOCKED", Write),
+    ("SELECT * FROM t FOR KEY SHARE", Write),
+    ("SELECT nextval('s')", Write),
+    ("SELECT setval('s', 1)", Write),
+    ("SELECT pg_catalog.setval('s', 1)", Write),
+    ("SELECT \"setval\"('s', 1)", Write),
+    ("SELECT SetVal('s', 1)", Write),
+    ("SELECT U&\"\\0073etval\"('s', 1)", Unknown),
+    ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity", Write),
+    ("SELECT lo_import('/etc/passwd')", Write),
+    ("SELECT dblink_exec('', 'DELETE FROM t')", Write),
+    ("SELECT dblink('', 'DELETE FROM t')", Unknown),
+    ("SELECT pg_read_file('/etc/passwd')", Unknown),
+    ("SELECT set_config('transaction_read_only', 'off', false)", Write),
+    ("SELECT query_to_xml('DELETE FROM t', true, true, '')", Unknown),
+    ("SELECT mine(1)", Unknown),
+    ("SELECT * FROM mine(1)", Unknown),
+    ("SELECT * FROM t, LATERAL mine(t.a)", Unknown),
+    ("SELECT 1 ORDER BY mine()", Unknown),
+    ("SELECT count(*) FILTER (WHERE mine(a)) OVER (PARTITION BY theirs()) FROM t", Unknown),
+    ("SELECT CASE WHEN true THEN (SELECT setval('s', 1)) END", Write),
+    ("SELECT 1 <<<>>> 2", Unknown),
+    ("SELECT 'DELETE FROM t; DROP TABLE t'", Read),
+    ("SELECT $$; DROP TABLE t; $$", Read),
+    ("SELECT $a$ $$ ; DROP TABLE t $a$", Read),
+    ("SELECT $a$ x $a$; DROP TABLE t -- $a$", Ddl),
+    ("SELECT 1 /* ; DROP TABLE t */", Read),
+    ("SELECT 1 /* /* */ ; DROP TABLE t */", Read),
+    ("SELECT 1 /* /* */ */ ; DROP TABLE t", Ddl),
+    ("SELECT 1 -- x\n; DROP TABLE t", Ddl),
+    ("SELECT 1 -- x\r; DROP TABLE t", Ddl),
+    ("SELECT '\\'; DROP TABLE t --'", Ddl),
+    ("SELECT E'\\'; DROP TABLE t --'", Read),
+    ("SELECT 'a", Unknown),
+    ("SELECT 1 /* x", Unknown),
+    ("/**/DELETE/**/FROM/**/t", Write),
+    ("DO $$ BEGIN DELETE FROM t; END $$", Unknown),
+    ("CALL clean_up()", Unknown),
+    ("EXECUTE prepared", Unknown),
+    ("PREPARE p AS DELETE FROM t", Write),
+    ("PREPARE p (int) AS SELECT $1", Read),
+    ("DECLARE c CURSOR FOR SELECT 1", Read),
+    ("DECLARE c CURSOR FOR SELECT mine()", Unknown),
+    ("FETCH NEXT FROM c", Unknown),
+    ("BEGIN", Read),
+    ("BEGIN READ ONLY", Read),
+    ("BEGIN READ WRITE", Write),
+    ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE", Write),
+    ("SET TRANSACTION READ WRITE", Write),
+    ("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", Write),
+    ("SET default_transaction_read_only = off", Write),
+    ("SET ROLE admin", Write),
+    ("SET statement_timeout = 0", Read),
+    ("SET search_path = evil", Unknown),
+    ("COMMIT; DROP SCHEMA public CASCADE", Ddl),
+    ("COMMIT", Unknown),
+    ("SHOW search_path", Read),
+    ("VACUUM", Write),
+    ("NOTIFY x", Write),
+    ("LOCK TABLE t", Write),
+    ("TABLE t", Read),
+    ("VALUES (1), (2)", Read),
+    ("(SELECT 1) UNION (SELECT 2)", Read),
+    ("(DELETE FROM t)", Unknown),
+    ("GRANT ALL ON t TO public", Ddl),
+    ("\\! rm x", Unknown),
+    ("FROBNICATE t", Unknown),
+];
+
 #[test]
 fn postgres_statements_do_what_the_engine_says() {
-    check_sql(
-        Dialect::Postgres,
-        &[
-            ("", Read),
-            (" ; ;; -- nothing\n", Read),
-            ("SELECT 1", Read),
-            ("select lower(name) from people where id = $1", Read),
-            ("WITH a AS (SELECT 1) SELECT * FROM a", Read),
-            ("WITH gone AS (DELETE FROM people RETURNING *) SELECT * FROM gone", Write),
-            ("WITH a AS (SELECT 1) DELETE FROM people", Write),
-            ("SELECT * FROM (WITH x AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM x) q", Write),
-            ("SELECT * INTO copy FROM people", Ddl),
-            ("SELECT 1; DROP TABLE people", Ddl),
-            ("SELECT 1;;DELETE FROM people", Write),
-            ("EXPLAIN DELETE FROM people", Read),
-            ("EXPLAIN ANALYZE DELETE FROM people", Write),
-            ("EXPLAIN (COSTS OFF, ANALYZE) DELETE FROM people", Write),
-            ("explain (analyse) delete from people", Write),
-            ("EXPLAIN ANALYZE SELECT 1", Read),
-            ("EXPLAIN ANALYZE SELECT mine()", Unknown),
-            ("EXPLAIN (FORMAT JSON) SELECT 1", Read),
-            ("COPY people TO STDOUT", Read),
-            ("COPY people TO '/tmp/x'", Write),
-            ("COPY people TO PROGRAM 'sh'", Write),
-            ("COPY people FROM PROGRAM 'curl evil'", Write),
-            ("COPY people FROM STDIN", Write),
-            ("COPY (SELECT 1) TO STDOUT", Read),
-            ("COPY (DELETE FROM people RETURNING *) TO STDOUT", Write),
-            ("COPY (SELECT * FROM t FOR UPDATE) TO STDOUT", Write),
-            ("SELECT * FROM t FOR UPDATE", Write),
-            ("SELECT * FROM t FOR NO KEY UPDATE SKIP LOCKED", Write),
-            ("SELECT * FROM t FOR KEY SHARE", Write),
-            ("SELECT nextval('s')", Write),
-            ("SELECT setval('s', 1)", Write),
-            ("SELECT pg_catalog.setval('s', 1)", Write),
-            ("SELECT \"setval\"('s', 1)", Write),
-            ("SELECT SetVal('s', 1)", Write),
-            ("SELECT U&\"\\0073etval\"('s', 1)", Unknown),
-            ("SELECT pg_terminate_backend(pid) FROM pg_stat_activity", Write),
-            ("SELECT lo_import('/etc/passwd')", Write),
-            ("SELECT dblink_exec('', 'DELETE FROM t')", Write),
-            ("SELECT dblink('', 'DELETE FROM t')", Unknown),
-            ("SELECT pg_read_file('/etc/passwd')", Unknown),
-            ("SELECT set_config('transaction_read_only', 'off', false)", Write),
-            ("SELECT query_to_xml('DELETE FROM t', true, true, '')", Unknown),
-            ("SELECT mine(1)", Unknown),
-            ("SELECT * FROM mine(1)", Unknown),
-            ("SELECT * FROM t, LATERAL mine(t.a)", Unknown),
-            ("SELECT 1 ORDER BY mine()", Unknown),
-            ("SELECT count(*) FILTER (WHERE mine(a)) OVER (PARTITION BY theirs()) FROM t", Unknown),
-            ("SELECT CASE WHEN true THEN (SELECT setval('s', 1)) END", Write),
-            ("SELECT 1 <<<>>> 2", Unknown),
-            ("SELECT 'DELETE FROM t; DROP TABLE t'", Read),
-            ("SELECT $$; DROP TABLE t; $$", Read),
-            ("SELECT $a$ $$ ; DROP TABLE t $a$", Read),
-            ("SELECT $a$ x $a$; DROP TABLE t -- $a$", Ddl),
-            ("SELECT 1 /* ; DROP TABLE t */", Read),
-            ("SELECT 1 /* /* */ ; DROP TABLE t */", Read),
-            ("SELECT 1 /* /* */ */ ; DROP TABLE t", Ddl),
-            ("SELECT 1 -- x\n; DROP TABLE t", Ddl),
-            ("SELECT 1 -- x\r; DROP TABLE t", Ddl),
-            ("SELECT '\\'; DROP TABLE t --'", Ddl),
-            ("SELECT E'\\'; DROP TABLE t --'", Read),
-            ("SELECT 'a", Unknown),
-            ("SELECT 1 /* x", Unknown),
-            ("/**/DELETE/**/FROM/**/t", Write),
-            ("DO $$ BEGIN DELETE FROM t; END $$", Unknown),
-            ("CALL clean_up()", Unknown),
-            ("EXECUTE prepared", Unknown),
-            ("PREPARE p AS DELETE FROM t", Write),
-            ("PREPARE p (int) AS SELECT $1", Read),
-            ("DECLARE c CURSOR FOR SELECT 1", Read),
-            ("DECLARE c CURSOR FOR SELECT mine()", Unknown),
-            ("FETCH NEXT FROM c", Read),
-            ("BEGIN", Read),
-            ("BEGIN READ ONLY", Read),
-            ("BEGIN READ WRITE", Write),
-            ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE", Write),
-            ("SET TRANSACTION READ WRITE", Write),
-            ("SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", Write),
-            ("SET default_transaction_read_only = off", Write),
-            ("SET ROLE admin", Write),
-            ("SET statement_timeout = 0", Read),
-            ("SET search_path = evil", Unknown),
-            ("COMMIT; DROP SCHEMA public CASCADE", Ddl),
-            ("COMMIT", Unknown),
-            ("SHOW search_path", Read),
-            ("VACUUM", Write),
-            ("NOTIFY x", Write),
-            ("LOCK TABLE t", Write),
-            ("TABLE t", Read),
-            ("VALUES (1), (2)", Read),
-            ("(SELECT 1) UNION (SELECT 2)", Read),
-            ("(DELETE FROM t)", Unknown),
-            ("GRANT ALL ON t TO public", Ddl),
-            ("\\! rm x", Unknown),
-            ("FROBNICATE t", Unknown),
-        ],
-    );
+    check_sql(Dialect::Postgres, POSTGRES);
 }
 
 #[test]
@@ -225,7 +225,10 @@ fn a_verdict_names_the_statement_and_the_function_and_no_literal() {
     let verdict = classify(Language::Shell, "cat a; rm hunter2");
     assert_eq!(verdict.why, "rm changes files or the system");
     assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("rm") }));
-    assert_eq!(serde_json::to_string(&verdict).expect("json"), r#"{"effect":"write","why":"rm changes files or the system","statement":{"index":1,"kind":"rm"}}"#);
+    assert_eq!(
+        serde_json::to_string(&verdict).expect("json"),
+        r#"{"effect":"write","why":"rm changes files or the system","statement":{"index":1,"kind":"rm"}}"#
+    );
 }
 
 #[test]
@@ -248,15 +251,58 @@ fn deep_and_long_texts_neither_overflow_nor_pass() {
     assert_eq!(sql(Dialect::Postgres, &deep).effect, Read, "too deep for the parser, and its words can do nothing");
     let deep_call = format!("SELECT {}mine(){}", "(".repeat(5_000), ")".repeat(5_000));
     assert_eq!(sql(Dialect::Postgres, &deep_call).effect, Unknown);
-    for chain in ["+1", " OR a", " UNION SELECT 1", "::int", "[1]", "->'a'", " IS NULL", " COLLATE x", ".a", " NOT NULL", "||1", " AND NOT 1", " JOIN t ON true", " LIKE a", " IN (1)", " BETWEEN 1 AND 2", " AT TIME ZONE 'x'"] {
+    for chain in [
+        "+1",
+        " OR a",
+        " UNION SELECT 1",
+        "::int",
+        "[1]",
+        "->'a'",
+        " IS NULL",
+        " COLLATE x",
+        ".a",
+        " NOT NULL",
+        "||1",
+        " AND NOT 1",
+        " JOIN t ON true",
+        " LIKE a",
+        " IN (1)",
+        " BETWEEN 1 AND 2",
+        " AT TIME ZONE 'x'",
+    ] {
         for dialect in [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic] {
             let long = format!("SELECT a FROM t WHERE a{}", chain.repeat(3_000));
             let _ = sql(dialect, &long);
         }
     }
-    for unit in ["$(", "(", "{ ", "`", "${a:-", "$((", "[[ ", "if ", "case a in ", "<(", "\"$(", "'", "\\", "<<A ", "a|", "a&&", "!", "x=(", "a[", "f() { "] {
+    for unit in [
+        "$(",
+        "(",
+        "{ ",
+        "`",
+        "${a:-",
+        "$((",
+        "[[ ",
+        "if ",
+        "case a in ",
+        "<(",
+        "\"$(",
+        "'",
+        "\\",
+        "<<A ",
+        "a|",
+        "a&&",
+        "!",
+        "x=(",
+        "a[",
+        "f() { ",
+    ] {
         let text = unit.repeat(3_000);
-        assert_ne!(classify(Language::Shell, text.get(..6_000.min(text.len())).unwrap_or_default()).effect, Write, "{unit}");
+        assert_ne!(
+            classify(Language::Shell, text.get(..6_000.min(text.len())).unwrap_or_default()).effect,
+            Write,
+            "{unit}"
+        );
     }
 }
 
@@ -290,7 +336,20 @@ fn shell_text_that_only_looks_is_read() {
 
 #[test]
 fn what_is_proved_is_called_write() {
-    for text in ["rm x", "\\rm x", "a=rm; $a x", "sh -c 'rm x'", "find . -delete", "ls > x", "sed -i p x", "echo $(rm x)", "eval rm x", "sudo rm x", "xargs rm", "cat <<E | tee x\na\nE"] {
+    for text in [
+        "rm x",
+        "\\rm x",
+        "a=rm; $a x",
+        "sh -c 'rm x'",
+        "find . -delete",
+        "ls > x",
+        "sed -i p x",
+        "echo $(rm x)",
+        "eval rm x",
+        "sudo rm x",
+        "xargs rm",
+        "cat <<E | tee x\na\nE",
+    ] {
         let verdict = classify(Language::Shell, text);
         assert_eq!(verdict.effect, Write, "{text}: {}", verdict.why);
     }
@@ -327,15 +386,98 @@ proptest! {
 }
 
 fn languages() -> impl Strategy<Value = Language> {
-    prop::sample::select(&[Language::Sql(Dialect::Postgres), Language::Sql(Dialect::Sqlite), Language::Sql(Dialect::MySql), Language::Sql(Dialect::Generic), Language::Shell][..])
+    prop::sample::select(
+        &[
+            Language::Sql(Dialect::Postgres),
+            Language::Sql(Dialect::Sqlite),
+            Language::Sql(Dialect::MySql),
+            Language::Sql(Dialect::Generic),
+            Language::Shell,
+        ][..],
+    )
 }
 
 fn reads() -> impl Strategy<Value = String> {
-    prop::sample::select(&["SELECT 1", "SELECT 'a;b'", "/* c */ SELECT 2", "VALUES (1)", "", "SELECT \"x\" FROM t"][..]).prop_map(str::to_owned)
+    prop::sample::select(&["SELECT 1", "SELECT 'a;b'", "/* c */ SELECT 2", "VALUES (1)", "", "SELECT \"x\" FROM t"][..])
+        .prop_map(str::to_owned)
 }
 
 const PARTS: &[&str] = &[
-    "SELECT ", "WITH a AS (", "DELETE FROM t ", "(", ")", "'", "\"", "`", "$$", "$a$", "/*", "*/", "/*!", "--", "#", ";", "\n", "\\", "E'", "U&\"", "[", "]", ",", ".", "1e", "0x", "a", "é", "\u{1F600}", "::", "EXPLAIN ", "ANALYZE ", "COPY ",
-    "PRAGMA ", "SET ", "DECLARE ", "PREPARE ", " AS ", " FOR ", "CASE ", "END ", " OVER ", "$(", "${", "}", "<<E\n", "E\n", "<(", "|", "&", ">", "find . ", "-exec ", "sed ", "awk '{", "}' ", "xargs ", "sh -c '", "if ", "then ", "fi", "case x in ",
-    "esac", "function f ", "() {", "[[ ", " ]]", "((", "))", "x=", "$x", "eval ", "$'\\", "*", "{a,b}", "!", "~",
+    "SELECT ",
+    "WITH a AS (",
+    "DELETE FROM t ",
+    "(",
+    ")",
+    "'",
+    "\"",
+    "`",
+    "$$",
+    "$a$",
+    "/*",
+    "*/",
+    "/*!",
+    "--",
+    "#",
+    ";",
+    "\n",
+    "\\",
+    "E'",
+    "U&\"",
+    "[",
+    "]",
+    ",",
+    ".",
+    "1e",
+    "0x",
+    "a",
+    "é",
+    "\u{1F600}",
+    "::",
+    "EXPLAIN ",
+    "ANALYZE ",
+    "COPY ",
+    "PRAGMA ",
+    "SET ",
+    "DECLARE ",
+    "PREPARE ",
+    " AS ",
+    " FOR ",
+    "CASE ",
+    "END ",
+    " OVER ",
+    "$(",
+    "${",
+    "}",
+    "<<E\n",
+    "E\n",
+    "<(",
+    "|",
+    "&",
+    ">",
+    "find . ",
+    "-exec ",
+    "sed ",
+    "awk '{",
+    "}' ",
+    "xargs ",
+    "sh -c '",
+    "if ",
+    "then ",
+    "fi",
+    "case x in ",
+    "esac",
+    "function f ",
+    "() {",
+    "[[ ",
+    " ]]",
+    "((",
+    "))",
+    "x=",
+    "$x",
+    "eval ",
+    "$'\\",
+    "*",
+    "{a,b}",
+    "!",
+    "~",
 ];

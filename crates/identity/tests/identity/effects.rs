@@ -60,7 +60,12 @@ impl Score {
         );
         assert!(self.mutating > 500 && self.reads > 1_000, "{title}: the corpus is not whole");
         assert!(self.missed.len() * 1_000 <= 3 * self.mutating, "{title}: changes called read: {:#?}", self.missed);
-        assert!(self.accused * 100 <= 2 * self.reads, "{title}: {} of {} reads called changes", self.accused, self.reads);
+        assert!(
+            self.accused * 100 <= 2 * self.reads,
+            "{title}: {} of {} reads called changes",
+            self.accused,
+            self.reads
+        );
         assert!(self.puzzled * 10 <= self.reads, "{title}: {} of {} reads called unknown", self.puzzled, self.reads);
     }
 }
@@ -68,7 +73,8 @@ impl Score {
 /// The corpus beside the workspace, or beside the folder of a worktree.
 fn corpus() -> Option<Vec<Line>> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let places = ["../shared", "../../shared"].map(|shared| workspace.join(shared).join("corpora/effects/effects.jsonl"));
+    let places =
+        ["../shared", "../../shared"].map(|shared| workspace.join(shared).join("corpora/effects/effects.jsonl"));
     let Some(text) = places.iter().find_map(|place| fs::read_to_string(place).ok()) else {
         println!("skipped: no effects corpus at ../shared/corpora/effects/effects.jsonl");
         return None;
@@ -96,7 +102,9 @@ fn the_corpus_of_effects_is_within_its_bars() {
 fn no_change_of_the_corpus_passes_when_the_engine_is_not_stated() {
     let Some(lines) = corpus() else { return };
     let generic = Language::parse("sql").expect("sql");
-    let passed = |line: &&Line| line.sql.is_some() && line.effect != Effect::Read && classify(generic, line.text()).effect == Effect::Read;
+    let passed = |line: &&Line| {
+        line.sql.is_some() && line.effect != Effect::Read && classify(generic, line.text()).effect == Effect::Read
+    };
     let passed: Vec<&str> = lines.iter().step_by(3).filter(passed).map(Line::text).collect();
     assert!(passed.is_empty(), "{passed:#?}");
 }

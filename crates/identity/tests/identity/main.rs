@@ -1,3 +1,4 @@
 //! The crate from outside, on the shared corpora.
 
+#[cfg(test)]
 mod effects;

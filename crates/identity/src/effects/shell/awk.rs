@@ -8,18 +8,25 @@ use crate::effects::shell::word::Arg;
 pub(super) fn judge(name: &str, args: &[Arg]) -> Finding {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
-        let Some(word) = arg.literal() else { return Finding::unknown(format!("the program of {name} is not written out")) };
+        let Some(word) = arg.literal() else {
+            return Finding::unknown(format!("the program of {name} is not written out"));
+        };
         at += 1;
         match word {
             "-F" | "-v" | "--field-separator" | "--assign" => at += 1,
             "--posix" | "--traditional" | "--re-interval" | "--sandbox" | "-W" | "-S" | "-P" | "-c" | "-r" | "--" => {}
-            _ if word.starts_with("-F") || word.starts_with("-v") || word.starts_with("--field-separator=") || word.starts_with("--assign=") => {}
+            _ if word.starts_with("-F")
+                || word.starts_with("-v")
+                || word.starts_with("--field-separator=")
+                || word.starts_with("--assign=") => {}
             "-i" | "--include" => return Finding::write(format!("{name} -i may edit files in place")),
             _ if word.starts_with('-') => return Finding::unknown(format!("{name} with this option is not known")),
             program => return judge_program(name, program).unwrap_or_else(|| Finding::read(format!("{name} prints"))),
         }
         if word == "--" {
-            let Some(program) = args.get(at).and_then(Arg::literal) else { return Finding::unknown(format!("the program of {name} is not written out")) };
+            let Some(program) = args.get(at).and_then(Arg::literal) else {
+                return Finding::unknown(format!("the program of {name} is not written out"));
+            };
             return judge_program(name, program).unwrap_or_else(|| Finding::read(format!("{name} prints")));
         }
     }
@@ -27,7 +34,11 @@ pub(super) fn judge(name: &str, args: &[Arg]) -> Finding {
 }
 
 fn judge_program(name: &str, program: &str) -> Option<Finding> {
-    let dangerous = program.contains("system") || program.contains('|') || program.contains('>') || program.contains('@') || program.contains("close");
+    let dangerous = program.contains("system")
+        || program.contains('|')
+        || program.contains('>')
+        || program.contains('@')
+        || program.contains("close");
     if !dangerous {
         return None;
     }
@@ -80,7 +91,9 @@ fn scan(program: &str) -> Option<Danger> {
                 continue;
             }
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
-                let end = (at..bytes.len()).find(|at| !(byte(*at).is_ascii_alphanumeric() || byte(*at) == b'_')).unwrap_or(bytes.len());
+                let end = (at..bytes.len())
+                    .find(|at| !(byte(*at).is_ascii_alphanumeric() || byte(*at) == b'_'))
+                    .unwrap_or(bytes.len());
                 let word = program.get(at..end).unwrap_or_default();
                 if word == "system" {
                     return Some(Danger::Runs);
@@ -88,13 +101,13 @@ fn scan(program: &str) -> Option<Danger> {
                 if word == "print" || word == "printf" {
                     (printing, depth) = (true, 0);
                 }
-                operand = !["print", "printf", "return", "in", "if", "while", "else", "do", "case", "getline"].contains(&word);
+                operand = !["print", "printf", "return", "in", "if", "while", "else", "do", "case", "getline"]
+                    .contains(&word);
                 at = end;
                 continue;
             }
-            b'@' => return Some(Danger::Runs),
             b'|' if byte(at + 1) == b'|' => at += 1,
-            b'|' => return Some(Danger::Runs),
+            b'|' | b'@' => return Some(Danger::Runs),
             b'>' if printing && depth == 0 => {
                 let target = program.get(at..).unwrap_or_default().trim_start_matches(['>', ' ', '\t']);
                 if !(target.starts_with("\"/dev/stderr\"") || target.starts_with("\"/dev/stdout\"")) {
@@ -130,6 +143,6 @@ fn last_is_close(bytes: &[u8], at: usize) -> bool {
 }
 
 fn open_brackets(bytes: &[u8]) -> bool {
-    let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
-    count(b'[') > count(b']')
+    let depth = bytes.iter().fold(0_i64, |depth, byte| depth + i64::from(*byte == b'[') - i64::from(*byte == b']'));
+    depth > 0
 }

@@ -55,7 +55,10 @@ pub(super) fn judge_within(words: &[Arg], context: &Context<'_>, depth: usize) -
     let Arg::Literal(name) = first else { return Finding::unknown("the command is computed") };
     let base = base_name(name);
     // Programs that run others do not see functions of the shell; a name that the table has is judged by it all the same.
-    if depth == 0 && table::find(base).is_none() && context.functions.get(base).is_some_and(|defined| *defined < context.position) {
+    if depth == 0
+        && table::find(base).is_none()
+        && context.functions.get(base).is_some_and(|defined| *defined < context.position)
+    {
         // Upholds: every command of the function's body is judged where it stands.
         return Finding::read(format!("{} is a function of the text", shown(base)));
     }
@@ -120,7 +123,10 @@ fn reads_with_subcommand(args: &[Arg], entry: &Entry) -> bool {
         if !word.starts_with('-') {
             return entry.subcommands.contains(&word);
         }
-        let short = word.strip_prefix('-').filter(|letter| letter.chars().count() == 1).is_some_and(|letter| entry.takes.contains(letter));
+        let short = word
+            .strip_prefix('-')
+            .filter(|letter| letter.chars().count() == 1)
+            .is_some_and(|letter| entry.takes.contains(letter));
         if short || entry.longs.contains(&word) {
             at += 1;
         } else if !(entry.flags.contains(&word) || (word.starts_with("--") && word.contains('='))) {

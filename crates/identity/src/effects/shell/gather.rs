@@ -27,7 +27,14 @@ pub(super) struct Gathered<'t> {
 
 /// Walks the whole tree once, without recursion.
 pub(super) fn gather<'t>(tree: &'t Tree, text: &str, outer: &Outer, limits: &Limits) -> Result<Gathered<'t>, Finding> {
-    let mut gathered = Gathered { nodes: Vec::new(), variables: Variables::default(), functions: HashMap::new(), doubt: None, delayed: false, aliases: text.contains("expand_aliases") };
+    let mut gathered = Gathered {
+        nodes: Vec::new(),
+        variables: Variables::default(),
+        functions: HashMap::new(),
+        doubt: None,
+        delayed: false,
+        aliases: text.contains("expand_aliases"),
+    };
     gathered.variables.positional_computed = outer.positional_computed;
     let mut cursor = tree.walk();
     let mut seen = 0_usize;
@@ -58,7 +65,9 @@ fn note<'t>(node: Node<'t>, text: &str, gathered: &mut Gathered<'t>) {
             note_reading(node, text, gathered);
             gathered.nodes.push(node);
         }
-        "redirected_statement" | "file_redirect" | "test_command" | "unset_command" | "declaration_command" => gathered.nodes.push(node),
+        "redirected_statement" | "file_redirect" | "test_command" | "unset_command" | "declaration_command" => {
+            gathered.nodes.push(node);
+        }
         "variable_assignment" => {
             note_assignment(node, text, &mut gathered.variables);
             gathered.nodes.push(node);
@@ -88,9 +97,13 @@ fn finish(tree: &Tree, text: &str, gathered: &mut Gathered<'_>) {
     if text.contains("unset") {
         gathered.functions.clear();
     }
-    let evaluates = ["((", "$[", "let ", "[[", "-eq", "-ne", "-lt", "-gt", "-le", "-ge", "declare", "typeset", "local"].iter().any(|word| text.contains(word));
+    let evaluates = ["((", "$[", "let ", "[[", "-eq", "-ne", "-lt", "-gt", "-le", "-ge", "declare", "typeset", "local"]
+        .iter()
+        .any(|word| text.contains(word));
     if gathered.delayed && evaluates {
-        gathered.doubt.get_or_insert_with(|| Finding::unknown("a quoted text would run a command if it were evaluated as an index"));
+        gathered.doubt.get_or_insert_with(|| {
+            Finding::unknown("a quoted text would run a command if it were evaluated as an index")
+        });
     }
 }
 
@@ -103,16 +116,35 @@ fn hides_substitution(tree: &Tree, text: &str) -> bool {
         (Some(b'$'), Some(b'(' | b'[')) | (Some(b'<' | b'>'), Some(b'(')) => Some(2),
         _ => None,
     };
-    let escaped = |at: usize| bytes.get(..at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    let escaped = |at: usize| {
+        bytes.get(..at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    };
     (0..bytes.len()).filter_map(|at| opens(at).map(|length| (at, at + length))).any(|(at, end)| {
         let Some(node) = tree.root_node().descendant_for_byte_range(at, end) else { return true };
         let around = node.parent().map(|parent| parent.kind()).unwrap_or_default();
-        let opening = |kind: &str| matches!(kind, "command_substitution" | "process_substitution" | "arithmetic_expansion");
-        let quoted = matches!(node.kind(), "raw_string" | "ansi_c_string" | "comment") || (matches!(node.kind(), "heredoc_body" | "heredoc_content") && is_quoted_heredoc(node, text));
-        let comparison = matches!(node.kind(), "test_command" | "binary_expression" | "arithmetic_expansion" | "compound_statement" | "c_style_for_statement" | "<" | ">" | "parenthesized_expression") && !bytes.get(at).is_some_and(|byte| matches!(byte, b'`' | b'$'));
+        let opening =
+            |kind: &str| matches!(kind, "command_substitution" | "process_substitution" | "arithmetic_expansion");
+        let quoted = matches!(node.kind(), "raw_string" | "ansi_c_string" | "comment")
+            || (matches!(node.kind(), "heredoc_body" | "heredoc_content") && is_quoted_heredoc(node, text));
+        let comparison = matches!(
+            node.kind(),
+            "test_command"
+                | "binary_expression"
+                | "arithmetic_expansion"
+                | "compound_statement"
+                | "c_style_for_statement"
+                | "<"
+                | ">"
+                | "parenthesized_expression"
+        ) && !bytes.get(at).is_some_and(|byte| matches!(byte, b'`' | b'$'));
         // Between backticks a backslash hides an opening from the outer substitution only.
-        let inside_backticks = || std::iter::successors(node.parent(), Node::parent).take(100).any(|outer| outer.kind() == "command_substitution" && text_of(outer, text).starts_with('`'));
-        !(opening(around) || opening(node.kind()) || quoted || comparison || escaped(at)) || (escaped(at) && inside_backticks())
+        let inside_backticks = || {
+            std::iter::successors(node.parent(), Node::parent)
+                .take(100)
+                .any(|outer| outer.kind() == "command_substitution" && text_of(outer, text).starts_with('`'))
+        };
+        !(opening(around) || opening(node.kind()) || quoted || comparison || escaped(at))
+            || (escaped(at) && inside_backticks())
     })
 }
 
@@ -124,7 +156,9 @@ fn is_quoted_heredoc(node: Node<'_>, text: &str) -> bool {
     }
     let Some(redirect) = at else { return false };
     let mut cursor = redirect.walk();
-    redirect.named_children(&mut cursor).any(|child| child.kind() == "heredoc_start" && text_of(child, text).starts_with(['\'', '"', '\\']))
+    redirect
+        .named_children(&mut cursor)
+        .any(|child| child.kind() == "heredoc_start" && text_of(child, text).starts_with(['\'', '"', '\\']))
 }
 
 /// A `#` inside a word begins no comment.
@@ -148,10 +182,16 @@ fn note_heredoc(node: Node<'_>, text: &str, gathered: &mut Gathered<'_>) {
     }
     let word = start.map(|start| text_of(start, text)).unwrap_or_default();
     let bare = word.strip_prefix('\\').unwrap_or(word);
-    let bare = ['\'', '"'].iter().find_map(|quote| bare.strip_prefix(*quote).and_then(|rest| rest.strip_suffix(*quote))).unwrap_or(bare);
-    let plain = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.!%@:/,".contains(&byte));
+    let bare = ['\'', '"']
+        .iter()
+        .find_map(|quote| bare.strip_prefix(*quote).and_then(|rest| rest.strip_suffix(*quote)))
+        .unwrap_or(bare);
+    let plain =
+        !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-+.!%@:/,".contains(&byte));
     let ended = end.is_some_and(|end| text_of(end, text).trim_matches(['\t', '\n', ' ']) == bare);
-    let body = text.get(start.map_or(0, |start| start.end_byte())..end.map_or(text.len(), |end| end.start_byte())).unwrap_or_default();
+    let body = text
+        .get(start.map_or(0, |start| start.end_byte())..end.map_or(text.len(), |end| end.start_byte()))
+        .unwrap_or_default();
     let early = body.lines().skip(1).any(|line| line.trim_start_matches('\t') == bare);
     if !plain || !ended || early {
         gathered.doubt.get_or_insert_with(|| Finding::unknown("where a here-document ends is not certain"));
@@ -168,8 +208,13 @@ fn is_delayed(node: Node<'_>, text: &str) -> bool {
     if !substitutes || !source.contains('[') {
         return false;
     }
-    let command = node.parent().filter(|parent| parent.kind() == "command").and_then(|command| command.child_by_field_name("name"));
-    !command.is_some_and(|name| ["awk", "gawk", "sed", "grep", "egrep", "perl", "find", "sh", "bash"].contains(&text_of(name, text)))
+    let command = node
+        .parent()
+        .filter(|parent| parent.kind() == "command")
+        .and_then(|command| command.child_by_field_name("name"));
+    !command.is_some_and(|name| {
+        ["awk", "gawk", "sed", "grep", "egrep", "perl", "find", "sh", "bash"].contains(&text_of(name, text))
+    })
 }
 
 fn note_assignment(node: Node<'_>, text: &str, variables: &mut Variables) {
@@ -197,7 +242,11 @@ fn note_loop(node: Node<'_>, text: &str, variables: &mut Variables) {
         _ => false,
     };
     let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
-    let value = if values.iter().all(|value| plain(*value)) && !(values.is_empty() && variables.positional_computed) { Value::Operand } else { Value::Computed };
+    let value = if values.iter().all(|value| plain(*value)) && !(values.is_empty() && variables.positional_computed) {
+        Value::Operand
+    } else {
+        Value::Computed
+    };
     variables.set(text_of(name, text), value);
 }
 
@@ -305,12 +354,15 @@ pub(super) fn input_is_computed(node: Node<'_>, text: &str) -> bool {
             "heredoc_redirect" => return true,
             "pipeline" => {
                 let mut cursor = parent.walk();
-                let before = parent.named_children(&mut cursor).take_while(|stage| stage.id() != child.id()).collect::<Vec<_>>();
+                let before =
+                    parent.named_children(&mut cursor).take_while(|stage| stage.id() != child.id()).collect::<Vec<_>>();
                 if !before.is_empty() {
                     return !before.iter().all(|stage| is_plain_producer(*stage, text));
                 }
             }
-            "command_substitution" | "process_substitution" | "function_definition" => return parent.kind() == "function_definition",
+            "command_substitution" | "process_substitution" | "function_definition" => {
+                return parent.kind() == "function_definition";
+            }
             _ => {}
         }
         child = parent;
@@ -336,8 +388,12 @@ fn is_plain_producer(stage: Node<'_>, text: &str) -> bool {
     let Ok(words) = words_of(stage, text, &Variables::default()) else { return false };
     let name = words.first().and_then(Arg::literal).unwrap_or_default();
     match name {
-        "find" => !words.iter().filter_map(Arg::literal).any(|word| word.starts_with("-printf") || word.starts_with("-exec")) && words.iter().skip(1).all(|word| word.literal().is_none_or(|word| !word.starts_with("--"))),
-        "ls" | "grep" | "egrep" | "fgrep" | "zgrep" | "rgrep" | "cat" | "sort" | "uniq" | "head" | "tail" | "locate" | "cut" | "wc" | "comm" | "tac" | "rev" | "du" | "ps" | "pgrep" | "which" | "tee" => true,
+        "find" => {
+            !words.iter().filter_map(Arg::literal).any(|word| word.starts_with("-printf") || word.starts_with("-exec"))
+                && words.iter().skip(1).all(|word| word.literal().is_none_or(|word| !word.starts_with("--")))
+        }
+        "ls" | "grep" | "egrep" | "fgrep" | "zgrep" | "rgrep" | "cat" | "sort" | "uniq" | "head" | "tail"
+        | "locate" | "cut" | "wc" | "comm" | "tac" | "rev" | "du" | "ps" | "pgrep" | "which" | "tee" => true,
         _ => false,
     }
 }

@@ -10,6 +10,7 @@ mod gather;
 mod programs;
 mod sed;
 mod table;
+mod tools;
 mod word;
 
 use std::borrow::Cow;
@@ -55,7 +56,9 @@ fn judge(text: &str, limits: &Limits, outer: &Outer) -> Result<Verdict, Finding>
     if text.bytes().filter(|byte| b"({[`<$".contains(byte)).count() > OPENINGS_MAX {
         return Err(Finding::unknown("the shell text has too many openings"));
     }
-    if text.bytes().filter(|byte| b"|&".contains(byte)).count() > JOINTS_MAX || text.bytes().filter(|byte| b";\n".contains(byte)).count() > limits.statements_max {
+    if text.bytes().filter(|byte| b"|&".contains(byte)).count() > JOINTS_MAX
+        || text.bytes().filter(|byte| b";\n".contains(byte)).count() > limits.statements_max
+    {
         return Err(Finding::unknown("the shell text joins too many commands"));
     }
     let tree = parse(text).ok_or_else(|| Finding::unknown("the shell text could not be parsed"))?;
@@ -74,7 +77,11 @@ fn judge(text: &str, limits: &Limits, outer: &Outer) -> Result<Verdict, Finding>
             return Err(Finding::unknown(format!("the text has more than {} commands", limits.statements_max)));
         }
     }
-    let broken = if tree.root_node().has_error() { Some(Finding::unknown("the shell text does not parse")) } else { gathered.doubt };
+    let broken = if tree.root_node().has_error() {
+        Some(Finding::unknown("the shell text does not parse"))
+    } else {
+        gathered.doubt
+    };
     if let Some(broken) = broken {
         return Ok(verdict.or_heavier(Verdict { effect: broken.effect, why: broken.why, statement: None }));
     }
@@ -87,7 +94,13 @@ fn parse(text: &str) -> Option<Tree> {
     parser.parse(text, None)
 }
 
-fn judge_node<'t>(node: Node<'t>, text: &str, gathered: &Gathered<'t>, limits: &Limits, outer: &Outer) -> Option<(Cow<'static, str>, Finding)> {
+fn judge_node<'t>(
+    node: Node<'t>,
+    text: &str,
+    gathered: &Gathered<'t>,
+    limits: &Limits,
+    outer: &Outer,
+) -> Option<(Cow<'static, str>, Finding)> {
     match node.kind() {
         "command" => Some(judge_command(node, text, gathered, limits, outer)),
         "redirected_statement" if node.child_by_field_name("body").is_none() => {
@@ -96,17 +109,32 @@ fn judge_node<'t>(node: Node<'t>, text: &str, gathered: &Gathered<'t>, limits: &
         }
         "file_redirect" => Some((Cow::Borrowed("redirection"), judge_redirect(node, text))),
         "variable_assignment" => Some((Cow::Borrowed("assignment"), judge_assignment(node, text))),
-        "test_command" | "declaration_command" | "unset_command" => Some((Cow::Borrowed("test or declaration"), judge_builtin(node, text))),
+        "test_command" | "declaration_command" | "unset_command" => {
+            Some((Cow::Borrowed("test or declaration"), judge_builtin(node, text)))
+        }
         _ => None,
     }
 }
 
-fn judge_command<'t>(node: Node<'t>, text: &str, gathered: &Gathered<'t>, limits: &Limits, outer: &Outer) -> (Cow<'static, str>, Finding) {
+fn judge_command<'t>(
+    node: Node<'t>,
+    text: &str,
+    gathered: &Gathered<'t>,
+    limits: &Limits,
+    outer: &Outer,
+) -> (Cow<'static, str>, Finding) {
     let words = gather::words_of(node, text, &gathered.variables);
     judge_words(words, node, text, gathered, limits, outer)
 }
 
-fn judge_words(words: Result<Vec<Arg>, word::NotAWord>, node: Node<'_>, text: &str, gathered: &Gathered<'_>, limits: &Limits, outer: &Outer) -> (Cow<'static, str>, Finding) {
+fn judge_words(
+    words: Result<Vec<Arg>, word::NotAWord>,
+    node: Node<'_>,
+    text: &str,
+    gathered: &Gathered<'_>,
+    limits: &Limits,
+    outer: &Outer,
+) -> (Cow<'static, str>, Finding) {
     let Ok(words) = words else {
         return (Cow::Borrowed("command"), Finding::unknown("a word of a command could not be read"));
     };
@@ -115,16 +143,26 @@ fn judge_words(words: Result<Vec<Arg>, word::NotAWord>, node: Node<'_>, text: &s
         Some(_) => Cow::Borrowed("computed command"),
         None => return (Cow::Borrowed("nothing"), Finding::read("no command")),
     };
-    let context = Context { functions: &gathered.functions, position: node.start_byte(), limits, outer, node, text, aliases: gathered.aliases };
+    let context = Context {
+        functions: &gathered.functions,
+        position: node.start_byte(),
+        limits,
+        outer,
+        node,
+        text,
+        aliases: gathered.aliases,
+    };
     (kind, command::judge(&words, &context))
 }
 
 /// Only what leads nowhere may be written to.
 fn judge_redirect(node: Node<'_>, text: &str) -> Finding {
     let source = gather::text_of(node, text);
-    let operator = source.trim_start_matches(|c: char| c.is_ascii_digit() || c == '{' || c == '}' || c.is_alphanumeric() || c == '_');
+    let operator = source
+        .trim_start_matches(|c: char| c.is_ascii_digit() || c == '{' || c == '}' || c.is_alphanumeric() || c == '_');
     let target = node.child_by_field_name("destination").map(|target| gather::text_of(target, text));
-    let literal = target.and_then(|target| word::read(target, &Variables::default()).ok()).and_then(|mut args| args.pop());
+    let literal =
+        target.and_then(|target| word::read(target, &Variables::default()).ok()).and_then(|mut args| args.pop());
     let name = literal.as_ref().and_then(Arg::literal).unwrap_or_default();
     if name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/") {
         return Finding::write("a redirection opens a network connection");
@@ -134,7 +172,8 @@ fn judge_redirect(node: Node<'_>, text: &str) -> Finding {
         return Finding::read("a redirection reads");
     }
     let duplicates = operator.starts_with(">&") && (name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
-    let nowhere = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero"].contains(&name) || name.strip_prefix("/dev/fd/").is_some_and(|fd| fd.bytes().all(|byte| byte.is_ascii_digit()));
+    let nowhere = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero"].contains(&name)
+        || name.strip_prefix("/dev/fd/").is_some_and(|fd| fd.bytes().all(|byte| byte.is_ascii_digit()));
     let process = target.is_some_and(|target| target.starts_with(">("));
     if duplicates || nowhere || process || operator.starts_with(">&-") {
         return Finding::read("a redirection leads to no file");
@@ -144,10 +183,32 @@ fn judge_redirect(node: Node<'_>, text: &str) -> Finding {
 
 /// Some variables decide which programs run.
 fn judge_assignment(node: Node<'_>, text: &str) -> Finding {
-    const DECIDE: &[&str] = &["PATH", "BASH_ENV", "ENV", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "PAGER", "MANPAGER", "LESSOPEN", "LESSCLOSE", "EDITOR", "VISUAL", "BROWSER", "CDPATH"];
+    const DECIDE: &[&str] = &[
+        "PATH",
+        "BASH_ENV",
+        "ENV",
+        "PROMPT_COMMAND",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "PAGER",
+        "MANPAGER",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "CDPATH",
+    ];
     let name = node.child_by_field_name("name").map(|name| gather::text_of(name, text)).unwrap_or_default();
     let base = name.split('[').next().unwrap_or_default();
-    if DECIDE.contains(&base) || base.starts_with("LD_") || base.starts_with("GIT_") || base.starts_with("BASH_FUNC") || base.starts_with("DYLD_") || base.starts_with("PYTHON") || base.starts_with("PERL5") {
+    if DECIDE.contains(&base)
+        || base.starts_with("LD_")
+        || base.starts_with("GIT_")
+        || base.starts_with("BASH_FUNC")
+        || base.starts_with("DYLD_")
+        || base.starts_with("PYTHON")
+        || base.starts_with("PERL5")
+    {
         return Finding::unknown(format!("it sets {}, which decides what runs", shown(base)));
     }
     let value = gather::text_of(node, text);
@@ -170,7 +231,12 @@ fn judge_builtin(node: Node<'_>, text: &str) -> Finding {
 
 /// Whether a `'…'` holds a substitution together with an index.
 fn quoted_substitution(source: &str) -> bool {
-    source.contains('[') && source.split('\'').skip(1).step_by(2).any(|quoted| quoted.contains('[') && (quoted.contains("$(") || quoted.contains('`')))
+    source.contains('[')
+        && source
+            .split('\'')
+            .skip(1)
+            .step_by(2)
+            .any(|quoted| quoted.contains('[') && (quoted.contains("$(") || quoted.contains('`')))
 }
 
 /// What `name` may hold after an assignment of `source`.

@@ -27,7 +27,8 @@ pub(super) fn judge(args: &[Arg]) -> Finding {
             let value = long.split_once('=').map(|(_, value)| value);
             match name {
                 "expression" => scripts.push(value.or_else(|| take(&words, &mut at))),
-                "quiet" | "silent" | "regexp-extended" | "null-data" | "separate" | "unbuffered" | "posix" | "debug" | "sandbox" | "line-length" | "zero-terminated" | "help" | "version" => {}
+                "quiet" | "silent" | "regexp-extended" | "null-data" | "separate" | "unbuffered" | "posix"
+                | "debug" | "sandbox" | "line-length" | "zero-terminated" | "help" | "version" => {}
                 _ if "in-place".starts_with(name) => return Finding::write("sed --in-place edits files"),
                 _ => return Finding::unknown("sed with this option is not known"),
             }
@@ -56,7 +57,12 @@ fn take<'a>(words: &[Option<&'a str>], at: &mut usize) -> Option<&'a str> {
     word
 }
 
-fn letters<'a>(word: &'a str, words: &[Option<&'a str>], at: &mut usize, scripts: &mut Vec<Option<&'a str>>) -> Result<(), Finding> {
+fn letters<'a>(
+    word: &'a str,
+    words: &[Option<&'a str>],
+    at: &mut usize,
+    scripts: &mut Vec<Option<&'a str>>,
+) -> Result<(), Finding> {
     for (place, letter) in word.char_indices().skip(1) {
         let rest = word.get(place + letter.len_utf8()..).unwrap_or_default();
         match letter {
@@ -144,7 +150,11 @@ impl<'a> Script<'a> {
                 Some(']') => return Ok(()),
                 Some('[') if matches!(self.peek(), Some(':' | '.' | '=')) => {
                     let kind = self.next().ok_or_else(not_followed)?;
-                    let end = self.rest.find([kind, '\n']).filter(|end| self.rest.get(end + 1..).is_some_and(|rest| rest.starts_with(']'))).ok_or_else(not_followed)?;
+                    let end = self
+                        .rest
+                        .find([kind, '\n'])
+                        .filter(|end| self.rest.get(end + 1..).is_some_and(|rest| rest.starts_with(']')))
+                        .ok_or_else(not_followed)?;
                     self.rest = self.rest.get(end + 2..).unwrap_or_default();
                 }
                 Some('\n') | None => return Err(not_followed()),
@@ -192,7 +202,9 @@ impl<'a> Script<'a> {
             Some('$') => {
                 self.next();
             }
-            Some(c) if c.is_ascii_digit() || c == '+' || c == '~' => self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~' || c == '+'),
+            Some(c) if c.is_ascii_digit() || c == '+' || c == '~' => {
+                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~' || c == '+');
+            }
             _ => {}
         }
         self.rest = self.rest.trim_start_matches([' ', '\t']);
@@ -268,7 +280,11 @@ impl<'a> Script<'a> {
 }
 
 fn writes(target: &str) -> Result<(), Finding> {
-    if ["/dev/stdout", "/dev/stderr"].contains(&target.trim()) { Ok(()) } else { Err(Finding::write("the w command of sed writes a file")) }
+    if ["/dev/stdout", "/dev/stderr"].contains(&target.trim()) {
+        Ok(())
+    } else {
+        Err(Finding::write("the w command of sed writes a file"))
+    }
 }
 
 fn not_followed() -> Finding {

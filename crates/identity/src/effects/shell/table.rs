@@ -68,7 +68,18 @@ fn entry(line: &'static str) -> Option<(&'static str, Entry)> {
         _ => Conduct::Unknown,
     };
     let empty = Vec::new;
-    let mut entry = Entry { conduct, takes: "", longs: empty(), write: empty(), unknown: empty(), read: empty(), operands_max: None, subcommands: empty(), flags: empty(), wrapped: 0 };
+    let mut entry = Entry {
+        conduct,
+        takes: "",
+        longs: empty(),
+        write: empty(),
+        unknown: empty(),
+        read: empty(),
+        operands_max: None,
+        subcommands: empty(),
+        flags: empty(),
+        wrapped: 0,
+    };
     for field in fields {
         let (key, value) = field.split_once('=')?;
         let list = || value.split(',').collect();
@@ -124,7 +135,7 @@ pub(super) fn parse<'a>(args: &'a [Arg], entry: &Entry, stops: bool) -> Parsed<'
         } else if let Some(long) = text.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
             parsed.options.push(format!("--{name}"));
-            if !long.contains('=') && entry.longs.iter().any(|known| *known == text) {
+            if !long.contains('=') && entry.longs.contains(&text) {
                 at += 1;
             }
         } else {
@@ -151,7 +162,11 @@ fn cluster(text: &str, entry: &Entry, parsed: &mut Parsed<'_>) -> usize {
 
 /// Whether one of the options is in the list. GNU programs take any unambiguous beginning of a long option.
 pub(super) fn any(options: &[String], list: &[&str]) -> bool {
-    options.iter().any(|option| list.iter().any(|listed| option == listed || (option.starts_with("--") && option.len() > 2 && listed.starts_with(option.as_str()))))
+    options.iter().any(|option| {
+        list.iter().any(|listed| {
+            option == listed || (option.starts_with("--") && option.len() > 2 && listed.starts_with(option.as_str()))
+        })
+    })
 }
 
 /// Whether one of the options is in the list, letter for letter: what makes a command harmless is not guessed from its beginning.

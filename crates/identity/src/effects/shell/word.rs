@@ -82,7 +82,8 @@ pub(super) fn read(source: &str, variables: &Variables) -> Result<Vec<Arg>, NotA
         }
         return Ok(text.split_ascii_whitespace().map(|word| Arg::Literal(word.to_owned())).collect());
     }
-    let mut reader = Reader { chars: source.char_indices().peekable(), source, variables, out: Built::default(), done: Vec::new() };
+    let mut reader =
+        Reader { chars: source.char_indices().peekable(), source, variables, out: Built::default(), done: Vec::new() };
     reader.run()?;
     let mut args = reader.done;
     args.push(reader.out.arg());
@@ -96,6 +97,8 @@ fn whole_variable(source: &str) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')).then_some(name)
 }
 
+// Each is a fact about a word that its kind is worked out from at the end; none excludes another.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Default)]
 struct Built {
     text: String,
@@ -117,7 +120,11 @@ impl Built {
 
     fn arg(self) -> Arg {
         let dashed = self.text.starts_with('-');
-        if self.braces && self.text.contains('{') && self.text.contains('}') && (self.text.contains(',') || self.text.contains("..")) {
+        if self.braces
+            && self.text.contains('{')
+            && self.text.contains('}')
+            && (self.text.contains(',') || self.text.contains(".."))
+        {
             let option = dashed || self.text.contains("{-") || self.text.contains(",-") || self.computed;
             return if option { Arg::Computed } else { Arg::Operand };
         }
@@ -130,9 +137,8 @@ impl Built {
                 let prefix = self.text.get(..bytes).unwrap_or_default();
                 match (prefix.starts_with('-'), self.computed) {
                     (true, true) if prefix.contains('=') => Arg::Literal(prefix.to_owned()),
-                    (true, true) => Arg::Computed,
                     (true, false) if prefix.len() > 1 => Arg::Literal(prefix.to_owned()),
-                    (true, false) => Arg::Computed,
+                    (true, _) => Arg::Computed,
                     (false, true) if prefix.is_empty() => Arg::Computed,
                     (false, _) => Arg::Operand,
                 }
@@ -282,7 +288,11 @@ impl Reader<'_> {
 
     fn variable(&mut self, name: &str, quoted: bool) {
         match self.variables.get(name) {
-            Value::Literal(text) if quoted || !(text.contains([' ', '\t', '\n', '*', '?', '[']) || self.variables.separator_set) => self.out.text.push_str(&text),
+            Value::Literal(text)
+                if quoted || !(text.contains([' ', '\t', '\n', '*', '?', '[']) || self.variables.separator_set) =>
+            {
+                self.out.text.push_str(&text);
+            }
             Value::Literal(_) | Value::Computed => self.out.dynamic(true, quoted),
             Value::Operand => self.out.dynamic(false, quoted),
         }
@@ -292,7 +302,10 @@ impl Reader<'_> {
     fn braced(&mut self, start: usize, end: usize, quoted: bool) {
         let inside = self.source.get(start..end).unwrap_or_default();
         let length = inside.strip_prefix('#').is_some_and(|rest| !rest.is_empty());
-        let name_bytes = inside.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'@' || byte == b'*')).unwrap_or(inside.len());
+        let name_bytes = inside
+            .bytes()
+            .position(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'@' || byte == b'*'))
+            .unwrap_or(inside.len());
         let (name, rest) = (inside.get(..name_bytes).unwrap_or_default(), inside.get(name_bytes..).unwrap_or_default());
         let computed = match self.variables.get(name) {
             _ if length => false,
@@ -301,7 +314,9 @@ impl Reader<'_> {
                 return;
             }
             Value::Literal(_) | Value::Computed => true,
-            Value::Operand => name.is_empty() || !(rest.is_empty() || rest.starts_with(['%', '#', '^', ',', '[']) || is_slice(rest)),
+            Value::Operand => {
+                name.is_empty() || !(rest.is_empty() || rest.starts_with(['%', '#', '^', ',', '[']) || is_slice(rest))
+            }
         };
         self.out.dynamic(computed, quoted);
     }
@@ -329,7 +344,9 @@ impl Reader<'_> {
     fn skip_backticks(&mut self, open: usize) -> Result<bool, NotAWord> {
         loop {
             match self.chars.next() {
-                Some((close, '`')) => return Ok(!is_plain_command(self.source.get(open + 1..close).unwrap_or_default())),
+                Some((close, '`')) => {
+                    return Ok(!is_plain_command(self.source.get(open + 1..close).unwrap_or_default()));
+                }
                 Some((_, '\\')) => {
                     self.chars.next();
                 }
@@ -371,7 +388,23 @@ fn is_slice(rest: &str) -> bool {
 
 /// Commands whose output no text can make look like an option.
 fn is_plain_command(inside: &str) -> bool {
-    ["pwd", "pwd -P", "pwd -L", "whoami", "hostname", "id -u", "id -un", "id -g", "uname", "uname -r", "uname -s", "mktemp", "mktemp -d", "nproc"].contains(&inside.trim())
+    [
+        "pwd",
+        "pwd -P",
+        "pwd -L",
+        "whoami",
+        "hostname",
+        "id -u",
+        "id -un",
+        "id -g",
+        "uname",
+        "uname -r",
+        "uname -s",
+        "mktemp",
+        "mktemp -d",
+        "nproc",
+    ]
+    .contains(&inside.trim())
 }
 
 #[cfg(test)]

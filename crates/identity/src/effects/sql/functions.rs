@@ -46,8 +46,12 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
     match conduct {
         // Under another schema it is another function, but a namesake of one that writes is not given the benefit of the doubt.
         Some(Conduct::Writes) => Some(Finding::write(format!("calls {}(), which changes state", shown(&name)))),
-        Some(Conduct::Outside) => Some(Finding::unknown(format!("calls {}(), which reaches outside the database", shown(&name)))),
-        Some(Conduct::Runs) => Some(Finding::unknown(format!("calls {}(), which runs a query it is given as text", shown(&name)))),
+        Some(Conduct::Outside) => {
+            Some(Finding::unknown(format!("calls {}(), which reaches outside the database", shown(&name))))
+        }
+        Some(Conduct::Runs) => {
+            Some(Finding::unknown(format!("calls {}(), which runs a query it is given as text", shown(&name))))
+        }
         Some(Conduct::Harmless) if !own_schema && !own_case => None,
         _ => Some(Finding::unknown(format!("calls {}(), a function that is not known", shown(called.name)))),
     }
@@ -57,10 +61,8 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
 fn worst(name: &str) -> Option<Conduct> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {
-        match (table.get(name).copied(), found) {
-            (None, _) => {}
-            (Some(conduct), None | Some(Conduct::Harmless)) => found = Some(conduct),
-            (Some(_), Some(_)) => {}
+        if let (Some(conduct), None | Some(Conduct::Harmless)) = (table.get(name).copied(), found) {
+            found = Some(conduct);
         }
     }
     found
@@ -96,7 +98,11 @@ mod tests {
 
     #[test]
     fn no_name_is_listed_twice_with_different_conducts() {
-        for data in [include_str!("functions/postgres.txt"), include_str!("functions/sqlite.txt"), include_str!("functions/mysql.txt")] {
+        for data in [
+            include_str!("functions/postgres.txt"),
+            include_str!("functions/sqlite.txt"),
+            include_str!("functions/mysql.txt"),
+        ] {
             let mut seen = HashMap::new();
             for line in data.lines().filter(|line| !line.starts_with('#')) {
                 let (conduct, names) = line.split_once(": ").expect("`conduct: names`");

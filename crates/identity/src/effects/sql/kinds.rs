@@ -56,8 +56,8 @@ const BEGINNINGS: &[(&str, Effect, &str)] = &[
     ("INSTALL", Effect::Ddl, "INSTALL adds a plugin"),
     ("UNINSTALL", Effect::Ddl, "UNINSTALL removes a plugin"),
     ("SHOW", Effect::Read, "SHOW reads a setting or a catalog"),
-    ("FETCH", Effect::Read, "FETCH reads from a cursor"),
-    ("MOVE", Effect::Read, "MOVE positions a cursor"),
+    ("FETCH", Effect::Unknown, "FETCH runs a query that was declared elsewhere"),
+    ("MOVE", Effect::Unknown, "MOVE runs a query that was declared elsewhere"),
     ("CLOSE", Effect::Read, "CLOSE ends a cursor"),
     ("DEALLOCATE", Effect::Read, "DEALLOCATE forgets a prepared statement"),
     ("SAVEPOINT", Effect::Read, "SAVEPOINT marks a place in a transaction"),
@@ -87,8 +87,14 @@ pub(super) fn name(tokens: &[Token<'_>]) -> Cow<'static, str> {
     if first.kind != Kind::Word {
         return Cow::Borrowed("not a statement");
     }
-    let known = BEGINNINGS.iter().map(|(word, ..)| *word).chain(["SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "COPY", "PRAGMA", "SET", "BEGIN", "START", "DECLARE", "PREPARE"]);
-    known.into_iter().find(|word| first.is_word(word)).map_or_else(|| Cow::Owned(shown(first.text).into_owned()), Cow::Borrowed)
+    let known = BEGINNINGS.iter().map(|(word, ..)| *word).chain([
+        "SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "COPY", "PRAGMA", "SET", "BEGIN", "START",
+        "DECLARE", "PREPARE",
+    ]);
+    known
+        .into_iter()
+        .find(|word| first.is_word(word))
+        .map_or_else(|| Cow::Owned(shown(first.text).into_owned()), Cow::Borrowed)
 }
 
 /// What the statement would do.
@@ -143,22 +149,33 @@ fn judge_explain(statement: Statement<'_>, depth: usize) -> Finding {
             analyze = true;
         } else if token.is_word("format") || token.is_word("for") {
             at += 2;
-        } else if !["verbose", "extended", "partitions", "query", "plan", "logical", "physical"].iter().any(|word| token.is_word(word)) {
+        } else if !["verbose", "extended", "partitions", "query", "plan", "logical", "physical"]
+            .iter()
+            .any(|word| token.is_word(word))
+        {
             break;
         }
         at += 1;
     }
     let inner = statement.from(at);
-    let planned = inner.tokens.first().is_some_and(|token| token.kind == Kind::Open || BEGINNINGS.iter().any(|(word, ..)| token.is_word(word)) || is_query_word(token));
+    let planned = inner.tokens.first().is_some_and(|token| {
+        token.kind == Kind::Open || BEGINNINGS.iter().any(|(word, ..)| token.is_word(word)) || is_query_word(token)
+    });
     if !planned {
         return Finding::read("DESCRIBE reads a table's definition");
     }
     if analyze {
         let finding = inner.judge(depth + 1);
-        let why = if finding.effect == Effect::Read { finding.why } else { format!("EXPLAIN ANALYZE runs the statement: {}", finding.why).into() };
+        let why = if finding.effect == Effect::Read {
+            finding.why
+        } else {
+            format!("EXPLAIN ANALYZE runs the statement: {}", finding.why).into()
+        };
         return Finding { why, ..finding };
     }
-    if matches!(statement.dialect, Dialect::MySql | Dialect::Generic) && inner.tokens.first().is_some_and(|token| token.kind == Kind::Open || is_query_word(token)) {
+    if matches!(statement.dialect, Dialect::MySql | Dialect::Generic)
+        && inner.tokens.first().is_some_and(|token| token.kind == Kind::Open || is_query_word(token))
+    {
         return inner.judge(depth + 1);
     }
     Finding::read("EXPLAIN shows a plan and does not run it")
@@ -170,8 +187,10 @@ fn is_query_word(token: &Token<'_>) -> bool {
 
 fn judge_copy(statement: Statement<'_>, depth: usize) -> Finding {
     let tokens = statement.tokens;
-    let after_source = if tokens.get(1).is_some_and(|token| token.kind == Kind::Open) { closing(tokens, 1) + 1 } else { 1 };
-    let direction = tokens.iter().enumerate().skip(after_source).find(|(_, token)| token.is_word("to") || token.is_word("from"));
+    let after_source =
+        if tokens.get(1).is_some_and(|token| token.kind == Kind::Open) { closing(tokens, 1) + 1 } else { 1 };
+    let direction =
+        tokens.iter().enumerate().skip(after_source).find(|(_, token)| token.is_word("to") || token.is_word("from"));
     let Some((at, direction)) = direction else { return Finding::unknown("COPY without a direction") };
     let program = tokens.get(at + 1).is_some_and(|token| token.is_word("program"));
     if program {
@@ -183,7 +202,11 @@ fn judge_copy(statement: Statement<'_>, depth: usize) -> Finding {
     if !tokens.get(at + 1).is_some_and(|token| token.is_word("stdout") || token.is_word("stdin")) {
         return Finding::write("COPY … TO writes a file on the server");
     }
-    if after_source > 1 { statement.between(2, after_source - 1).judge(depth + 1) } else { Finding::read("COPY … TO STDOUT reads a table") }
+    if after_source > 1 {
+        statement.between(2, after_source - 1).judge(depth + 1)
+    } else {
+        Finding::read("COPY … TO STDOUT reads a table")
+    }
 }
 
 /// Where the parenthesis at `open` is closed, or the end.
@@ -204,14 +227,40 @@ fn closing(tokens: &[Token<'_>], open: usize) -> usize {
 
 /// To begin a transaction is nothing, but to begin one that may write is to leave a protection behind.
 fn judge_begin(statement: Statement<'_>) -> Finding {
-    let allowed = ["begin", "start", "transaction", "work", "deferred", "read", "only", "isolation", "level", "serializable", "repeatable", "committed", "uncommitted", "deferrable", "not", "with", "consistent", "snapshot"];
-    let plain = statement.tokens.iter().all(|token| token.kind == Kind::Comma || allowed.iter().any(|word| token.is_word(word)));
+    let allowed = [
+        "begin",
+        "start",
+        "transaction",
+        "work",
+        "deferred",
+        "read",
+        "only",
+        "isolation",
+        "level",
+        "serializable",
+        "repeatable",
+        "committed",
+        "uncommitted",
+        "deferrable",
+        "not",
+        "with",
+        "consistent",
+        "snapshot",
+    ];
+    let plain = statement
+        .tokens
+        .iter()
+        .all(|token| token.kind == Kind::Comma || allowed.iter().any(|word| token.is_word(word)));
     let is_start = statement.tokens.first().is_some_and(|token| token.is_word("start"));
     let transaction = !is_start || statement.tokens.get(1).is_some_and(|token| token.is_word("transaction"));
     if plain && transaction {
         return Finding::read("BEGIN starts a transaction");
     }
-    if statement.tokens.iter().any(|token| token.is_word("write") || token.is_word("immediate") || token.is_word("exclusive")) {
+    if statement
+        .tokens
+        .iter()
+        .any(|token| token.is_word("write") || token.is_word("immediate") || token.is_word("exclusive"))
+    {
         return Finding::write("a transaction that may write, or that locks, is begun");
     }
     Finding::unknown("BEGIN or START of something that is not known")
@@ -219,9 +268,15 @@ fn judge_begin(statement: Statement<'_>) -> Finding {
 
 fn judge_declare(statement: Statement<'_>) -> Finding {
     let cursor = statement.tokens.iter().position(|token| token.is_word("cursor"));
-    let query = cursor.and_then(|cursor| statement.tokens.iter().skip(cursor).position(|token| token.is_word("for")).map(|by| cursor + by + 1));
+    let query = cursor.and_then(|cursor| {
+        statement.tokens.iter().skip(cursor).position(|token| token.is_word("for")).map(|by| cursor + by + 1)
+    });
     match query {
-        Some(query) if statement.tokens.get(query).is_some_and(|token| token.kind == Kind::Open || is_query_word(token)) => statement.from(query).judge_query(),
+        Some(query)
+            if statement.tokens.get(query).is_some_and(|token| token.kind == Kind::Open || is_query_word(token)) =>
+        {
+            statement.from(query).judge_query()
+        }
         _ => Finding::unknown("DECLARE of something that is not a cursor over a query"),
     }
 }

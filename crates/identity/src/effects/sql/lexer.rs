@@ -70,7 +70,13 @@ pub(super) fn lex(text: &str, dialect: Dialect, executable: Executable, tokens_m
         dialect,
         reading: executable,
         inside_executable: false,
-        out: Lexed { tokens: Vec::with_capacity(text.len() / 5 + 4), comments: Vec::new(), unterminated: false, executable: 0, overflow: false },
+        out: Lexed {
+            tokens: Vec::with_capacity(text.len() / 5 + 4),
+            comments: Vec::new(),
+            unterminated: false,
+            executable: 0,
+            overflow: false,
+        },
     };
     while lexer.at < lexer.bytes.len() {
         if lexer.out.tokens.len() >= tokens_max {
@@ -132,7 +138,10 @@ impl Lexer<'_> {
 
     /// After `t` in `t.1`, a dot is a dot.
     fn after_name(&self) -> bool {
-        self.out.tokens.last().is_some_and(|last| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end() == self.at)
+        self.out
+            .tokens
+            .last()
+            .is_some_and(|last| matches!(last.kind, Kind::Word | Kind::Quoted) && last.end() == self.at)
     }
 
     fn push(&mut self, kind: Kind, bytes: usize) {
@@ -158,8 +167,12 @@ impl Lexer<'_> {
         match (prefix, quote, self.dialect) {
             (b'e', b'\'', Dialect::Postgres) => return self.quoted(1, b'\'', Kind::Text, true),
             (b'b' | b'x' | b'n', b'\'', _) => return self.quoted(1, b'\'', Kind::Text, self.dialect == Dialect::MySql),
-            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'\'' => return self.quoted(2, b'\'', Kind::Text, false),
-            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'"' => return self.quoted(2, b'"', Kind::Quoted, false),
+            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'\'' => {
+                return self.quoted(2, b'\'', Kind::Text, false);
+            }
+            (b'u', b'&', Dialect::Postgres) if self.peek(2) == b'"' => {
+                return self.quoted(2, b'"', Kind::Quoted, false);
+            }
             _ => {}
         }
         self.take(Kind::Word, |byte| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$');
@@ -229,9 +242,7 @@ impl Lexer<'_> {
                 break;
             }
             let byte = self.peek(ahead);
-            if backslash && byte == b'\\' {
-                ahead += 2;
-            } else if byte == quote && self.peek(ahead + 1) == quote {
+            if (backslash && byte == b'\\') || (byte == quote && self.peek(ahead + 1) == quote) {
                 ahead += 2;
             } else if byte == quote {
                 ahead += 1;
@@ -274,7 +285,9 @@ impl Lexer<'_> {
         // A comment ends an operator.
         for at in 1..bytes {
             let pair = (rest.get(at), rest.get(at + 1));
-            if matches!(pair, (Some(b'-'), Some(b'-')) | (Some(b'/' ), Some(b'*'))) || (self.inside_executable && matches!(pair, (Some(b'*'), Some(b'/')))) {
+            if matches!(pair, (Some(b'-'), Some(b'-')) | (Some(b'/'), Some(b'*')))
+                || (self.inside_executable && matches!(pair, (Some(b'*'), Some(b'/'))))
+            {
                 bytes = at;
                 break;
             }
@@ -289,5 +302,23 @@ fn is_name_start(byte: u8) -> bool {
 }
 
 fn is_operator(byte: u8) -> bool {
-    matches!(byte, b'+' | b'-' | b'*' | b'/' | b'<' | b'>' | b'=' | b'~' | b'!' | b'@' | b'#' | b'%' | b'^' | b'&' | b'|' | b'?' | b'`')
+    matches!(
+        byte,
+        b'+' | b'-'
+            | b'*'
+            | b'/'
+            | b'<'
+            | b'>'
+            | b'='
+            | b'~'
+            | b'!'
+            | b'@'
+            | b'#'
+            | b'%'
+            | b'^'
+            | b'&'
+            | b'|'
+            | b'?'
+            | b'`'
+    )
 }

@@ -17,6 +17,10 @@ use lexer::{Executable, Kind, Lexed, Token};
 
 /// How long a chain of operators or set operations the parser is given: its tree is as deep as the chain is long.
 const CHAIN_MAX: usize = 200;
+/// How deep parentheses may go for the parser. A subquery costs it a great many frames, and the default stack of a thread is 2 MB.
+const PARENTHESES_DEPTH_MAX: usize = 7;
+/// How deep the parser may go by its own count: a subquery counts three or four times.
+const PARSER_DEPTH_MAX: usize = 16;
 
 /// What the statements of `text` would do: the heaviest of them.
 pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict {
@@ -31,11 +35,16 @@ pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict
 fn classify_for_any(text: &str, limits: &Limits) -> Verdict {
     let cut = |dialect| lexer::lex(text, dialect, Executable::Program, limits.tokens_max);
     let (postgres, sqlite, mysql) = (cut(Dialect::Postgres), cut(Dialect::Sqlite), cut(Dialect::MySql));
-    let alike = |one: &Lexed<'_>, other: &Lexed<'_>| one.unterminated == other.unterminated && one.tokens == other.tokens;
+    let alike =
+        |one: &Lexed<'_>, other: &Lexed<'_>| one.unterminated == other.unterminated && one.tokens == other.tokens;
     // MySQL reads "x" as a string and the others as a name; that alone cannot turn a read into anything else.
     let quotes_apart = |one: &Lexed<'_>, other: &Lexed<'_>| {
-        let same = |(one, other): (&Token<'_>, &Token<'_>)| one == other || (one.start == other.start && one.text == other.text && one.text.starts_with('"'));
-        one.unterminated == other.unterminated && one.tokens.len() == other.tokens.len() && one.tokens.iter().zip(&other.tokens).all(same)
+        let same = |(one, other): (&Token<'_>, &Token<'_>)| {
+            one == other || (one.start == other.start && one.text == other.text && one.text.starts_with('"'))
+        };
+        one.unterminated == other.unterminated
+            && one.tokens.len() == other.tokens.len()
+            && one.tokens.iter().zip(&other.tokens).all(same)
     };
     if alike(&postgres, &sqlite) && quotes_apart(&postgres, &mysql) {
         return classify_for(Dialect::Generic, Dialect::Postgres, text, limits);
@@ -59,7 +68,10 @@ fn classify_for(dialect: Dialect, lexical: Dialect, text: &str, limits: &Limits)
     let skipped = lexer::lex(text, lexical, Executable::Comment, limits.tokens_max);
     let verdict = verdict.or_heavier(classify_lexed(dialect, text, &skipped, limits));
     if executable > 1 {
-        return verdict.or_heavier(Verdict::of_text(Effect::Unknown, "several executable comments, which servers combine differently"));
+        return verdict.or_heavier(Verdict::of_text(
+            Effect::Unknown,
+            "several executable comments, which servers combine differently",
+        ));
     }
     verdict
 }
@@ -73,7 +85,10 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
     let statements = lexed.tokens.split(|token| token.kind == Kind::Semicolon).filter(|tokens| !tokens.is_empty());
     for (index, tokens) in statements.enumerate() {
         if index >= limits.statements_max {
-            let many = Verdict::of_text(Effect::Unknown, format!("the text has more than {} statements", limits.statements_max));
+            let many = Verdict::of_text(
+                Effect::Unknown,
+                format!("the text has more than {} statements", limits.statements_max),
+            );
             return heaviest.map_or(many.clone(), |heaviest| heaviest.or_heavier(many));
         }
         let judged = Statement { dialect, text: &cleaned, tokens, limits }.judge(0);
@@ -86,7 +101,8 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
     }
     let verdict = heaviest.unwrap_or_else(|| Verdict::of_text(Effect::Read, "there is no statement in it"));
     if lexed.unterminated {
-        return verdict.or_heavier(Verdict::of_text(Effect::Unknown, "a string, a quoted name or a comment in it has no end"));
+        return verdict
+            .or_heavier(Verdict::of_text(Effect::Unknown, "a string, a quoted name or a comment in it has no end"));
     }
     verdict
 }
@@ -145,25 +161,83 @@ impl<'a> Statement<'a> {
         if let Some(finding) = words::hazard(self.dialect, self.tokens) {
             return finding;
         }
-        let parsed = if self.longest_chain() <= CHAIN_MAX { tree::judge(self.dialect, self.source(), self.limits.depth_max) } else { Err(tree::NotUnderstood) };
-        let finding = match parsed {
-            Ok(finding) => finding,
-            Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => Some(Finding::unknown("the parser does not understand this query")),
-            Err(tree::NotUnderstood) => words::doubt(self.dialect, self.tokens),
+        let fits = self.longest_chain() <= CHAIN_MAX && self.parentheses_depth() <= PARENTHESES_DEPTH_MAX;
+        let parsed = if fits {
+            tree::judge(self.dialect, self.source(), PARSER_DEPTH_MAX.min(self.limits.depth_max))
+        } else {
+            Err(tree::NotUnderstood)
         };
-        finding
-            .or_else(|| words::foreign_operator(self.dialect, self.tokens))
-            .unwrap_or_else(|| Finding::read("a query, and every function in it is known to change nothing"))
+        let (finding, why) = match parsed {
+            Ok(finding) => (finding, "a query, and every function in it is known to change nothing"),
+            Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => {
+                (Some(Finding::unknown("the parser does not understand this query")), "")
+            }
+            Err(tree::NotUnderstood) => (
+                words::doubt(self.dialect, self.tokens),
+                "a query that the parser does not know, but no word of it can change anything",
+            ),
+        };
+        finding.or_else(|| words::foreign_operator(self.dialect, self.tokens)).unwrap_or_else(|| Finding::read(why))
+    }
+
+    fn parentheses_depth(self) -> usize {
+        let (mut depth, mut deepest) = (0_usize, 0_usize);
+        for token in self.tokens {
+            match token.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth = depth.saturating_sub(1),
+                Kind::Sign if matches!(token.text, "[" | "{") => depth += 1,
+                Kind::Sign if matches!(token.text, "]" | "}") => depth = depth.saturating_sub(1),
+                _ if token.is_word("case") => depth += 1,
+                _ if token.is_word("end") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
     }
 
     /// How many links a chain in it may have at most. The parser makes `a + a + a` as deep as it is long, and so are its walk and
     /// its end, which no recursion limit bounds.
     fn longest_chain(self) -> usize {
         const LINKS: &[&str] = &[
-            "and", "or", "xor", "not", "is", "isnull", "notnull", "null", "union", "except", "intersect", "minus", "collate", "like", "ilike", "rlike", "regexp", "glob", "match", "similar", "in", "between", "at", "div", "mod",
-            "overlaps", "escape", "member", "operator", "case", "interval", "prior", "binary",
+            "and",
+            "or",
+            "xor",
+            "not",
+            "is",
+            "isnull",
+            "notnull",
+            "null",
+            "union",
+            "except",
+            "intersect",
+            "minus",
+            "collate",
+            "like",
+            "ilike",
+            "rlike",
+            "regexp",
+            "glob",
+            "match",
+            "similar",
+            "in",
+            "between",
+            "at",
+            "div",
+            "mod",
+            "overlaps",
+            "escape",
+            "member",
+            "operator",
+            "case",
+            "interval",
+            "prior",
+            "binary",
         ];
-        let links = |token: &&Token<'_>| token.kind == Kind::Sign || (token.kind == Kind::Word && LINKS.iter().any(|word| token.is_word(word)));
+        let links = |token: &&Token<'_>| {
+            token.kind == Kind::Sign || (token.kind == Kind::Word && LINKS.iter().any(|word| token.is_word(word)))
+        };
         self.tokens.iter().filter(links).count()
     }
 }

@@ -24,15 +24,20 @@ pub(super) fn judge(statement: Statement<'_>) -> Finding {
         "password" => return Finding::new(Effect::Ddl, "SET PASSWORD changes an account"),
         "global" | "persist" | "persist_only" => return Finding::write("SET GLOBAL changes the server for everybody"),
         "role" | "authorization" => return Finding::write("SET ROLE changes who the session is"),
-        "transaction" | "characteristics" if has("write") => return Finding::write("SET TRANSACTION READ WRITE takes a protection away"),
-        "transaction" | "characteristics" if has("snapshot") => return Finding::unknown("SET TRANSACTION SNAPSHOT changes what is seen"),
+        "transaction" | "characteristics" if has("write") => {
+            return Finding::write("SET TRANSACTION READ WRITE takes a protection away");
+        }
+        "transaction" | "characteristics" if has("snapshot") => {
+            return Finding::unknown("SET TRANSACTION SNAPSHOT changes what is seen");
+        }
         "transaction" | "characteristics" => return Finding::read("SET TRANSACTION chooses isolation"),
         "transaction_read_only" | "default_transaction_read_only" | "session_replication_role" | "row_security" => {
             return Finding::write(format!("SET {lower} takes a protection away"));
         }
         _ => {}
     }
-    let single = tokens.get(at + 1).is_none_or(|token| !matches!(token.kind, Kind::Dot)) && !tokens.iter().any(|token| matches!(token.kind, Kind::Open));
+    let single = tokens.get(at + 1).is_none_or(|token| !matches!(token.kind, Kind::Dot))
+        && !tokens.iter().any(|token| matches!(token.kind, Kind::Open));
     let several = tokens.iter().filter(|token| token.text == "=").count() > 1;
     let zone = lower == "time" && tokens.get(at + 1).is_some_and(|token| token.is_word("zone"));
     let known = zone || lower.starts_with("enable_") || HARMLESS.split_ascii_whitespace().any(|known| known == lower);

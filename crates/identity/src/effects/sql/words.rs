@@ -26,13 +26,20 @@ pub(super) fn hazard(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> 
         }
         let opens = previous.is_some_and(|token| token.kind == Kind::Open);
         let leads = starts_with && depth == 0 && at > 0;
-        if (opens || leads) && let Some(verb) = modifying_verb(token, ahead(1)) {
+        if (opens || leads)
+            && let Some(verb) = modifying_verb(token, ahead(1))
+        {
             return Some(Finding::write(format!("{verb} inside WITH or a subquery changes rows")));
         }
         if token.is_word("into") {
-            return into(dialect, ahead(1));
+            return Some(into(dialect, ahead(1)));
         }
-        if token.is_word("for") && (next_is(1, "update") || next_is(1, "share") || (next_is(1, "no") && next_is(2, "key")) || (next_is(1, "key") && next_is(2, "share"))) {
+        if token.is_word("for")
+            && (next_is(1, "update")
+                || next_is(1, "share")
+                || (next_is(1, "no") && next_is(2, "key"))
+                || (next_is(1, "key") && next_is(2, "share")))
+        {
             return Some(Finding::write("SELECT … FOR UPDATE or FOR SHARE locks rows"));
         }
         if token.is_word("lock") && next_is(1, "in") && next_is(2, "share") {
@@ -45,19 +52,25 @@ pub(super) fn hazard(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> 
 fn modifying_verb(token: &Token<'_>, next: Option<&Token<'_>>) -> Option<&'static str> {
     let next = next?;
     let named = matches!(next.kind, Kind::Word | Kind::Quoted);
-    let verbs = [("insert", "INSERT", named), ("update", "UPDATE", named), ("delete", "DELETE", named), ("merge", "MERGE", named), ("replace", "REPLACE", named)];
+    let verbs = [
+        ("insert", "INSERT", named),
+        ("update", "UPDATE", named),
+        ("delete", "DELETE", named),
+        ("merge", "MERGE", named),
+        ("replace", "REPLACE", named),
+    ];
     verbs.into_iter().find(|(word, _, fits)| *fits && token.is_word(word)).map(|(_, verb, _)| verb)
 }
 
 /// `SELECT … INTO` makes a table; in MySQL it writes a file or sets a variable.
-fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Option<Finding> {
+fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Finding {
     if next.is_some_and(|next| next.is_word("outfile") || next.is_word("dumpfile")) {
-        return Some(Finding::write("SELECT … INTO OUTFILE writes a file"));
+        return Finding::write("SELECT … INTO OUTFILE writes a file");
     }
     if dialect == Dialect::MySql && next.is_some_and(|next| next.text.starts_with('@')) {
-        return Some(Finding::unknown("SELECT … INTO sets variables of the session"));
+        return Finding::unknown("SELECT … INTO sets variables of the session");
     }
-    Some(Finding::new(Effect::Ddl, "SELECT … INTO creates a table"))
+    Finding::new(Effect::Ddl, "SELECT … INTO creates a table")
 }
 
 /// Whether an operator is not one of PostgreSQL's own.
@@ -66,7 +79,10 @@ pub(super) fn foreign_operator(dialect: Dialect, tokens: &[Token<'_>]) -> Option
         return None;
     }
     let foreign = tokens.iter().find(|token| token.kind == Kind::Sign && is_foreign(token.text))?;
-    Some(Finding::unknown(format!("uses the operator {}, which is not one of PostgreSQL's own", crate::effects::shown(foreign.text))))
+    Some(Finding::unknown(format!(
+        "uses the operator {}, which is not one of PostgreSQL's own",
+        crate::effects::shown(foreign.text)
+    )))
 }
 
 fn is_foreign(sign: &str) -> bool {
@@ -115,7 +131,9 @@ pub(super) fn doubt(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
 }
 
 fn is_grammar(name: &Token<'_>) -> bool {
-    name.kind == Kind::Word && name.text.len() < 16 && BEFORE_PAREN.split_ascii_whitespace().any(|word| name.text.eq_ignore_ascii_case(word))
+    name.kind == Kind::Word
+        && name.text.len() < 16
+        && BEFORE_PAREN.split_ascii_whitespace().any(|word| name.text.eq_ignore_ascii_case(word))
 }
 
 /// `name (columns) AS (` after `WITH`, `RECURSIVE` or a comma.
@@ -126,7 +144,9 @@ fn is_common_table(tokens: &[Token<'_>], at: usize) -> bool {
     }
     let close = tokens.iter().skip(at).position(|token| token.kind == Kind::Close).map(|by| at + by);
     let after = |by: usize| close.and_then(|close| tokens.get(close + by));
-    after(1).is_some_and(|token| token.is_word("as")) && after(2).is_some_and(|token| token.kind == Kind::Open || token.is_word("materialized") || token.is_word("not"))
+    after(1).is_some_and(|token| token.is_word("as"))
+        && after(2)
+            .is_some_and(|token| token.kind == Kind::Open || token.is_word("materialized") || token.is_word("not"))
 }
 
 fn balanced(tokens: &[Token<'_>]) -> bool {
