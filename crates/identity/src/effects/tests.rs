@@ -117,6 +117,33 @@ const POSTGRES: &[(&str, Effect)] = &[
     ("FROBNICATE t", Unknown),
 ];
 
+/// What the parser is not given, because it is too deep, is judged by its words.
+const UNPARSED: &[(&str, Effect)] = &[
+    ("SELECT ((((((((a)))))))) + b FROM t", Read),
+    ("SELECT ((((((((a)))))))) + lower(b) FROM t", Read),
+    ("SELECT ((((((((a)))))))) + mine(b) FROM t", Unknown),
+    ("SELECT ((((((((a)))))))) + b FROM t, mine(1) AS (a int)", Unknown),
+    ("SELECT ((((((((a)))))))) + b FROM t, mine(1) AS (values int)", Unknown),
+    ("WITH c (x) AS (SELECT 1), d (y) AS MATERIALIZED (VALUES (1)) SELECT ((((((((a)))))))) + b FROM c", Read),
+    ("SELECT ((((((((a)))))))) + b, sum(x) FILTER (WHERE true) OVER (PARTITION BY y) FROM t", Read),
+    ("SELECT ((((((((a)))))))) + b, over (1) FROM t", Unknown),
+    ("SELECT ((((((((a)))))))) + b, first (1) FROM t", Unknown),
+    ("SELECT ((((((((a)))))))) + b, mine.lower(1) FROM t", Unknown),
+    ("SELECT ((((((((a)))))))) + b, \"Lower\"(1) FROM t", Unknown),
+    ("SELECT ((((((((a)))))))) + b FROM t)", Unknown),
+    ("SELECT ((((((((a)))))))) + nextval('s')", Write),
+    ("SELECT ((((((((a)))))))) + b INTO c FROM t", Ddl),
+    ("WITH x AS (DELETE FROM t RETURNING a) SELECT ((((((((a)))))))) + b FROM x", Write),
+    ("SELECT ((((((((a)))))))) + b FROM t FOR UPDATE", Write),
+];
+
+#[test]
+fn queries_that_the_parser_does_not_know_are_judged_by_their_words() {
+    check_sql(Dialect::Postgres, UNPARSED);
+    let verdict = sql(Dialect::Postgres, "SELECT ((((((((a)))))))) + b FROM t");
+    assert_eq!(verdict.why, "a query that the parser does not know, but no word of it can change anything");
+}
+
 #[test]
 fn postgres_statements_do_what_the_engine_says() {
     check_sql(Dialect::Postgres, POSTGRES);
