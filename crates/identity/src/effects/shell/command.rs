@@ -101,6 +101,9 @@ pub(super) fn judge_plain(name: &str, args: &[Arg], entry: &Entry) -> Finding {
     if sensitive && parsed.computed && entry.conduct == Conduct::Read {
         return Finding::unknown(format!("an argument of {name} is computed and may be an option"));
     }
+    if entry.assigns && parsed.operands.iter().any(|operand| operand.literal().is_none_or(|text| text.contains('='))) {
+        return Finding::write(format!("{name} sets what it is given a value for"));
+    }
     if entry.operands_max.is_some_and(|most| parsed.operands.len() > most) {
         return Finding::write(format!("{name} with this many arguments writes"));
     }

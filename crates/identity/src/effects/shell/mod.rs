@@ -171,7 +171,9 @@ fn judge_redirect(node: Node<'_>, text: &str) -> Finding {
     if !writes {
         return Finding::read("a redirection reads");
     }
-    let duplicates = operator.starts_with(">&") && (name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+    let duplicates = operator.starts_with(">&")
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let nowhere = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero"].contains(&name)
         || name.strip_prefix("/dev/fd/").is_some_and(|fd| fd.bytes().all(|byte| byte.is_ascii_digit()));
     let process = target.is_some_and(|target| target.starts_with(">("));
@@ -223,10 +225,35 @@ fn judge_assignment(node: Node<'_>, text: &str) -> Finding {
 
 /// `[[ … ]]`, `declare`, `unset`: they evaluate what stands in an index even when it is quoted.
 fn judge_builtin(node: Node<'_>, text: &str) -> Finding {
-    if quoted_substitution(gather::text_of(node, text)) {
+    let source = gather::text_of(node, text);
+    // To `[` a `>` is a redirection; only `[[` compares with it.
+    if node.kind() == "test_command"
+        && !source.starts_with("[[")
+        && !source.starts_with("((")
+        && has_bare_greater(source)
+    {
+        return Finding::write("a redirection in a test writes a file");
+    }
+    if quoted_substitution(source) {
         return Finding::unknown("a quoted substitution may be evaluated");
     }
     Finding::read("a test or a declaration")
+}
+
+/// Whether a `>` stands outside quotes and substitutions.
+fn has_bare_greater(source: &str) -> bool {
+    let (mut quote, mut escaped) = (None, false);
+    source.chars().any(|c| {
+        let bare = c == '>' && quote.is_none() && !escaped;
+        match (c, quote) {
+            _ if escaped => escaped = false,
+            ('\\', None | Some('"')) => escaped = true,
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            _ => {}
+        }
+        bare
+    })
 }
 
 /// Whether a `'…'` holds a substitution together with an index.

@@ -17,6 +17,7 @@ pub(super) const PLAIN: Entry = Entry {
     operands_max: None,
     subcommands: Vec::new(),
     flags: Vec::new(),
+    assigns: false,
     wrapped: 0,
 };
 

@@ -265,6 +265,16 @@ pub(super) fn judge_wget(args: &[Arg]) -> Finding {
             || word.starts_with("--execute")
             || word.starts_with("--use-askpass")
     });
+    let targets = words
+        .iter()
+        .filter(|word| {
+            word.starts_with("--output-d") || (word.starts_with('-') && !word.starts_with("--") && word.contains('O'))
+        })
+        .count();
+    let keeps = words.iter().any(|word| {
+        ["--warc", "--background", "-b", "--hsts-file", "--rejected-log"].iter().any(|option| word.starts_with(option))
+    });
+    let (bad_target, sends) = (bad_target || targets > 1, sends || keeps);
     if to_output && !bad_target && !sends && args.iter().all(|arg| *arg != Arg::Computed) {
         Finding::read("wget writes to its output")
     } else {
