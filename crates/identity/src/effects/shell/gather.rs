@@ -311,7 +311,9 @@ fn take_words(node: Node<'_>, text: &str, variables: &Variables, words: &mut Vec
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
         match child.kind() {
-            "variable_assignment" | "herestring_redirect" | "comment" | "subshell" => {}
+            "variable_assignment" | "herestring_redirect" | "comment" => {}
+            // `eval(…)` of other languages.
+            "subshell" => return Err(NotAWord),
             "file_redirect" | "heredoc_redirect" => take_redirect(child, text, variables, words)?,
             _ => words.extend(word::read(text_of(child, text), variables)?),
         }
