@@ -1,3 +1,4 @@
 //! What this crate promises, from outside.
 
+mod effects;
 mod vectors;
