@@ -3,9 +3,10 @@
 use servanda_contract::tool::{Action, Mutability};
 
 use super::{
+    caution,
     evidence::{Reason, Source},
     lexicon::{self, Class, Verb},
-    reading::{NameReading, Reading},
+    reading::{NameReading, Reading, singular},
     words,
 };
 
@@ -14,7 +15,7 @@ use super::{
 const EXCEPTIONS: [(Action, &str); 7] = [
     (Action::Overwrite, "upsert put write overwrite replace save"),
     (Action::Append, "append prepend push attach extend ingest enqueue"),
-    (Action::Update, "start open launch connect login link associate tag label index"),
+    (Action::Update, "start open launch connect login link associate tag label index star like follow bookmark vote rate react"),
     (Action::Create, "commit release record snapshot backup"),
     (Action::Delete, "expire cease"),
     (Action::Merge, "merge squash combine consolidate join"),
@@ -39,13 +40,21 @@ pub(super) fn of(reading: &Reading, mutability: Mutability) -> Deed {
     }
 }
 
+fn speaks_a_language(reading: &Reading) -> bool {
+    let mut words = reading.sentences.iter().take(2).flat_map(|sentence| &sentence.words);
+    words.any(|word| matches!(word.as_str(), "sql" | "flux" | "promql" | "soql" | "groq" | "dax" | "cql" | "language" | "statement"))
+}
+
 fn exception(verb: Verb) -> Option<Action> {
     let listed = |words: &str| words.split_whitespace().any(|word| word == verb.infinitive);
     EXCEPTIONS.iter().find(|(_, words)| listed(words)).map(|(action, _)| *action)
 }
 
 fn looking(reading: &Reading) -> Deed {
-    let searches = |verb: Verb| exception(verb) == Some(Action::Search);
+    // Who writes a query in a language reads what it names; who gives words looks for something.
+    let in_a_language = caution::program(reading).is_some() || speaks_a_language(reading);
+    let searches =
+        |verb: Verb| exception(verb) == Some(Action::Search) && !(verb.infinitive == "query" && in_a_language);
     let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
     let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
     for (verb, from, confidence) in [(name, Source::Name, 0.95), (lead, Source::Description, 0.85)] {
@@ -109,10 +118,15 @@ fn changes(verb: Verb) -> bool {
 
 fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
     let changing: Vec<(usize, Verb)> = name.verbs.iter().copied().filter(|(_, verb)| changes(*verb)).collect();
-    let head = name.head.filter(|(_, verb)| changes(*verb)).or_else(|| changing.first().copied())?;
+    let sure = name.head.filter(|(_, verb)| changes(*verb) && !verb.or_noun);
+    let head = sure.or_else(|| changing.first().copied())?;
     let has = |class: Class| changing.iter().any(|(_, verb)| verb.class == class);
     let joined = name.words.iter().any(|word| word == "or" || word == "and");
-    let into = head.1.infinitive == "add" && name.words.iter().any(|word| word == "to");
+    // A comment on an issue is a thing of its own; an issue in a project is one more in the project.
+    let of_its_own = |word: &String| matches!(singular(word), "comment" | "reply" | "review" | "reaction" | "note" | "message");
+    let into = head.1.infinitive == "add"
+        && name.words.iter().any(|word| word == "to")
+        && !name.words.iter().any(of_its_own);
     let action = if joined && has(Class::Create) && (has(Class::Update) || has(Class::Overwrite)) {
         Action::Overwrite
     } else if into {
@@ -146,7 +160,7 @@ fn by_choice(reading: &Reading) -> Option<Deed> {
 
 /// What a verb means in its sentence: running what it is given is as grave as overwriting.
 fn meaning(reading: &Reading, verb: Verb) -> Action {
-    let program = super::caution::program(reading).is_some();
+    let program = caution::program(reading).is_some();
     if verb.class == Class::Run && program { Action::Overwrite } else { verb_action(verb) }
 }
 

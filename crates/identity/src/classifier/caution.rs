@@ -75,21 +75,17 @@ const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "comm
 pub(super) fn of(reading: &Reading) -> Vec<Caution> {
     let mut found = Vec::new();
     let mut warn = |rule: Rule, word: Option<String>| found.extend(word.map(|word| Caution { rule, word }));
-    let harmless = says(reading, "changes nothing");
+    let harmless = reading.says("changes nothing");
     warn(Rule::NameChanges, name_changes(reading).filter(|_| !harmless));
     warn(Rule::NameJoins, name_joins(reading));
-    warn(Rule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !says(reading, "read-only")));
+    warn(Rule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !reading.says("read-only")));
     warn(Rule::LeadChanges, lead_changes(reading).filter(|_| !harmless));
-    warn(Rule::Program, program(reading).filter(|_| !says(reading, "read-only") && !says(reading, "only select") && !harmless));
+    warn(Rule::Program, program(reading).filter(|_| !reading.says("read-only") && !reading.says("only select") && !harmless));
     warn(Rule::Choice, choice(reading));
     warn(Rule::Destination, reading.parameters.iter().find(|parameter| features::is_destination(parameter)).map(|parameter| parameter.name.clone()));
     warn(Rule::Foreign, (reading.foreign && !name_looks(reading)).then(String::new));
     warn(Rule::Silent, (reading.words == 0 && !name_looks(reading)).then(String::new));
     found
-}
-
-fn says(reading: &Reading, phrase: &str) -> bool {
-    reading.sentences.iter().any(|sentence| super::phrases::of(&sentence.words).contains(&phrase))
 }
 
 fn is_sure(verb: Verb) -> bool {

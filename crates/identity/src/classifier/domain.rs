@@ -7,14 +7,13 @@ use servanda_contract::tool::{Action, ContentType, Mutability, OutputDomain};
 use super::{
     caution,
     evidence::{Reason, Source},
-    lexicon,
-    phrases,
-    reading::{Reading, singular},
+    lexicon::{self, Class},
+    reading::{NameReading, Reading, singular},
 };
 
 /// Nouns and the domain they name, in the singular.
 const NOUNS: [(OutputDomain, &str); 8] = [
-    (OutputDomain::Diff, "diff compare comparison patch change delta"),
+    (OutputDomain::Diff, "diff compare comparison patch"),
     (OutputDomain::Pr, "pr pull mr mergerequest pullrequest"),
     (OutputDomain::Issue, "issue ticket bug story storie epic defect incident"),
     (OutputDomain::Ref, "branch branche ref commit revision sha head checkout"),
@@ -27,7 +26,7 @@ const NOUNS: [(OutputDomain, &str); 8] = [
     (
         OutputDomain::Structure,
         "tree directory directorie dir folder schema structure table column outline hierarchy mapping sitemap toc layout \
-         collection database namespace index indexe indice keyspace catalog dataset symbol field bucket type model",
+         collection database namespace index indexe indice keyspace catalog dataset symbol field bucket",
     ),
     (
         OutputDomain::Content,
@@ -40,7 +39,13 @@ const NOUNS: [(OutputDomain, &str); 8] = [
 /// Words that belong to another word's thing.
 const OF_ANOTHER: &str = "comment status state detail info information metadata label review reaction list all one by id tool count \
                           history activity activitie link title description name assignee reviewer thread sub item member file \
-                          pending request v1 v2";
+                          pending request body reply log";
+
+/// Of those, the ones that are part of a thing named behind them: "details of a pull request".
+const PARTS: &str = "comment reply review reaction thread detail info information metadata title description body";
+
+/// Of those, the ones that are figures about a thing instead of the thing.
+const FIGURES: &str = "status count history activity activitie state log";
 
 /// Words that mean bytes.
 const BINARY: &str = "image screenshot photo picture audio video pdf zip binary png jpg jpeg gif mp3 mp4 wav media thumbnail \
@@ -85,9 +90,10 @@ fn acknowledgement(reading: &Reading, action: Action) -> Domain {
     if caution::program(reading).is_some() {
         return data(0.7, Source::Parameter, "what the program yields comes back");
     }
-    let returns = reading.sentences.iter().any(|sentence| phrases::of(&sentence.words).contains(&"returns"));
-    if action != Action::Delete && reading.output.as_ref().is_some_and(|names| names.len() > 2) {
-        return data(0.7, Source::Output, "the output schema has several fields");
+    let returns = reading.says("returns");
+    let bare = |name: &String| matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "isError");
+    if action != Action::Delete && reading.output.as_ref().is_some_and(|names| !names.iter().all(bare)) {
+        return data(0.7, Source::Output, "the output schema has more than an acknowledgement");
     }
     if action != Action::Delete && returns {
         return data(0.6, Source::Description, "it says what it returns");
@@ -104,7 +110,8 @@ pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (Conten
         return text();
     }
     let converts = reading.sentences.first().is_some_and(|first| {
-        first.words.iter().any(|word| matches!(word.as_str(), "text" | "markdown" | "metadata" | "list" | "information" | "url" | "urls" | "details" | "search" | "analyze"))
+        first.words.iter().any(|word| matches!(word.as_str(), "text" | "markdown" | "metadata" | "list" | "information" | "details" | "search" | "analyze"))
+            || first.verb.is_some_and(|verb| verb.class == Class::Compute)
     });
     if let Some(name) = &reading.name
         && let Some(last) = name.words.iter().rev().find(|word| !in_list(OF_ANOTHER, singular(word)))
@@ -122,25 +129,52 @@ pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (Conten
 
 fn noun(reading: &Reading) -> Option<Domain> {
     if let Some(name) = &reading.name {
-        // What follows a preposition says whose or by what, not what: `get_files_by_user`.
-        let end = name.words.iter().position(|word| matches!(word.as_str(), "by" | "for" | "in" | "from" | "of" | "with" | "to" | "on"));
-        let object = name.words.get(..end.unwrap_or(name.words.len())).unwrap_or_default();
-        let head = name.head.map(|(at, _)| at);
-        let nouns = object.iter().enumerate().filter(|(at, _)| Some(*at) != head).map(|(_, word)| word.as_str());
-        if let Some((domain, word)) = last_noun(nouns.rev()) {
+        // `docx_to_markdown`: what comes out stands behind.
+        if let Some(at) = name.words.iter().position(|word| word == "to").filter(|_| converts(name))
+            && let Some((domain, word)) = of_phrases(name.words.get(at + 1..).unwrap_or_default())
+        {
             return Some(found(domain, 0.85, Source::Name, word));
+        }
+        let head = name.head.filter(|(_, verb)| !verb.or_noun).map(|(at, _)| at);
+        let words: Vec<String> =
+            name.words.iter().enumerate().filter(|(at, _)| Some(*at) != head).map(|(_, word)| word.clone()).collect();
+        if let Some((domain, word)) = of_phrases(&words) {
+            // A list of files says how they are arranged, not what is in them.
+            let listed = name.head.is_some_and(|(_, verb)| verb.infinitive == "list") && singular(word) == "file";
+            return Some(found(if listed { OutputDomain::Structure } else { domain }, 0.85, Source::Name, word));
         }
     }
     let first = reading.sentences.first()?;
     let from = first.lead.as_ref().map_or(0, |(at, _)| *at + usize::from(first.verb.is_some()));
     let clause = first.words.get(from..)?;
-    let end = clause.iter().position(|word| {
-        matches!(word.as_str(), "for" | "in" | "from" | "with" | "by" | "using" | "," | "(" | "within" | "on" | "that" | "and")
-    });
-    let clause = clause.get(..end.unwrap_or(clause.len()))?;
-    // "details of a pull request": the thing stands before "of" unless it is looked through.
-    let (domain, word) = last_noun(clause.iter().map(String::as_str).rev())?;
+    // "Search for repositories", "search across documents".
+    let skipped = clause.iter().take_while(|word| is_divider(word)).count();
+    let (domain, word) = of_phrases(clause.get(skipped..)?)?;
     Some(found(domain, 0.65, Source::Description, word))
+}
+
+/// The domain of the first phrase; of the second where the first only belongs to it: "a comment | on an issue".
+fn of_phrases(words: &[String]) -> Option<(OutputDomain, &str)> {
+    let mut phrases = words.split(|word| is_divider(word)).filter(|phrase| !phrase.is_empty());
+    let first = phrases.next()?;
+    let named = last_noun(first.iter().map(String::as_str).rev());
+    if named.is_some() || !first.last().is_some_and(|last| in_list(PARTS, singular(last))) {
+        return named;
+    }
+    last_noun(phrases.next()?.iter().map(String::as_str).rev())
+}
+
+/// Words that part a thing from whose it is, where it is and how it is found.
+fn is_divider(word: &str) -> bool {
+    matches!(
+        word,
+        "for" | "in" | "from" | "with" | "by" | "using" | "," | "(" | ")" | "within" | "on" | "of" | "that" | "and" | "over" | "you" | "which" | "matching"
+            | "to" | "across" | "through" | "into"
+    )
+}
+
+fn converts(name: &NameReading) -> bool {
+    name.head.is_none_or(|(_, verb)| verb.class == Class::Compute)
 }
 
 fn found(domain: OutputDomain, confidence: f64, from: Source, word: &str) -> Domain {
@@ -151,17 +185,21 @@ fn found(domain: OutputDomain, confidence: f64, from: Source, word: &str) -> Dom
 /// thing does not.
 fn last_noun<'a>(words: impl Iterator<Item = &'a str>) -> Option<(OutputDomain, &'a str)> {
     let mut fallback = None;
+    let mut figures = false;
     for word in words {
         let stem = singular(word);
         let named = NOUNS.iter().find(|(_, nouns)| in_list(nouns, stem)).map(|(domain, _)| (*domain, word));
         if in_list(OF_ANOTHER, stem) {
             fallback = fallback.or(named);
+            figures |= in_list(FIGURES, stem);
             continue;
         }
-        if named.is_some() {
-            return named;
+        if let Some((domain, _)) = named {
+            let thing = !matches!(domain, OutputDomain::Structure | OutputDomain::Content);
+            return named.filter(|_| thing || !figures);
         }
-        if lexicon::verb_of_name(word).is_none() {
+        // A verb or a participle in between says nothing about the thing.
+        if lexicon::verb_of_name(word).is_none_or(|verb| verb.or_noun) && !word.ends_with("ed") {
             return fallback;
         }
     }

@@ -3,7 +3,6 @@
 
 use super::{
     lexicon::{self, Verb},
-    phrases,
     reading::{NameReading, Reading, SentenceReading, singular},
     schema::Parameter,
     words::Form,
@@ -205,8 +204,8 @@ fn of_description(reading: &Reading, found: &mut Found) {
         found.add(Kind::Method, method.to_ascii_lowercase());
     }
     for (at, sentence) in reading.sentences.iter().enumerate() {
-        for phrase in phrases::of(&sentence.words) {
-            found.add(Kind::Says, phrase);
+        for phrase in &sentence.phrases {
+            found.add(Kind::Says, *phrase);
         }
         for verb in &sentence.denied {
             found.add(Kind::Denied, verb.class.word());

@@ -1,5 +1,7 @@
 //! Phrases that say more than their words: "read-only", "cannot be undone", "returns the updated …". It weighs nothing.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 /// A phrase: its name, and the runs of words any of which is it. A `*` stands for one or two words.
 const PHRASES: [(&str, &[&str]); 19] = [
     ("not read-only", &["not read-only", "not readonly", "non read-only", "disabled in read-only", "not available in read-only", "readonly false"]),
@@ -38,23 +40,37 @@ const PHRASES: [(&str, &[&str]); 19] = [
     ("save to disk", &["saves to", "save to", "saved to", "to disk", "output directory", "output file", "to a file", "local file", "writes to"]),
 ];
 
-/// The phrases of a sentence.
-pub(super) fn of(sentence: &[String]) -> Vec<&'static str> {
-    PHRASES
-        .iter()
-        .filter(|(_, runs)| runs.iter().any(|run| contains(sentence, run)))
-        .map(|(name, _)| *name)
-        .collect()
-}
+/// The runs by their first word, so that a sentence is gone through once.
+static BY_FIRST: LazyLock<HashMap<&'static str, Vec<(&'static str, &'static str)>>> = LazyLock::new(|| {
+    let mut by_first: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
+    for (name, runs) in &PHRASES {
+        for run in *runs {
+            let (first, rest) = run.split_once(' ').unwrap_or((run, ""));
+            by_first.entry(first).or_default().push((name, rest));
+        }
+    }
+    by_first
+});
 
-fn contains(sentence: &[String], run: &str) -> bool {
-    (0..sentence.len()).any(|at| sentence.get(at..).is_some_and(|rest| starts_with(rest, run)))
+/// The phrases of a sentence, each once.
+pub(super) fn of(sentence: &[String]) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for (at, word) in sentence.iter().enumerate() {
+        let rest = sentence.get(at + 1..).unwrap_or_default();
+        for (name, run) in BY_FIRST.get(word.as_str()).into_iter().flatten() {
+            if !found.contains(name) && starts_with(rest, run) {
+                found.push(*name);
+            }
+        }
+    }
+    found
 }
 
 fn starts_with(words: &[String], run: &str) -> bool {
-    let Some((first, rest)) = run.split_once(' ').or(Some((run, ""))).filter(|(first, _)| !first.is_empty()) else { return true };
-    if first == "*" {
-        return (1..=2).any(|skipped| words.get(skipped..).is_some_and(|words| starts_with(words, rest)));
+    let (first, rest) = run.split_once(' ').unwrap_or((run, ""));
+    match first {
+        "" => true,
+        "*" => (1..=2).any(|skipped| words.get(skipped..).is_some_and(|words| starts_with(words, rest))),
+        first => words.split_first().is_some_and(|(word, words)| word == first && starts_with(words, rest)),
     }
-    words.split_first().is_some_and(|(word, words)| word == first && starts_with(words, rest))
 }

@@ -1,11 +1,13 @@
 //! Reads a descriptor: which verbs stand where, what its sentences deny, which parameters it takes. It weighs nothing.
 
+use std::{collections::HashSet, sync::LazyLock};
+
 use serde_json::{Map, Value};
 
 use super::{
     Descriptor,
     lexicon::{self, Class, Verb},
-    mask,
+    mask, phrases,
     schema::{self, Parameter},
     words::{self, Form, Sentence},
 };
@@ -14,7 +16,7 @@ use super::{
 const SENTENCES_MAX: usize = 40;
 
 /// Words that stand before the verb that says what a tool does: "This tool allows you to safely delete …".
-const OPENERS: &str = "a an the this that these it tool tools api function endpoint helper utility command method operation \
+const OPENING_WORDS: &str = "a an the this that these it tool tools api function endpoint helper utility command method operation \
                        action capability interface service mcp server use used uses useful using to for allow allows \
                        allowing lets let enables enabling you your user users agent agents can could will would should \
                        may must is are be been being when want wants need needs whenever if able ability please simply \
@@ -81,34 +83,43 @@ pub(super) struct SentenceReading {
     pub(super) others: Vec<Verb>,
     /// Verbs it denies.
     pub(super) denied: Vec<Verb>,
+    /// The phrases it contains.
+    pub(super) phrases: Vec<&'static str>,
+}
+
+impl Reading {
+    /// Whether any sentence of the description contains a phrase.
+    pub(super) fn says(&self, phrase: &str) -> bool {
+        self.sentences.iter().any(|sentence| sentence.phrases.contains(&phrase))
+    }
 }
 
 /// Reads a descriptor; without its name and title if so asked.
 pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
-    let description = descriptor.description.as_deref().map(words::cut).unwrap_or_default();
-    let masked = if names { description.to_owned() } else { mask::masked(description, &descriptor.name) };
-    let sentences = words::sentences(&masked, SENTENCES_MAX);
+    let clean = |text: &str| {
+        let text = words::cut(text);
+        if names { text.to_owned() } else { mask::masked(text, &descriptor.name) }
+    };
+    let description = descriptor.description.as_deref().map(clean).unwrap_or_default();
+    let sentences: Vec<SentenceReading> =
+        words::sentences(&description, SENTENCES_MAX).into_iter().map(read_sentence).collect();
     let title = descriptor.title.as_deref().filter(|_| names);
+    let lead = sentences.first().and_then(|first| first.verb);
     Reading {
-        name: names.then(|| read_name(&descriptor.name)).map(|name| reconcile(name, sentences.first())),
+        name: names.then(|| reconcile(read_name(&descriptor.name), lead)),
         title: title.and_then(|title| words::sentences(title, 1).into_iter().next()).map(read_sentence),
-        words: sentences.iter().map(Vec::len).sum(),
-        methods: methods(&masked),
-        foreign: words::is_foreign(&masked),
-        sentences: sentences.into_iter().map(read_sentence).collect(),
-        parameters: descriptor
-            .input_schema
-            .as_ref()
-            .map(|schema| schema::parameters(schema, |text| if names { text.to_owned() } else { mask::masked(text, &descriptor.name) }))
-            .unwrap_or_default(),
+        words: sentences.iter().map(|sentence| sentence.words.len()).sum(),
+        methods: methods(&description),
+        foreign: words::is_foreign(&description),
+        sentences,
+        parameters: descriptor.input_schema.as_ref().map(|schema| schema::parameters(schema, clean)).unwrap_or_default(),
         output: descriptor.output_schema.as_ref().filter(|schema| !is_wrapped(schema)).map(schema::property_names),
     }
 }
 
 /// A word of the name that may be a noun is one where the description begins with a verb that surely only looks:
 /// `schedule-one` with "Get …" schedules nothing.
-fn reconcile(name: NameReading, first: Option<&Sentence>) -> NameReading {
-    let lead = first.and_then(|first| read_sentence(first.clone()).verb);
+fn reconcile(name: NameReading, lead: Option<Verb>) -> NameReading {
     let looks = lead.is_some_and(|verb| !verb.or_noun && matches!(verb.class, Class::Read | Class::Search));
     let head = name.head.filter(|(_, verb)| !(looks && verb.or_noun && verb.class.changes()));
     NameReading { head, ..name }
@@ -196,12 +207,15 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
             _ => Joint::None,
         };
     }
+    reading.phrases = phrases::of(&words);
     reading.words = words;
     reading
 }
 
+static OPENERS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| OPENING_WORDS.split_whitespace().collect());
+
 fn is_opener(word: &str) -> bool {
-    OPENERS.split_whitespace().any(|opener| opener == word)
+    OPENERS.contains(word)
 }
 
 /// How a word is joined to the leading verb.

@@ -3,10 +3,23 @@
 /// How much of one text is read; what stands further on says little about what a tool does.
 pub(super) const TEXT_BYTES_MAX: usize = 6_000;
 
+/// Names with a capital inside that would come apart, and one of them (`NuGet`) as a verb.
+const BRANDS: [(&str, &str); 8] = [
+    ("NuGet", "Nuget"),
+    ("GitHub", "Github"),
+    ("GitLab", "Gitlab"),
+    ("JavaScript", "Javascript"),
+    ("TypeScript", "Typescript"),
+    ("WordPress", "Wordpress"),
+    ("MySQL", "Mysql"),
+    ("PostgreSQL", "Postgresql"),
+];
+
 /// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` alike.
 /// A trailing version (`v1`) says nothing and is left out.
 pub(super) fn of_identifier(text: &str) -> Vec<String> {
-    let characters: Vec<char> = text.chars().take(256).collect();
+    let whole = BRANDS.iter().fold(text.to_owned(), |text, (brand, word)| text.replace(brand, word));
+    let characters: Vec<char> = whole.chars().take(256).collect();
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     for (at, character) in characters.iter().copied().enumerate() {
