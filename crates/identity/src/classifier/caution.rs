@@ -128,7 +128,9 @@ pub(super) fn program(reading: &Reading) -> Option<String> {
     }
     let about_sql = || {
         let words = reading.sentences.iter().flat_map(|sentence| &sentence.words);
-        words.into_iter().any(|word| matches!(word.as_str(), "sql" | "ddl" | "dml" | "cypher" | "gremlin"))
+        words.into_iter().any(|word| {
+            matches!(word.as_str(), "sql" | "ddl" | "dml" | "cypher" | "gremlin" | "sqlite" | "mysql" | "postgresql" | "postgres" | "insert")
+        })
     };
     let carries = |parameter: &&Parameter| {
         let (last, alone) = (parameter.words.last().map_or("", String::as_str), parameter.words.len() == 1);

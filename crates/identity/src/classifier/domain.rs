@@ -91,7 +91,7 @@ fn acknowledgement(reading: &Reading, action: Action) -> Domain {
         return data(0.7, Source::Parameter, "what the program yields comes back");
     }
     let returns = reading.says("returns");
-    let bare = |name: &String| matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "isError");
+    let bare = |name: &String| matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "content" | "isError");
     if action != Action::Delete && reading.output.as_ref().is_some_and(|names| !names.iter().all(bare)) {
         return data(0.7, Source::Output, "the output schema has more than an acknowledgement");
     }

@@ -117,13 +117,30 @@ pub(super) fn verb(word: &str) -> Option<Verb> {
     if let Some((infinitive, (class, or_noun))) = VERBS.get_key_value(word) {
         return Some(Verb { infinitive, class: *class, or_noun: *or_noun, form: Form::Infinitive });
     }
-    if !(word.ends_with('s') || word.ends_with("ing") || word.ends_with("ed")) {
+    if !(word.ends_with('s') || word.ends_with("ing") || word.ends_with("ed") || word.ends_with("ise")) {
         return None;
     }
     words::infinitives(word).into_iter().find_map(|(stem, form)| {
-        let (infinitive, (class, or_noun)) = VERBS.get_key_value(stem.as_str())?;
+        let known = VERBS.get_key_value(stem.as_str()).or_else(|| {
+            // British spelling: `synchronise` is `synchronize`.
+            VERBS.get_key_value(format!("{}ize", stem.strip_suffix("ise")?).as_str())
+        });
+        let (infinitive, (class, or_noun)) = known?;
         Some(Verb { infinitive, class: *class, or_noun: *or_noun, form })
     })
+}
+
+/// The verb two words are together: to check in changes something, to check does not.
+pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
+    let together = match (word, next?.as_str()) {
+        ("check" | "checks", "in") => "checkin",
+        ("check" | "checks", "out") => "checkout",
+        ("sign" | "signs", "up" | "in") => "signup",
+        ("log" | "logs", "in") => "login",
+        ("log" | "logs", "out") => "logout",
+        _ => return None,
+    };
+    verb(together)
 }
 
 /// The verb a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
@@ -131,7 +148,6 @@ pub(super) fn verb_of_name(word: &str) -> Option<Verb> {
     verb(word).filter(|verb| match verb.form {
         Form::Infinitive => true,
         Form::Third => !verb.or_noun,
-        Form::Gerund => false,
-        Form::Participle => false,
+        Form::Gerund | Form::Participle => false,
     })
 }

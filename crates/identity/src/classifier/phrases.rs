@@ -13,7 +13,7 @@ const PHRASES: [(&str, &[&str]); 19] = [
             "without changing", "without making", "without altering", "no side effects", "no changes", "not affect",
             "without applying", "without executing", "without running", "without saving", "without creating", "nothing is",
             "no modification", "no modifications", "not execute", "not persist", "not make changes", "without side", "only reads",
-            "doesn't modify", "doesn't change", "never modifies", "never writes", "not perform", "doesn't create", "never changes",
+            "doesn't modify", "doesn't change", "never modifies", "never writes", "not perform", "doesn't create", "never changes", "change anything", "not obtain",
         ],
     ),
     (

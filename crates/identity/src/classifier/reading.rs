@@ -32,7 +32,7 @@ const NEGATORS: [&str; 16] = [
 ];
 
 /// How far a denial reaches, in words.
-const NEGATION_WORDS_MAX: usize = 3;
+const NEGATION_WORDS_MAX: usize = 4;
 
 /// What a descriptor says, word by word.
 #[derive(Debug, Default)]
@@ -141,7 +141,10 @@ fn read_name(name: &str) -> NameReading {
         .iter()
         .enumerate()
         .filter(|(at, _)| !out_of_place(*at))
-        .filter_map(|(at, word)| Some((at, lexicon::verb_of_name(word)?)))
+        .filter_map(|(at, word)| {
+            let verb = lexicon::phrasal(word, words.get(at + 1)).or_else(|| lexicon::verb_of_name(word))?;
+            Some((at, verb))
+        })
         .collect();
     let last = words.len().saturating_sub(1);
     let sure = verbs.iter().find(|(_, verb)| !verb.or_noun);
@@ -175,7 +178,7 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
             denied_until = at + 1 + NEGATION_WORDS_MAX;
             continue;
         }
-        let verb = lexicon::verb(word);
+        let verb = lexicon::phrasal(word, words.get(at + 1)).or_else(|| lexicon::verb(word));
         let Some((lead, _)) = reading.lead else {
             if at >= denied_until && (verb.is_some() || !is_opener(word)) {
                 reading.lead = Some((at, word.clone()));
@@ -188,6 +191,12 @@ pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
         };
         if matches!(word.as_str(), "," | "and" | "or" | "then") {
             joint = joint.after(word);
+            // "does not read or change": a denial goes on over `or`, and ends at anything else that joins.
+            denied_until = match word.as_str() {
+                "or" if at < denied_until => at + 1 + NEGATION_WORDS_MAX,
+                "or" => denied_until,
+                _ => 0,
+            };
             continue;
         }
         let verb = verb.filter(|verb| !(verb.or_noun && matches!(verb.form, Form::Third | Form::Participle)));
@@ -246,7 +255,7 @@ impl Joint {
 fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&String>) -> bool {
     let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
     let has_object = next.is_some_and(|next| {
-        matches!(next.as_str(), "it" | "them" | "the" | "a" | "an" | "this" | "its" | "their" | "any" | "all" | "to" | "new" | "each" | "your")
+        matches!(next.as_str(), "it" | "them" | "the" | "a" | "an" | "this" | "its" | "their" | "any" | "all" | "to" | "new" | "each" | "your" | "one")
     });
     match joint {
         Joint::List => lead.class != verb.class || !verb.or_noun,
