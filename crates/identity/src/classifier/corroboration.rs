@@ -23,7 +23,7 @@ pub enum Corroboration {
     Unclaimed,
     /// Something differs.
     Disagreement {
-        /// Which way, taken together: towards danger if any difference is.
+        /// Which way, taken together: towards danger if any difference is, sideways only if all are.
         direction: Direction,
         /// Each difference.
         differences: Vec<Difference>,
@@ -33,10 +33,10 @@ pub enum Corroboration {
 /// Which way what was found differs from what was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// The tool looks safer than claimed: the claim stands, nobody has to look.
-    LessDangerous,
     /// The tool looks no safer and no more dangerous, but different.
     Sideways,
+    /// The tool looks safer than claimed: the claim stands, nobody has to look.
+    LessDangerous,
     /// The tool looks more dangerous than claimed: somebody has to look.
     MoreDangerous,
 }

@@ -2,7 +2,7 @@
 //! The trainer and the classifier share this file: what is counted in training is what is counted in use.
 
 use super::{
-    lexicon::{self, Verb},
+    lexicon::{self, Class, Verb},
     reading::{NameReading, Reading, SentenceReading, singular},
     schema::Parameter,
     words::Form,
@@ -228,6 +228,11 @@ fn of_first(sentence: &SentenceReading, found: &mut Found) {
             found.add(Kind::LeadClass, format!("{} {}", verb.class.word(), form(verb)));
             if let Some(object) = &sentence.object {
                 found.add(Kind::LeadObject, format!("{} {object}", verb.infinitive));
+            }
+            // "Resolves a name to an id" works something out; "resolves a thread" does not.
+            let into = sentence.words.iter().any(|word| matches!(word.as_str(), "to" | "into" | "as"));
+            if into && matches!(verb.class, Class::Compute | Class::Produce) {
+                found.add(Kind::LeadObject, format!("{} one to another", verb.class.word()));
             }
             for word in sentence.words.iter().filter(|word| is_looked_at(word)) {
                 found.add(Kind::LeadObject, format!("{} a {}", verb.class.word(), singular(word)));

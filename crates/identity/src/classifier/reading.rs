@@ -255,7 +255,7 @@ impl Joint {
 fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&String>) -> bool {
     let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
     let has_object = next.is_some_and(|next| {
-        matches!(next.as_str(), "it" | "them" | "the" | "a" | "an" | "this" | "its" | "their" | "any" | "all" | "to" | "new" | "each" | "your" | "one")
+        matches!(next.as_str(), "it" | "them" | "the" | "a" | "an" | "this" | "its" | "their" | "any" | "all" | "to" | "new" | "each" | "your" | "one" | "with")
     });
     match joint {
         Joint::List => lead.class != verb.class || !verb.or_noun,
