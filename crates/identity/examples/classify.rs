@@ -102,7 +102,8 @@ impl Tally {
         let percent = |part: u32, whole: u32| 100.0 * f64::from(part) / f64::from(whole.max(1));
         let total = self.looks + self.changes;
         let servers = u32::try_from(self.by_server.len()).unwrap_or(u32::MAX).max(1);
-        let by_server: f64 = self.by_server.values().map(|(agree, tools)| percent(*agree, *tools)).sum::<f64>() / f64::from(servers);
+        let by_server: f64 =
+            self.by_server.values().map(|(agree, tools)| percent(*agree, *tools)).sum::<f64>() / f64::from(servers);
         eprintln!("{total} tools with a readOnlyHint on {servers} servers");
         eprintln!("agrees           {:6.2} %", percent(self.agree, total));
         eprintln!("averaged by server {by_server:4.2} %");

@@ -92,6 +92,35 @@ fn families(tools: &[Tool]) -> BTreeMap<String, String> {
     family
 }
 
+/// Projects whose servers go by several ids.
+const PROJECTS: [&str; 25] = [
+    "cloudflare",
+    "notion",
+    "awslabs",
+    "oracle",
+    "github-mcp-server",
+    "elastic",
+    "arxiv",
+    "playwright",
+    "linear",
+    "supabase",
+    "wikipedia",
+    "kubernetes",
+    "kubectl",
+    "magicui",
+    "shadcn",
+    "airbnb",
+    "context7",
+    "fetch",
+    "filesystem",
+    "sqlite",
+    "sonarqube",
+    "excel",
+    "word",
+    "reddit",
+    "weather",
+];
+
 /// The vendor or project behind a server's id: `npm:@notionhq/notion-mcp-server@1.9.1` is `notion`.
 fn vendor(server: &str) -> String {
     let (_, name) = server.split_once(':').unwrap_or(("", server));
@@ -99,7 +128,7 @@ fn vendor(server: &str) -> String {
         Some(at) if at > 0 => &name[..at],
         _ => name,
     };
-    for project in ["cloudflare", "notion", "awslabs", "oracle", "github-mcp-server", "elastic", "arxiv", "playwright", "linear", "supabase", "wikipedia", "kubernetes", "kubectl", "magicui", "shadcn", "airbnb", "context7", "fetch", "filesystem", "sqlite", "sonarqube", "excel", "word", "reddit", "weather", "desktop-commander"] {
+    for project in PROJECTS {
         if versionless.to_lowercase().contains(project) {
             return project.replace("kubectl", "kubernetes");
         }

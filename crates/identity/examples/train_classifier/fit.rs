@@ -47,14 +47,19 @@ pub(crate) fn fit(tools: &[Prepared<'_>], chosen: &[usize], heading: &str) -> St
     Model::render(bias, &weights, heading)
 }
 
-fn view(tools: &[Prepared<'_>], chosen: &[usize], features: for<'a> fn(&'a Prepared<'_>) -> &'a Vec<Feature>) -> (f64, Vec<(Feature, f64)>) {
+fn view(
+    tools: &[Prepared<'_>],
+    chosen: &[usize],
+    features: for<'a> fn(&'a Prepared<'_>) -> &'a Vec<Feature>,
+) -> (f64, Vec<(Feature, f64)>) {
     let mut seen: BTreeMap<&Feature, BTreeSet<&str>> = BTreeMap::new();
     for &at in chosen {
         for feature in features(&tools[at]) {
             seen.entry(feature).or_default().insert(&tools[at].tool.family);
         }
     }
-    let common: Vec<&Feature> = seen.iter().filter(|(_, families)| families.len() >= FAMILIES_MIN).map(|(feature, _)| *feature).collect();
+    let common: Vec<&Feature> =
+        seen.iter().filter(|(_, families)| families.len() >= FAMILIES_MIN).map(|(feature, _)| *feature).collect();
     let weights = learn(tools, chosen, features, &common);
     let mut order: Vec<usize> = (0..common.len()).collect();
     let force = |at: usize| weights[at + 1].abs() * scale(common[at].0);
@@ -63,17 +68,24 @@ fn view(tools: &[Prepared<'_>], chosen: &[usize], features: for<'a> fn(&'a Prepa
     order.sort_unstable();
     let kept: Vec<&Feature> = order.into_iter().map(|at| common[at]).collect();
     let weights = learn(tools, chosen, features, &kept);
-    let found = kept.iter().enumerate().map(|(at, feature)| ((*feature).clone(), weights[at + 1] * scale(feature.0))).collect();
+    let found =
+        kept.iter().enumerate().map(|(at, feature)| ((*feature).clone(), weights[at + 1] * scale(feature.0))).collect();
     (weights[0], found)
 }
 
-fn learn(tools: &[Prepared<'_>], chosen: &[usize], features: for<'a> fn(&'a Prepared<'_>) -> &'a Vec<Feature>, kept: &[&Feature]) -> Vec<f64> {
+fn learn(
+    tools: &[Prepared<'_>],
+    chosen: &[usize],
+    features: for<'a> fn(&'a Prepared<'_>) -> &'a Vec<Feature>,
+    kept: &[&Feature],
+) -> Vec<f64> {
     let numbers: BTreeMap<&Feature, usize> = kept.iter().enumerate().map(|(at, feature)| (*feature, at + 1)).collect();
     let weigh = weigher(tools, chosen);
     let examples: Vec<Example> = chosen
         .iter()
         .filter_map(|&at| {
-            let known = features(&tools[at]).iter().filter_map(|feature| Some((*numbers.get(feature)?, scale(feature.0))));
+            let known =
+                features(&tools[at]).iter().filter_map(|feature| Some((*numbers.get(feature)?, scale(feature.0))));
             let features = std::iter::once((0, 1.0)).chain(known).collect();
             Some(Example { features, positive: tools[at].mutates?, weight: weigh(&tools[at]) })
         })

@@ -1,6 +1,12 @@
 //! Learns the classifier's weights from the corpus, measures them on families of servers they were not learnt from, and writes
-//! them down. `cargo run -p servanda-identity --release --example train_classifier -- CORPUS.jsonl [--write]`
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::indexing_slicing, reason = "a tool for developers, run by hand")]
+//! them down. `cargo run -p servanda-identity --release --example train_classifier -- CORPUS.jsonl [--write]
+//! [--disagreements=FOLDER]`
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "a tool for developers, run by hand"
+)]
 
 mod corpus;
 mod fit;
@@ -49,14 +55,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     measure::report(&tools, &held_out, &judged);
-    measure::write_errors(&tools, &held_out, Path::new("/tmp/held_out.tsv"))?;
 
     let text = fit::fit(&prepared, &labelled, HEADING);
     println!("in sample ({} lines, {} bytes)", text.lines().count(), text.len());
     let model = Model::parse(&text);
     let verdicts: Vec<_> = tools.iter().map(|tool| Some(measure::verdict(&model, tool))).collect();
     measure::report(&tools, &verdicts, &judged);
-    measure::write_errors(&tools, &verdicts, Path::new("/tmp/in_sample.tsv"))?;
+    if let Some(folder) = arguments.iter().find_map(|argument| argument.strip_prefix("--disagreements=")) {
+        measure::write_disagreements(&tools, &held_out, &Path::new(folder).join("held-out.tsv"))?;
+        measure::write_disagreements(&tools, &verdicts, &Path::new(folder).join("in-sample.tsv"))?;
+    }
     if arguments.iter().any(|argument| argument == "--write") {
         std::fs::write(root.join("src/classifier/data/weights.tsv"), text)?;
     }

@@ -53,7 +53,8 @@ impl<'a> Tally<'a> {
 
 impl std::fmt::Display for Tally<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [[pure_pure, pure_mutates], [mutates_pure, mutates_mutates]] = self.matrix.map(|row| row.map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX))));
+        let [[pure_pure, pure_mutates], [mutates_pure, mutates_mutates]] =
+            self.matrix.map(|row| row.map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX))));
         let total = pure_pure + pure_mutates + mutates_pure + mutates_mutates;
         let servers = f64::from(u32::try_from(self.by_server.len()).unwrap_or(u32::MAX));
         let by_server: f64 = self.by_server.values().map(|(right, total)| right / total).sum::<f64>() / servers;
@@ -70,7 +71,7 @@ impl std::fmt::Display for Tally<'_> {
 }
 
 /// Writes the disagreements with authors: id, what the author says, what we say with the name and without.
-pub(crate) fn write_errors(tools: &[Tool], verdicts: &[Option<Verdict>], path: &Path) -> std::io::Result<()> {
+pub(crate) fn write_disagreements(tools: &[Tool], verdicts: &[Option<Verdict>], path: &Path) -> std::io::Result<()> {
     let word = |mutates: bool| if mutates { "MUTATES" } else { "PURE" };
     let mut text = String::new();
     for (tool, verdict) in tools.iter().zip(verdicts) {

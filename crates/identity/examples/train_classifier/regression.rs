@@ -33,7 +33,7 @@ pub(crate) fn learn(examples: &[Example], features: usize, strength: f64, rounds
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            order.swap(at, (state % (at as u64 + 1)) as usize);
+            order.swap(at, usize::try_from(state >> 33).unwrap_or(0) % (at + 1));
         }
         for &at in &order {
             step(&examples[at], norms[at], strength, &mut duals[at], &mut weights);

@@ -15,7 +15,10 @@ use super::{
 const EXCEPTIONS: [(Action, &str); 7] = [
     (Action::Overwrite, "upsert put write overwrite replace save"),
     (Action::Append, "append prepend push attach extend ingest enqueue"),
-    (Action::Update, "start open launch connect login link associate tag label index star like follow bookmark vote rate react"),
+    (
+        Action::Update,
+        "start open launch connect login link associate tag label index star like follow bookmark vote rate react",
+    ),
     (Action::Create, "commit release record snapshot backup"),
     (Action::Delete, "expire cease"),
     (Action::Merge, "merge squash combine consolidate join"),
@@ -42,7 +45,9 @@ pub(super) fn of(reading: &Reading, mutability: Mutability) -> Deed {
 
 fn speaks_a_language(reading: &Reading) -> bool {
     let mut words = reading.sentences.iter().take(2).flat_map(|sentence| &sentence.words);
-    words.any(|word| matches!(word.as_str(), "sql" | "flux" | "promql" | "soql" | "groq" | "dax" | "cql" | "language" | "statement"))
+    words.any(|word| {
+        matches!(word.as_str(), "sql" | "flux" | "promql" | "soql" | "groq" | "dax" | "cql" | "language" | "statement")
+    })
 }
 
 fn exception(verb: Verb) -> Option<Action> {
@@ -62,27 +67,28 @@ fn looking(reading: &Reading) -> Deed {
             let action = if searches(verb) { Action::Search } else { Action::Read };
             // A vague verb ("perform a web search") leaves the question to the parameters.
             if action == Action::Search || verb.class.looks() {
-                return Deed { action, confidence, reasons: vec![Reason::new(from, format!("verb `{}`", verb.infinitive))] };
+                return Deed {
+                    action,
+                    confidence,
+                    reasons: vec![Reason::new(from, format!("verb `{}`", verb.infinitive))],
+                };
             }
         }
     }
     let asked = reading.parameters.iter().find(|parameter| {
         parameter.required && parameter.words.last().is_some_and(|last| LOOKING_FOR.contains(&last.as_str()))
     });
-    match asked {
-        Some(parameter) => {
-            let reasons = vec![Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name))];
-            Deed { action: Action::Search, confidence: 0.6, reasons }
-        }
-        None => {
-            let reasons = vec![Reason::new(Source::Default, "nothing says that it searches")];
-            Deed { action: Action::Read, confidence: 0.6, reasons }
-        }
+    if let Some(parameter) = asked {
+        let reasons = vec![Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name))];
+        return Deed { action: Action::Search, confidence: 0.6, reasons };
     }
+    let reasons = vec![Reason::new(Source::Default, "nothing says that it searches")];
+    Deed { action: Action::Read, confidence: 0.6, reasons }
 }
 
 fn changing(reading: &Reading) -> Deed {
-    let deed = |action, confidence, from, what: String| Deed { action, confidence, reasons: vec![Reason::new(from, what)] };
+    let deed =
+        |action, confidence, from, what: String| Deed { action, confidence, reasons: vec![Reason::new(from, what)] };
     if let Some(found) = reading.name.as_ref().and_then(|name| by_name(reading, name)) {
         return found;
     }
@@ -123,10 +129,10 @@ fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
     let has = |class: Class| changing.iter().any(|(_, verb)| verb.class == class);
     let joined = name.words.iter().any(|word| word == "or" || word == "and");
     // A comment on an issue is a thing of its own; an issue in a project is one more in the project.
-    let of_its_own = |word: &String| matches!(singular(word), "comment" | "reply" | "review" | "reaction" | "note" | "message");
-    let into = head.1.infinitive == "add"
-        && name.words.iter().any(|word| word == "to")
-        && !name.words.iter().any(of_its_own);
+    let of_its_own =
+        |word: &String| matches!(singular(word), "comment" | "reply" | "review" | "reaction" | "note" | "message");
+    let into =
+        head.1.infinitive == "add" && name.words.iter().any(|word| word == "to") && !name.words.iter().any(of_its_own);
     let action = if joined && has(Class::Create) && (has(Class::Update) || has(Class::Overwrite)) {
         Action::Overwrite
     } else if into {

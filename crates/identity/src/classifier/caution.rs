@@ -61,8 +61,21 @@ impl Rule {
 
 /// Parameters that carry a program, whatever they are called in full.
 const PROGRAMS: [&str; 15] = [
-    "sql", "command", "cmd", "script", "code", "shell", "program", "statement", "function", "cypher", "gremlin", "javascript", "python",
-    "mutation", "argv",
+    "sql",
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "shell",
+    "program",
+    "statement",
+    "function",
+    "cypher",
+    "gremlin",
+    "javascript",
+    "python",
+    "mutation",
+    "argv",
 ];
 
 /// Of those, the ones that carry a program only where nothing stands before them: a `code` runs, a `stateCode` does not.
@@ -80,9 +93,19 @@ pub(super) fn of(reading: &Reading) -> Vec<Caution> {
     warn(Rule::NameJoins, name_joins(reading));
     warn(Rule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !reading.says("read-only")));
     warn(Rule::LeadChanges, lead_changes(reading).filter(|_| !harmless));
-    warn(Rule::Program, program(reading).filter(|_| !reading.says("read-only") && !reading.says("only select") && !harmless));
+    warn(
+        Rule::Program,
+        program(reading).filter(|_| !reading.says("read-only") && !reading.says("only select") && !harmless),
+    );
     warn(Rule::Choice, choice(reading));
-    warn(Rule::Destination, reading.parameters.iter().find(|parameter| features::is_destination(parameter)).map(|parameter| parameter.name.clone()));
+    warn(
+        Rule::Destination,
+        reading
+            .parameters
+            .iter()
+            .find(|parameter| features::is_destination(parameter))
+            .map(|parameter| parameter.name.clone()),
+    );
     warn(Rule::Foreign, (reading.foreign && !name_looks(reading)).then(String::new));
     warn(Rule::Silent, (reading.words == 0 && !name_looks(reading)).then(String::new));
     found
@@ -106,7 +129,9 @@ fn name_looks(reading: &Reading) -> bool {
 fn name_joins(reading: &Reading) -> Option<String> {
     let name = reading.name.as_ref()?;
     let joined = |at: usize| {
-        at.checked_sub(1).and_then(|before| name.words.get(before)).is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"))
+        at.checked_sub(1)
+            .and_then(|before| name.words.get(before))
+            .is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"))
     };
     let (_, verb) = name.verbs.iter().find(|(at, verb)| verb.class.changes() && joined(*at))?;
     Some(verb.infinitive.to_owned())
@@ -129,7 +154,19 @@ pub(super) fn program(reading: &Reading) -> Option<String> {
     let about_sql = || {
         let words = reading.sentences.iter().flat_map(|sentence| &sentence.words);
         words.into_iter().any(|word| {
-            matches!(word.as_str(), "sql" | "ddl" | "dml" | "cypher" | "gremlin" | "sqlite" | "mysql" | "postgresql" | "postgres" | "insert")
+            matches!(
+                word.as_str(),
+                "sql"
+                    | "ddl"
+                    | "dml"
+                    | "cypher"
+                    | "gremlin"
+                    | "sqlite"
+                    | "mysql"
+                    | "postgresql"
+                    | "postgres"
+                    | "insert"
+            )
         })
     };
     let carries = |parameter: &&Parameter| {
@@ -138,7 +175,12 @@ pub(super) fn program(reading: &Reading) -> Option<String> {
         let query = matches!(last, "query" | "queries") && about_sql();
         matches!(parameter.kind, "string" | "array" | "any") && parameter.values.is_empty() && (named || query)
     };
-    reading.parameters.iter().filter(|parameter| !parameter.nested).find(carries).map(|parameter| parameter.name.clone())
+    reading
+        .parameters
+        .iter()
+        .filter(|parameter| !parameter.nested)
+        .find(carries)
+        .map(|parameter| parameter.name.clone())
 }
 
 /// Whether the verb is one that looks at a program instead of running it: explain, validate, convert.
@@ -146,7 +188,11 @@ fn only_studies(reading: &Reading) -> bool {
     let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
     let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
     let studies = |verb: Verb| {
-        matches!(verb.class, Class::Compute) || matches!(verb.infinitive, "explain" | "validate" | "lint" | "describe" | "verify" | "help" | "preview" | "list")
+        matches!(verb.class, Class::Compute)
+            || matches!(
+                verb.infinitive,
+                "explain" | "validate" | "lint" | "describe" | "verify" | "help" | "preview" | "list"
+            )
     };
     let looks = |verb: Verb| verb.class.looks() && !verb.or_noun;
     name.or(lead).is_some_and(|verb| studies(verb) || looks(verb))

@@ -62,9 +62,9 @@ impl Corroboration {
 }
 
 /// Compares a claim with what was found.
-pub fn corroborate(claim: Claim, found: &Behaviour) -> Corroboration {
+pub fn corroborate(claim: Claim, found: Behaviour) -> Corroboration {
     let differences = match claim {
-        Claim::Behaviour(declared) => of_behaviour(&declared, found),
+        Claim::Behaviour(declared) => of_behaviour(declared, found),
         Claim::Annotations(hints) => {
             if hints.read_only_hint.is_none() && hints.destructive_hint.is_none() {
                 return Corroboration::Unclaimed;
@@ -78,7 +78,7 @@ pub fn corroborate(claim: Claim, found: &Behaviour) -> Corroboration {
     }
 }
 
-fn of_behaviour(declared: &Behaviour, found: &Behaviour) -> Vec<Difference> {
+fn of_behaviour(declared: Behaviour, found: Behaviour) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut note = |field, claimed: &'static str, found: &'static str, direction| {
         if claimed != found {
@@ -87,7 +87,12 @@ fn of_behaviour(declared: &Behaviour, found: &Behaviour) -> Vec<Difference> {
     };
     let by_mutability = toward(declared.mutability, found.mutability);
     note("mutability", declared.mutability.word(), found.mutability.word(), by_mutability);
-    note("action", declared.action.word(), found.action.word(), toward(gravity(declared.action), gravity(found.action)));
+    note(
+        "action",
+        declared.action.word(),
+        found.action.word(),
+        toward(gravity(declared.action), gravity(found.action)),
+    );
     note("output_domain", declared.output_domain.word(), found.output_domain.word(), Direction::Sideways);
     if let (Some(claimed), Some(content)) = (declared.content_type, found.content_type) {
         note("content_type", claimed.word(), content.word(), Direction::Sideways);
@@ -97,7 +102,7 @@ fn of_behaviour(declared: &Behaviour, found: &Behaviour) -> Vec<Difference> {
 
 /// A missing `readOnlyHint` means "not read-only" and a missing `destructiveHint` means "may destroy": both are MCP's defaults
 /// and claim nothing, so only what is written counts.
-fn of_annotations(hints: Annotations, found: &Behaviour) -> Vec<Difference> {
+fn of_annotations(hints: Annotations, found: Behaviour) -> Vec<Difference> {
     let mut differences = Vec::new();
     let claimed = hints.read_only_hint.map(|read_only| if read_only { Mutability::Pure } else { Mutability::Mutates });
     if let Some(claimed) = claimed.filter(|claimed| *claimed != found.mutability) {
@@ -120,7 +125,7 @@ fn of_annotations(hints: Annotations, found: &Behaviour) -> Vec<Difference> {
     differences
 }
 
-fn toward<T: Ord>(claimed: T, found: T) -> Direction {
+fn toward<T: Ord + Copy>(claimed: T, found: T) -> Direction {
     match found.cmp(&claimed) {
         std::cmp::Ordering::Less => Direction::LessDangerous,
         std::cmp::Ordering::Equal => Direction::Sideways,

@@ -1,6 +1,6 @@
 //! A tool's descriptor as the classifier reads it: what an upstream lists, or a line of a corpus.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// A tool definition, as far as the classifier looks at it.
@@ -17,10 +17,10 @@ pub struct Descriptor {
     #[serde(default)]
     pub description: Option<String>,
     /// Of the arguments.
-    #[serde(default, alias = "input_schema")]
+    #[serde(default, alias = "input_schema", deserialize_with = "object")]
     pub input_schema: Option<Map<String, Value>>,
     /// Of the structured result.
-    #[serde(default, alias = "output_schema")]
+    #[serde(default, alias = "output_schema", deserialize_with = "object")]
     pub output_schema: Option<Map<String, Value>>,
     /// The author's hints.
     #[serde(default)]
@@ -32,15 +32,28 @@ pub struct Descriptor {
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// Says it changes nothing.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "boolean")]
     pub read_only_hint: Option<bool>,
     /// Says it may destroy.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "boolean")]
     pub destructive_hint: Option<bool>,
     /// Says twice is once.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "boolean")]
     pub idempotent_hint: Option<bool>,
     /// Says it reaches outside.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "boolean")]
     pub open_world_hint: Option<bool>,
+}
+
+/// An object, or nothing: a schema that is none says nothing, and a strange one must not hide the rest of the descriptor.
+fn object<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    Ok(match Value::deserialize(source)? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    })
+}
+
+/// A truth value, or nothing: a hint that is neither true nor false is no hint.
+fn boolean<'de, D: Deserializer<'de>>(source: D) -> Result<Option<bool>, D::Error> {
+    Ok(Value::deserialize(source)?.as_bool())
 }

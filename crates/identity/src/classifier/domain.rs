@@ -52,7 +52,7 @@ const BINARY: &str = "image screenshot photo picture audio video pdf zip binary 
                       speech music download attachment icon favicon logo base64 archive heapsnapshot";
 
 /// A domain with its confidence and reasons.
-pub(super) struct Domain {
+pub(super) struct Returned {
     pub(super) domain: OutputDomain,
     pub(super) confidence: f64,
     pub(super) reasons: Vec<Reason>,
@@ -60,10 +60,10 @@ pub(super) struct Domain {
 
 /// What comes back. Of a change it is the changed pull request, issue, reference, repository or person; otherwise an
 /// acknowledgement, unless the descriptor says that more comes back.
-pub(super) fn of(reading: &Reading, mutability: Mutability, action: Action) -> Domain {
+pub(super) fn of(reading: &Reading, mutability: Mutability, action: Action) -> Returned {
     let named = noun(reading);
     if mutability == Mutability::Pure {
-        return named.unwrap_or_else(|| Domain {
+        return named.unwrap_or_else(|| Returned {
             domain: OutputDomain::Data,
             confidence: 0.6,
             reasons: vec![Reason::new(Source::Default, "nothing names another domain")],
@@ -81,8 +81,8 @@ pub(super) fn of(reading: &Reading, mutability: Mutability, action: Action) -> D
     }
 }
 
-fn acknowledgement(reading: &Reading, action: Action) -> Domain {
-    let data = |confidence, from, what: &str| Domain {
+fn acknowledgement(reading: &Reading, action: Action) -> Returned {
+    let data = |confidence, from, what: &str| Returned {
         domain: OutputDomain::Data,
         confidence,
         reasons: vec![Reason::new(from, what)],
@@ -91,7 +91,9 @@ fn acknowledgement(reading: &Reading, action: Action) -> Domain {
         return data(0.7, Source::Parameter, "what the program yields comes back");
     }
     let returns = reading.says("returns");
-    let bare = |name: &String| matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "content" | "isError");
+    let bare = |name: &String| {
+        matches!(name.as_str(), "success" | "ok" | "status" | "message" | "error" | "result" | "content" | "isError")
+    };
     if action != Action::Delete && reading.output.as_ref().is_some_and(|names| !names.iter().all(bare)) {
         return data(0.7, Source::Output, "the output schema has more than an acknowledgement");
     }
@@ -99,7 +101,7 @@ fn acknowledgement(reading: &Reading, action: Action) -> Domain {
         return data(0.6, Source::Description, "it says what it returns");
     }
     let reasons = vec![Reason::new(Source::Default, "nothing says that more than an acknowledgement comes back")];
-    Domain { domain: OutputDomain::Ack, confidence: 0.6, reasons }
+    Returned { domain: OutputDomain::Ack, confidence: 0.6, reasons }
 }
 
 /// The content type: bytes where a word says so, text otherwise.
@@ -110,8 +112,12 @@ pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (Conten
         return text();
     }
     let converts = reading.sentences.first().is_some_and(|first| {
-        first.words.iter().any(|word| matches!(word.as_str(), "text" | "markdown" | "metadata" | "list" | "information" | "details" | "search" | "analyze"))
-            || first.verb.is_some_and(|verb| verb.class == Class::Compute)
+        first.words.iter().any(|word| {
+            matches!(
+                word.as_str(),
+                "text" | "markdown" | "metadata" | "list" | "information" | "details" | "search" | "analyze"
+            )
+        }) || first.verb.is_some_and(|verb| verb.class == Class::Compute)
     });
     if let Some(name) = &reading.name
         && let Some(last) = name.words.iter().rev().find(|word| !in_list(OF_ANOTHER, singular(word)))
@@ -122,12 +128,14 @@ pub(super) fn content_type(reading: &Reading, mutability: Mutability) -> (Conten
     }
     let first = reading.sentences.first();
     match first.and_then(|first| first.words.iter().take(9).find(|word| is_binary(word))) {
-        Some(word) if !converts => (ContentType::Binary, 0.7, vec![Reason::new(Source::Description, format!("`{word}`"))]),
+        Some(word) if !converts => {
+            (ContentType::Binary, 0.7, vec![Reason::new(Source::Description, format!("`{word}`"))])
+        }
         _ => text(),
     }
 }
 
-fn noun(reading: &Reading) -> Option<Domain> {
+fn noun(reading: &Reading) -> Option<Returned> {
     if let Some(name) = &reading.name {
         // `docx_to_markdown`: what comes out stands behind.
         if let Some(at) = name.words.iter().position(|word| word == "to").filter(|_| converts(name))
@@ -168,8 +176,28 @@ fn of_phrases(words: &[String]) -> Option<(OutputDomain, &str)> {
 fn is_divider(word: &str) -> bool {
     matches!(
         word,
-        "for" | "in" | "from" | "with" | "by" | "using" | "," | "(" | ")" | "within" | "on" | "of" | "that" | "and" | "over" | "you" | "which" | "matching"
-            | "to" | "across" | "through" | "into"
+        "for"
+            | "in"
+            | "from"
+            | "with"
+            | "by"
+            | "using"
+            | ","
+            | "("
+            | ")"
+            | "within"
+            | "on"
+            | "of"
+            | "that"
+            | "and"
+            | "over"
+            | "you"
+            | "which"
+            | "matching"
+            | "to"
+            | "across"
+            | "through"
+            | "into"
     )
 }
 
@@ -177,8 +205,8 @@ fn converts(name: &NameReading) -> bool {
     name.head.is_none_or(|(_, verb)| verb.class == Class::Compute)
 }
 
-fn found(domain: OutputDomain, confidence: f64, from: Source, word: &str) -> Domain {
-    Domain { domain, confidence, reasons: vec![Reason::new(from, format!("noun `{word}`"))] }
+fn found(domain: OutputDomain, confidence: f64, from: Source, word: &str) -> Returned {
+    Returned { domain, confidence, reasons: vec![Reason::new(from, format!("noun `{word}`"))] }
 }
 
 /// The first word from the end that names a domain; one that names nothing known ends the search, one that belongs to another

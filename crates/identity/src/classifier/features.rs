@@ -158,20 +158,19 @@ impl Found {
 
 fn of_name(name: &NameReading, lead_class: &str, found: &mut Found) {
     let last = name.words.len().saturating_sub(1);
-    match name.head {
-        Some((at, verb)) => {
-            let place = if at == 0 { "first" } else if at == last { "last" } else { "inside" };
-            found.add(Kind::NameVerb, verb.infinitive);
-            found.add(Kind::NameClass, verb.class.word());
-            found.add(Kind::NamePlace, format!("{} {place}", verb.class.word()));
-            found.add(Kind::NameLead, format!("{} {lead_class}", verb.class.word()));
-            if let Some(object) = name.words.last().filter(|_| at < last) {
-                found.add(Kind::NameObject, format!("{} {}", verb.infinitive, singular(object)));
-            }
-        }
-        None => {
-            found.add(Kind::NameClass, "none");
-            found.add(Kind::NameLead, format!("none {lead_class}"));
+    let class = name.head.map_or("none", |(_, verb)| verb.class.word());
+    found.add(Kind::NameClass, class);
+    found.add(Kind::NameLead, format!("{class} {lead_class}"));
+    if let Some((at, verb)) = name.head {
+        let place = match at {
+            0 => "first",
+            at if at == last => "last",
+            _ => "inside",
+        };
+        found.add(Kind::NameVerb, verb.infinitive);
+        found.add(Kind::NamePlace, format!("{class} {place}"));
+        if let Some(object) = name.words.last().filter(|_| at < last) {
+            found.add(Kind::NameObject, format!("{} {}", verb.infinitive, singular(object)));
         }
     }
     let head = name.head.map(|(at, _)| at);
@@ -305,7 +304,20 @@ pub(super) fn is_destination(parameter: &Parameter) -> bool {
     let has = |names: &[&str]| parameter.words.iter().any(|word| names.contains(&word.as_str()));
     let place = has(&["path", "file", "filename", "filepath", "dir", "directory", "folder"]);
     let said = parameter.sentences.iter().flatten().any(|word| {
-        matches!(word.as_str(), "save" | "saved" | "saving" | "saves" | "output" | "write" | "written" | "stored" | "store" | "download" | "downloaded")
+        matches!(
+            word.as_str(),
+            "save"
+                | "saved"
+                | "saving"
+                | "saves"
+                | "output"
+                | "write"
+                | "written"
+                | "stored"
+                | "store"
+                | "download"
+                | "downloaded"
+        )
     });
     place && (said || has(&["output", "out", "save", "target", "destination", "dest", "export", "download"]))
 }
@@ -327,7 +339,8 @@ fn of_shape(reading: &Reading, found: &mut Found) {
     if reading.foreign {
         found.add(Kind::Shape, "foreign");
     }
-    let changing = reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb).filter(|verb| verb.class.changes());
+    let changing =
+        reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb).filter(|verb| verb.class.changes());
     found.add(Kind::Shape, format!("{} later changes", bucket(changing.count())));
 }
 
@@ -335,8 +348,30 @@ fn of_shape(reading: &Reading, found: &mut Found) {
 fn is_looked_at(word: &str) -> bool {
     matches!(
         singular(word),
-        "report" | "query" | "querie" | "search" | "analysis" | "scan" | "audit" | "check" | "preview" | "chart" | "diagram" | "url" | "link"
-            | "summary" | "simulation" | "test" | "command" | "code" | "script" | "statement" | "job" | "task" | "file" | "image"
+        "report"
+            | "query"
+            | "querie"
+            | "search"
+            | "analysis"
+            | "scan"
+            | "audit"
+            | "check"
+            | "preview"
+            | "chart"
+            | "diagram"
+            | "url"
+            | "link"
+            | "summary"
+            | "simulation"
+            | "test"
+            | "command"
+            | "code"
+            | "script"
+            | "statement"
+            | "job"
+            | "task"
+            | "file"
+            | "image"
     )
 }
 

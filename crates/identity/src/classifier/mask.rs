@@ -13,9 +13,9 @@ pub(super) fn masked(text: &str, name: &str) -> String {
     }
     let plain = name.chars().all(|character| character.is_ascii_lowercase());
     if plain {
-        return ['`', '"', '\''].iter().fold(text.to_owned(), |text, quote| {
-            text.replace(&format!("{quote}{name}{quote}"), MASK)
-        });
+        return ['`', '"', '\'']
+            .iter()
+            .fold(text.to_owned(), |text, quote| text.replace(&format!("{quote}{name}{quote}"), MASK));
     }
     replace_ignoring_case(text, name)
 }

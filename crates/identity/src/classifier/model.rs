@@ -63,10 +63,13 @@ impl Model {
     /// The file's text for some weights, in the order of the file: kinds as declared, words by the alphabet.
     pub fn render(bias: Pair, weights: &[(Feature, Pair)], heading: &str) -> String {
         let units = |weight: f64| format!("{:.0}", weight * UNIT).parse::<i32>().unwrap_or(0);
-        let line = |kind: &str, word: &str, pair: Pair| format!("{kind}\t{word}\t{}\t{}\n", units(pair.named), units(pair.unnamed));
+        let line = |kind: &str, word: &str, pair: Pair| {
+            format!("{kind}\t{word}\t{}\t{}\n", units(pair.named), units(pair.unnamed))
+        };
         let mut sorted: Vec<&(Feature, Pair)> = weights.iter().collect();
         sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut text: String = heading.lines().map(|sentence| format!("# {sentence}\n")).collect();
+        let comment = |sentence: &str| ["# ", sentence, "\n"].concat();
+        let mut text = heading.lines().map(comment).collect::<String>();
         text += &line("bias", "", bias);
         for ((kind, word), pair) in sorted {
             if units(pair.named) != 0 || units(pair.unnamed) != 0 {

@@ -3,8 +3,7 @@
 use servanda_contract::tool::Mutability;
 
 use super::{
-    Annotations,
-    caution,
+    Annotations, caution,
     evidence::{Reason, Source},
     features,
     model::Model,
@@ -32,7 +31,9 @@ pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option
     let mut reasons: Vec<Reason> = caution::of(reading).iter().map(Reason::of_caution).collect();
     reasons.extend(hints.and_then(warning));
     let forced = !reasons.is_empty();
-    reasons.extend(contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| Reason::of_feature(feature, weight)));
+    reasons.extend(
+        contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| Reason::of_feature(feature, weight)),
+    );
     let probability = 1.0 / (1.0 + (-score).exp());
     let (mutability, confidence) = match (forced, score > 0.0) {
         (_, true) => (Mutability::Mutates, probability),

@@ -27,8 +27,8 @@ const OPENING_WORDS: &str = "a an the this that these it tool tools api function
 
 /// Words that deny what follows them.
 const NEGATORS: [&str; 16] = [
-    "not", "no", "never", "without", "cannot", "can't", "don't", "doesn't", "won't", "nothing", "isn't", "neither", "nor",
-    "didn't", "avoid", "instead",
+    "not", "no", "never", "without", "cannot", "can't", "don't", "doesn't", "won't", "nothing", "isn't", "neither",
+    "nor", "didn't", "avoid", "instead",
 ];
 
 /// How far a denial reaches, in words.
@@ -112,7 +112,11 @@ pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
         methods: methods(&description),
         foreign: words::is_foreign(&description),
         sentences,
-        parameters: descriptor.input_schema.as_ref().map(|schema| schema::parameters(schema, clean)).unwrap_or_default(),
+        parameters: descriptor
+            .input_schema
+            .as_ref()
+            .map(|schema| schema::parameters(schema, clean))
+            .unwrap_or_default(),
         output: descriptor.output_schema.as_ref().filter(|schema| !is_wrapped(schema)).map(schema::property_names),
     }
 }
@@ -255,7 +259,24 @@ impl Joint {
 fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&String>) -> bool {
     let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
     let has_object = next.is_some_and(|next| {
-        matches!(next.as_str(), "it" | "them" | "the" | "a" | "an" | "this" | "its" | "their" | "any" | "all" | "to" | "new" | "each" | "your" | "one" | "with")
+        matches!(
+            next.as_str(),
+            "it" | "them"
+                | "the"
+                | "a"
+                | "an"
+                | "this"
+                | "its"
+                | "their"
+                | "any"
+                | "all"
+                | "to"
+                | "new"
+                | "each"
+                | "your"
+                | "one"
+                | "with"
+        )
     });
     match joint {
         Joint::List => lead.class != verb.class || !verb.or_noun,
@@ -267,13 +288,56 @@ fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&Stri
 fn is_article(word: &str) -> bool {
     matches!(
         word,
-        "a" | "an" | "the" | "all" | "one" | "of" | "your" | "their" | "its" | "single" | "new" | "existing" | "specific"
-            | "given" | "specified" | "multiple" | "for" | "from" | "on" | "in" | "to" | "about" | "with" | "any" | "current"
+        "a" | "an"
+            | "the"
+            | "all"
+            | "one"
+            | "of"
+            | "your"
+            | "their"
+            | "its"
+            | "single"
+            | "new"
+            | "existing"
+            | "specific"
+            | "given"
+            | "specified"
+            | "multiple"
+            | "for"
+            | "from"
+            | "on"
+            | "in"
+            | "to"
+            | "about"
+            | "with"
+            | "any"
+            | "current"
     )
 }
 
 fn is_no_verbs_place(word: &str) -> bool {
-    matches!(word, "as" | "by" | "for" | "of" | "from" | "to" | "with" | "in" | "on" | "per" | "into" | "via" | "a" | "an" | "the" | "can" | "is" | "has" | "have" | "should")
+    matches!(
+        word,
+        "as" | "by"
+            | "for"
+            | "of"
+            | "from"
+            | "to"
+            | "with"
+            | "in"
+            | "on"
+            | "per"
+            | "into"
+            | "via"
+            | "a"
+            | "an"
+            | "the"
+            | "can"
+            | "is"
+            | "has"
+            | "have"
+            | "should"
+    )
 }
 
 /// A word without the ending of a plural.
@@ -290,7 +354,9 @@ fn methods(text: &str) -> Vec<&'static str> {
         .into_iter()
         .filter(|method| {
             text.match_indices(method).any(|(at, _)| {
-                let edge = |character: Option<char>| character.is_none_or(|character| !character.is_alphanumeric() && character != '_');
+                let edge = |character: Option<char>| {
+                    character.is_none_or(|character| !character.is_alphanumeric() && character != '_')
+                };
                 edge(text.get(..at).and_then(|before| before.chars().next_back()))
                     && edge(text.get(at + method.len()..).and_then(|after| after.chars().next()))
             })

@@ -81,9 +81,10 @@ fn resolve<'a>(root: &'a Map<String, Value>, property: &'a Map<String, Value>) -
     let property = branch("anyOf").or_else(|| branch("oneOf")).or_else(|| branch("allOf")).unwrap_or(property);
     let Some(pointer) = property.get("$ref").and_then(Value::as_str) else { return property };
     let mut path = pointer.trim_start_matches("#/").split('/');
-    let target = path.next().and_then(|first| root.get(first)).and_then(|first| {
-        path.try_fold(first, |value, step| value.get(step))
-    });
+    let target = path
+        .next()
+        .and_then(|first| root.get(first))
+        .and_then(|first| path.try_fold(first, |value, step| value.get(step)));
     target.and_then(Value::as_object).unwrap_or(property)
 }
 
@@ -105,7 +106,8 @@ fn kind(property: &Map<String, Value>) -> &'static str {
 
 fn values(property: &Map<String, Value>) -> Vec<String> {
     let listed = property.get("enum").and_then(Value::as_array).into_iter().flatten();
-    let items = property.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array).into_iter().flatten();
+    let items =
+        property.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array).into_iter().flatten();
     let alone = property.get("const").into_iter();
     listed.chain(items).chain(alone).filter_map(Value::as_str).take(VALUES_MAX).map(str::to_owned).collect()
 }

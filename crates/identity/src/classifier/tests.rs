@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, OutputDomain};
 
 use super::{
-    Annotations, Claim, Classification, Corroboration, Descriptor, Direction, Options, Rule, Source, classify, corroborate,
-    mask, training, words,
+    Annotations, Claim, Classification, Corroboration, Descriptor, Direction, Options, Rule, Source, classify,
+    corroborate, mask, training, words,
 };
 
 const HIDDEN: Options = Options { names: true, annotations: false };
@@ -39,7 +39,12 @@ type Case = (&'static str, &'static str, &'static [&'static str], &'static str);
 fn tools_that_share_a_schema_are_told_apart() {
     let cases: [Case; 12] = [
         ("read_query", "Run a SELECT query on the database", &["query"], "PURE|READ|DATA"),
-        ("write_query", "Run an INSERT, UPDATE or DELETE query on a MySQL database", &["query"], "MUTATES|OVERWRITE|DATA"),
+        (
+            "write_query",
+            "Run an INSERT, UPDATE or DELETE query on a MySQL database",
+            &["query"],
+            "MUTATES|OVERWRITE|DATA",
+        ),
         ("get_pull_request", "Get one pull request", &["owner", "repo", "pull_number"], "PURE|READ|PR"),
         ("merge_pull_request", "Merge one pull request", &["owner", "repo", "pull_number"], "MUTATES|MERGE|PR"),
         ("update_pull_request", "Update one pull request", &["owner", "repo", "pull_number"], "MUTATES|UPDATE|PR"),
@@ -153,7 +158,8 @@ fn rules_overrule_weights_that_say_look() {
 #[test]
 fn what_merely_looks_like_a_caution_is_none() {
     let mut filter = tool("list_events", "List events, filtered by what was done", &[]);
-    filter.input_schema = json!({"type": "object", "properties": {"action": {"enum": ["create", "delete"]}}}).as_object().cloned();
+    filter.input_schema =
+        json!({"type": "object", "properties": {"action": {"enum": ["create", "delete"]}}}).as_object().cloned();
     let harmless = [
         filter,
         tool("get_alerts", "Get the alerts of a park", &["park_code"]),
@@ -177,7 +183,10 @@ fn a_hint_can_raise_danger_and_never_lower_it() {
     };
     let look = ("get_user", "Get a user");
     assert!(!hinted(look.0, look.1, json!({})));
-    assert!(!hinted(look.0, look.1, json!({"readOnlyHint": true, "destructiveHint": true})), "a contradiction is no warning");
+    assert!(
+        !hinted(look.0, look.1, json!({"readOnlyHint": true, "destructiveHint": true})),
+        "a contradiction is no warning"
+    );
     assert!(hinted(look.0, look.1, json!({"readOnlyHint": false})));
     assert!(hinted(look.0, look.1, json!({"destructiveHint": true})));
     assert!(hinted("delete_user", "Delete a user", json!({"readOnlyHint": true})));
@@ -187,7 +196,13 @@ fn a_hint_can_raise_danger_and_never_lower_it() {
 fn a_withheld_name_counts_nowhere() {
     let one = tool("delete_view", "Get all the details of a view. See also `delete_view` and DELETE_VIEW.", &["id"]);
     let other = Descriptor { name: "zzz_qqq".to_owned(), title: Some("Delete everything".to_owned()), ..one.clone() };
-    let renamed = Descriptor { description: one.description.clone().map(|text| text.replace("delete_view", "zzz_qqq").replace("DELETE_VIEW", "zzz_qqq")), ..other };
+    let renamed = Descriptor {
+        description: one
+            .description
+            .clone()
+            .map(|text| text.replace("delete_view", "zzz_qqq").replace("DELETE_VIEW", "zzz_qqq")),
+        ..other
+    };
     assert_eq!(classify(&one, NAMELESS), classify(&renamed, NAMELESS));
     assert!(!mutates(&one, NAMELESS));
     assert!(mutates(&one, HIDDEN));
@@ -218,7 +233,8 @@ fn identifiers_come_apart_at_their_words() {
 
 #[test]
 fn a_claim_is_corroborated_or_differs_in_a_direction() {
-    let behaviour = |mutability, action, output_domain| Behaviour { mutability, action, output_domain, content_type: None };
+    let behaviour =
+        |mutability, action, output_domain| Behaviour { mutability, action, output_domain, content_type: None };
     let look = behaviour(Mutability::Pure, Action::Read, OutputDomain::Data);
     let search = behaviour(Mutability::Pure, Action::Search, OutputDomain::Data);
     let content = behaviour(Mutability::Pure, Action::Read, OutputDomain::Content);
@@ -234,7 +250,7 @@ fn a_claim_is_corroborated_or_differs_in_a_direction() {
         (look, content, Some(Direction::Sideways)),
     ];
     for (declared, seen, expected) in cases {
-        let corroboration = corroborate(Claim::Behaviour(declared), &seen);
+        let corroboration = corroborate(Claim::Behaviour(declared), seen);
         assert_eq!(direction(&corroboration), expected, "{declared:?} {seen:?}");
         assert_eq!(corroboration.needs_review(), expected == Some(Direction::MoreDangerous));
     }
@@ -242,8 +258,10 @@ fn a_claim_is_corroborated_or_differs_in_a_direction() {
 
 #[test]
 fn hints_are_corroborated_only_as_far_as_they_are_written() {
-    let seen = |mutability, action| Behaviour { mutability, action, output_domain: OutputDomain::Ack, content_type: None };
-    let hints = |read_only_hint, destructive_hint| Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
+    let seen =
+        |mutability, action| Behaviour { mutability, action, output_domain: OutputDomain::Ack, content_type: None };
+    let hints =
+        |read_only_hint, destructive_hint| Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
     let (look, add, delete) = (
         seen(Mutability::Pure, Action::Read),
         seen(Mutability::Mutates, Action::Create),
@@ -258,9 +276,9 @@ fn hints_are_corroborated_only_as_far_as_they_are_written() {
         (hints(None, Some(true)), delete, None),
     ];
     for (claim, seen, expected) in cases {
-        assert_eq!(direction(&corroborate(Claim::Annotations(claim), &seen)), expected, "{claim:?} {seen:?}");
+        assert_eq!(direction(&corroborate(Claim::Annotations(claim), seen)), expected, "{claim:?} {seen:?}");
     }
-    assert_eq!(corroborate(Claim::Annotations(hints(None, None)), &delete), Corroboration::Unclaimed);
+    assert_eq!(corroborate(Claim::Annotations(hints(None, None)), delete), Corroboration::Unclaimed);
 }
 
 fn direction(corroboration: &Corroboration) -> Option<Direction> {

@@ -169,8 +169,7 @@ fn without_doubled(stem: &str) -> Option<&str> {
 /// Whether a text is mostly in letters this classifier cannot read.
 pub(super) fn is_foreign(text: &str) -> bool {
     let letters = cut(text).chars().filter(|character| character.is_alphabetic());
-    let (total, foreign) = letters.fold((0_usize, 0_usize), |(total, foreign), letter| {
-        (total + 1, foreign + usize::from(!letter.is_ascii()))
-    });
+    let (total, foreign) = letters
+        .fold((0_usize, 0_usize), |(total, foreign), letter| (total + 1, foreign + usize::from(!letter.is_ascii())));
     total > 0 && foreign * 10 > total * 3
 }
