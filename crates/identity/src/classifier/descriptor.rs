@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Its own name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub name: String,
     /// For people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text")]
     pub title: Option<String>,
     /// For models.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "text")]
     pub description: Option<String>,
     /// Of the arguments.
     #[serde(default, alias = "input_schema", deserialize_with = "object")]
@@ -23,7 +23,7 @@ pub struct Descriptor {
     #[serde(default, alias = "output_schema", deserialize_with = "object")]
     pub output_schema: Option<Map<String, Value>>,
     /// The author's hints.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "annotations")]
     pub annotations: Option<Annotations>,
 }
 
@@ -43,6 +43,25 @@ pub struct Annotations {
     /// Says it reaches outside.
     #[serde(default, deserialize_with = "boolean")]
     pub open_world_hint: Option<bool>,
+}
+
+/// A name, empty where it is none.
+fn name<'de, D: Deserializer<'de>>(source: D) -> Result<String, D::Error> {
+    text(source).map(Option::unwrap_or_default)
+}
+
+/// A text, or nothing.
+fn text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(source)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// Hints, or nothing.
+fn annotations<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Annotations>, D::Error> {
+    let value = Value::deserialize(source)?;
+    Ok(value.is_object().then(|| Annotations::deserialize(value).ok()).flatten())
 }
 
 /// An object, or nothing: a schema that is none says nothing, and a strange one must not hide the rest of the descriptor.

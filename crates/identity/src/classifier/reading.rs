@@ -96,11 +96,9 @@ impl Reading {
 
 /// Reads a descriptor; without its name and title if so asked.
 pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
-    let clean = |text: &str| {
-        let text = words::cut(text);
-        if names { text.to_owned() } else { mask::masked(text, &descriptor.name) }
-    };
-    let description = descriptor.description.as_deref().map(clean).unwrap_or_default();
+    let clean = |text: &str| if names { text.to_owned() } else { mask::masked(text, &descriptor.name) };
+    let description = descriptor.description.as_deref().unwrap_or_default();
+    let description = clean(words::cut(description, words::DESCRIPTION_BYTES_MAX));
     let sentences: Vec<SentenceReading> =
         words::sentences(&description, SENTENCES_MAX).into_iter().map(read_sentence).collect();
     let title = descriptor.title.as_deref().filter(|_| names);

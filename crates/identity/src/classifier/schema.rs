@@ -8,6 +8,8 @@ use super::words::{self, Sentence};
 const PARAMETERS_MAX: usize = 80;
 /// How many values of a closed list are read.
 const VALUES_MAX: usize = 40;
+/// How much of a parameter's description is read.
+const DESCRIPTION_BYTES_MAX: usize = 1_000;
 /// How deep nested objects are followed.
 const DEPTH_MAX: usize = 3;
 
@@ -62,7 +64,9 @@ fn collect(
             required: is_required,
             nested: depth > 0,
             kind: kind(resolved),
-            sentences: description.map(|text| words::sentences(&clean(text), 2)).unwrap_or_default(),
+            sentences: description
+                .map(|text| words::sentences(&clean(words::cut(text, DESCRIPTION_BYTES_MAX)), 2))
+                .unwrap_or_default(),
             values: values(resolved),
         });
         if depth < DEPTH_MAX {

@@ -6,7 +6,7 @@ use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, Output
 
 use super::{
     Annotations, Claim, Classification, Corroboration, Descriptor, Direction, Options, Rule, Source, classify,
-    corroborate, mask, training, words,
+    corroborate, lexicon, mask, training, words,
 };
 
 const HIDDEN: Options = Options { names: true, annotations: false };
@@ -213,6 +213,42 @@ fn a_name_is_masked_where_it_is_an_identifier() {
     assert_eq!(mask::masked("Call getUser or GETUSER first", "getUser"), "Call this or this first");
     assert_eq!(mask::masked("Search the web; `search` is fast", "search"), "Search the web; this is fast");
     assert_eq!(mask::masked("as it is", ""), "as it is");
+}
+
+#[test]
+fn a_strange_descriptor_is_read_as_far_as_it_can_be() {
+    let line = json!({
+        "name": null, "title": 7, "description": ["no text"], "inputSchema": true, "output_schema": "none",
+        "annotations": {"readOnlyHint": "yes", "destructiveHint": true}
+    });
+    let descriptor: Descriptor = serde_json::from_value(line).expect("read");
+    assert_eq!(descriptor.annotations.and_then(|hints| hints.destructive_hint), Some(true));
+    assert!(mutates(&descriptor, HIDDEN), "nothing to go by is a change");
+    let descriptor: Descriptor =
+        serde_json::from_value(json!({"annotations": "none", "name": "get_user"})).expect("read");
+    assert!(!mutates(&descriptor, Options::default()));
+}
+
+#[test]
+fn however_long_a_descriptor_is_little_of_it_is_read() {
+    let long = "Get a user. ".repeat(100_000);
+    let names: Vec<String> = (0..10_000).map(|at| format!("parameter_{at}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let features = training::features_of(&tool(&"get_".repeat(10_000), &long, &names), true);
+    assert!(features.len() < 400, "{}", features.len());
+}
+
+#[test]
+fn every_verb_is_listed_once_and_known_by_its_class() {
+    let lines = include_str!("data/verbs.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut listed = std::collections::BTreeSet::new();
+    for (class, verbs) in lines.filter_map(|line| line.split_once(':')) {
+        for word in verbs.split_whitespace().map(|word| word.trim_end_matches('~')) {
+            assert!(listed.insert(word), "{word} is listed twice");
+            assert_eq!(lexicon::verb(word).map(|verb| verb.class.word()), Some(class), "{word}");
+        }
+    }
+    assert!(listed.len() > 400, "{}", listed.len());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Words: of identifiers, of sentences, and the infinitive behind an inflected verb. It knows no meaning, only form.
 
 /// How much of one text is read; what stands further on says little about what a tool does.
-pub(super) const TEXT_BYTES_MAX: usize = 6_000;
+pub(super) const DESCRIPTION_BYTES_MAX: usize = 6_000;
 
 /// Names with a capital inside that would come apart, and one of them (`NuGet`) as a verb.
 const BRANDS: [(&str, &str); 8] = [
@@ -18,7 +18,8 @@ const BRANDS: [(&str, &str); 8] = [
 /// The words of an identifier, in lower case: `getDNSRecordsV1`, `get-dns.records_v1` and `get dns records` alike.
 /// A trailing version (`v1`) says nothing and is left out.
 pub(super) fn of_identifier(text: &str) -> Vec<String> {
-    let whole = BRANDS.iter().fold(text.to_owned(), |text, (brand, word)| text.replace(brand, word));
+    let branded = BRANDS.iter().filter(|(brand, _)| text.contains(brand));
+    let whole = branded.fold(text.to_owned(), |text, (brand, word)| text.replace(brand, word));
     let characters: Vec<char> = whole.chars().take(256).collect();
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -65,7 +66,7 @@ pub(super) fn sentences(text: &str, sentences_max: usize) -> Vec<Sentence> {
     let mut sentences: Vec<Sentence> = Vec::new();
     let mut sentence: Sentence = Vec::new();
     let mut word = String::new();
-    let mut characters = cut(text).chars().peekable();
+    let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         if character.is_alphanumeric() {
             word.extend(character.to_lowercase());
@@ -109,9 +110,9 @@ pub(super) fn sentences(text: &str, sentences_max: usize) -> Vec<Sentence> {
     sentences
 }
 
-/// At most `TEXT_BYTES_MAX` bytes, cut between characters.
-pub(super) fn cut(text: &str) -> &str {
-    let mut end = text.len().min(TEXT_BYTES_MAX);
+/// At most so many bytes, cut between characters.
+pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -168,7 +169,7 @@ fn without_doubled(stem: &str) -> Option<&str> {
 
 /// Whether a text is mostly in letters this classifier cannot read.
 pub(super) fn is_foreign(text: &str) -> bool {
-    let letters = cut(text).chars().filter(|character| character.is_alphabetic());
+    let letters = text.chars().filter(|character| character.is_alphabetic());
     let (total, foreign) = letters
         .fold((0_usize, 0_usize), |(total, foreign), letter| (total + 1, foreign + usize::from(!letter.is_ascii())));
     total > 0 && foreign * 10 > total * 3
