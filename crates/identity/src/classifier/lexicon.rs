@@ -143,6 +143,38 @@ pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
     verb(together)
 }
 
+/// Doers that end a name, and what they do. A list, because most words that end like one are things: `browser`, `router`.
+const DOERS: [(&str, &str); 22] = [
+    ("analyzer", "analyze"),
+    ("calculator", "calculate"),
+    ("checker", "check"),
+    ("converter", "convert"),
+    ("explorer", "explore"),
+    ("fetcher", "fetch"),
+    ("finder", "find"),
+    ("formatter", "format"),
+    ("inspector", "inspect"),
+    ("reader", "read"),
+    ("scraper", "scrape"),
+    ("searcher", "search"),
+    ("validator", "validate"),
+    ("creator", "create"),
+    ("deleter", "delete"),
+    ("editor", "edit"),
+    ("executor", "execute"),
+    ("publisher", "publish"),
+    ("remover", "remove"),
+    ("updater", "update"),
+    ("uploader", "upload"),
+    ("writer", "write"),
+];
+
+/// The verb of a doer: a `services_reader` reads.
+pub(super) fn doer(word: &str) -> Option<Verb> {
+    let (_, infinitive) = DOERS.iter().find(|(doer, _)| *doer == word)?;
+    verb(infinitive).map(|verb| Verb { or_noun: false, ..verb })
+}
+
 /// The verb a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
 pub(super) fn verb_of_name(word: &str) -> Option<Verb> {
     verb(word).filter(|verb| match verb.form {

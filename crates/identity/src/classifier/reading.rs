@@ -139,7 +139,7 @@ fn read_name(name: &str) -> NameReading {
     let out_of_place = |at: usize| {
         at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| is_no_verbs_place(before))
     };
-    let verbs: Vec<(usize, Verb)> = words
+    let mut verbs: Vec<(usize, Verb)> = words
         .iter()
         .enumerate()
         .filter(|(at, _)| !out_of_place(*at))
@@ -149,6 +149,9 @@ fn read_name(name: &str) -> NameReading {
         })
         .collect();
     let last = words.len().saturating_sub(1);
+    if verbs.iter().all(|(_, verb)| verb.or_noun) {
+        verbs.extend(words.last().and_then(|word| lexicon::doer(word)).map(|verb| (last, verb)));
+    }
     let sure = verbs.iter().find(|(_, verb)| !verb.or_noun);
     let in_place = || verbs.iter().find(|(at, _)| *at == 0).or_else(|| verbs.iter().rev().find(|(at, _)| *at == last));
     let head = match (sure, verbs.first()) {

@@ -61,7 +61,7 @@ fn tools_that_share_a_schema_are_told_apart() {
 
 #[test]
 fn verbs_that_mean_two_things_are_read_by_what_stands_beside_them() {
-    let cases: [Case; 24] = [
+    let cases: [Case; 26] = [
         ("get_or_create_label", "Gets a label or creates it", &["name"], "MUTATES|CREATE|ACK"),
         ("create_or_update_file", "Create or update one file", &["path", "content"], "MUTATES|OVERWRITE|ACK"),
         ("search_and_replace", "Search for text and replace it", &["find", "replacement"], "MUTATES|OVERWRITE|ACK"),
@@ -86,6 +86,8 @@ fn verbs_that_mean_two_things_are_read_by_what_stands_beside_them() {
         ("add_card_to_list", "Add a card to a list", &["card", "list"], "MUTATES|APPEND|ACK"),
         ("push_files", "Push files to a branch", &["files"], "MUTATES|APPEND|ACK"),
         ("terminate_instance", "Terminate an instance", &["id"], "MUTATES|DELETE|ACK"),
+        ("project_reader", "Select one of the read operations (read-only)", &["operation"], "PURE|READ|DATA"),
+        ("project_updater", "Select one of the write operations", &["operation"], "MUTATES|UPDATE|ACK"),
     ];
     check(&cases);
 }
