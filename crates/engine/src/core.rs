@@ -21,8 +21,17 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    bridge::Bridge, cache::Cache, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions,
-    tasks::TaskIndex, turns::Turns, watches::Watches,
+    bridge::Bridge,
+    cache::Cache,
+    callbacks::{Outbox, Told},
+    gateway::News,
+    keys::Keys,
+    repairs::Repairs,
+    scene::Scene,
+    sessions::Sessions,
+    tasks::TaskIndex,
+    turns::Turns,
+    watches::Watches,
 };
 
 /// The engine's inside.
@@ -52,6 +61,7 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) news: broadcast::Sender<News>,
     pub(crate) changes: watch::Sender<u64>,
+    pub(crate) outbox: Outbox,
 }
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.
@@ -124,6 +134,12 @@ impl Core {
     /// Takes another world from now on, and returns the one before.
     pub(crate) fn replace(&self, scene: Arc<Scene>) -> Arc<Scene> {
         std::mem::replace(&mut *self.scene.write().unwrap_or_else(PoisonError::into_inner), scene)
+    }
+
+    /// Who is to be told of what ends in that world, as things stand.
+    pub(crate) fn told<'s>(&'s self, scene: &'s Scene) -> Told<'s> {
+        let owner = self.outbox.delivers().then_some(&self.owner);
+        Told { callbacks: &scene.callbacks, catalog: &scene.catalog, owner, now: self.clock.now() }
     }
 
     /// Tells everybody that something changed. Nobody may be listening.

@@ -22,6 +22,7 @@ use crate::{
     bridge::Bridge,
     cache::Cache,
     call,
+    callbacks::{self, Carrier, Outbox, Patience},
     core::{Core, within_ms},
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
@@ -189,6 +190,7 @@ impl Engine {
             watches: Watches::default(),
             news: broadcast::Sender::new(NEWS_MAX),
             changes: watch::Sender::new(0),
+            outbox: Outbox::default(),
         });
         news::follow(&core, &scene);
         Self { core }
@@ -238,6 +240,11 @@ impl Engine {
     /// Says that this process is alive until told to stop: enough for one that makes a single call.
     pub async fn stay_alive(&self, stop: CancellationToken) {
         recovery::stay_alive(&self.core, stop).await;
+    }
+
+    /// Tells callbacks of what ended until told to stop, what others left behind too.
+    pub async fn deliver_callbacks(&self, carrier: Arc<dyn Carrier>, stop: CancellationToken) {
+        callbacks::deliver(&self.core, carrier, Patience::default(), stop).await;
     }
 
     /// Which tools exist.

@@ -9,6 +9,7 @@ mod asking;
 mod bridge;
 mod cache;
 mod call;
+pub mod callbacks;
 mod clock;
 mod core;
 mod discovery;

@@ -148,7 +148,12 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
-    let recovery = recover(&orphan.id, &core.owner, written, core.effects.as_ref()).await;
+    let notices = core.told(scene).of_effect(&orphan);
+    let is_told = !notices.is_empty();
+    let recovery = recover(&orphan.id, &core.owner, written, notices, core.effects.as_ref()).await;
+    if is_told {
+        core.outbox.wake();
+    }
     let effect = orphan.id;
     match (recovery, sends) {
         (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),

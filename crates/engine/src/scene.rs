@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
+    callbacks::Callbacks,
     discovery::Discovery,
     relay::{Exposure, PromptTable},
     resilience::Guard,
@@ -27,6 +28,8 @@ pub struct World {
     pub upstreams: BTreeMap<String, Upstream>,
     /// How names and URIs are exposed.
     pub naming: Naming,
+    /// Who wants to be told how long work ends.
+    pub callbacks: Arc<Callbacks>,
 }
 
 /// A world with what the engine keeps about each server in it.
@@ -36,6 +39,7 @@ pub(crate) struct Scene {
     pub(crate) discovery: Arc<Discovery>,
     pub(crate) upstreams: BTreeMap<String, Upstream>,
     pub(crate) naming: Naming,
+    pub(crate) callbacks: Arc<Callbacks>,
     members: BTreeMap<String, Arc<Member>>,
     /// Ends what follows this world's changes, when the last call of it is over.
     pub(crate) stop: CancellationToken,
@@ -57,12 +61,12 @@ pub(crate) struct Member {
 
 impl Scene {
     pub(crate) fn of(world: World) -> Self {
-        let World { catalog, upstreams, naming } = world;
+        let World { catalog, upstreams, naming, callbacks } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
         let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &upstreams));
-        Self { discovery, upstreams, ..Self::with_servers(catalog, servers, naming) }
+        Self { discovery, upstreams, callbacks, ..Self::with_servers(catalog, servers, naming) }
     }
 
     pub(crate) fn with_servers(
@@ -87,6 +91,7 @@ impl Scene {
             catalog,
             upstreams: BTreeMap::new(),
             naming,
+            callbacks: Arc::default(),
             members: servers.into_iter().map(member).collect(),
             _stop_when_dropped: stop.clone().drop_guard(),
             stop,

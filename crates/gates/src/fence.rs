@@ -13,7 +13,7 @@ use servanda_contract::{
 use crate::{
     Permit,
     effect::{
-        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go,
+        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go, Notice,
         OwnerId, Reply, Target,
     },
     order,
@@ -124,7 +124,7 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
         record.effect_id = Some(begin.id.to_string());
     }
     let event = Event::Begin(Box::new(begin));
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
@@ -187,15 +187,17 @@ pub(crate) fn start(
     Ok((permit, Some(Started { target: Target::Key(key), begin })))
 }
 
-/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it.
+/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it, a notice if that
+/// ends it so.
 pub async fn recover(
     id: &EffectId,
     owner: &OwnerId,
     record: Option<CallRecord>,
+    notices: Vec<Notice>,
     effects: &dyn Effects,
 ) -> Result<Recovery, JournalError> {
     let event = Event::Recover(owner.clone());
-    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None };
+    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None, notices };
     let Applied { reply, effect } = effects.apply(change).await?;
     Ok(match (reply, effect.map(Box::new)) {
         (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {

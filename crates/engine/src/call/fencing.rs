@@ -323,7 +323,13 @@ fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
             if let Some(effect) = own.filter(open) {
                 let end = End::NotExecuted("it was not on record in time, so it was not sent".to_owned());
                 let event = Event::Settle(effect.claim(), end);
-                let change = Change { target: Target::Id(effect.id), event, record: None, quarantine: None };
+                let change = Change {
+                    target: Target::Id(effect.id),
+                    event,
+                    record: None,
+                    quarantine: None,
+                    notices: Vec::new(),
+                };
                 if inside.effects.apply(change).await.is_ok() {
                     return;
                 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use servanda_contract::{Digest, Observation, Refusal, digest::Domain, record::Outcome};
 use servanda_gates::{
     CompiledContract,
-    effect::{Effect, Reply, StoredAnswer},
+    effect::{Effect, Ending, Reply, StoredAnswer},
 };
 use servanda_mcp::envelope::to_json;
 
@@ -17,6 +17,9 @@ use crate::{
     relay::Exposure,
     standing,
 };
+
+/// How long something has just become known.
+const JUST_NOW_MS: u64 = 60_000;
 
 impl Passage<'_> {
     /// Answers by how the operation stands.
@@ -36,9 +39,22 @@ impl Passage<'_> {
                     let count = self.core.tallies.count_blind_retry();
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
+                if let (Reply::Unknown, Some(effect)) = (&reply, &effect) {
+                    self.tell_of_unknown(effect).await;
+                }
                 let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
                 CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)
             }
+        }
+    }
+
+    /// Whoever comes before recovery does is the first to learn that nobody knows, and so has to tell. What has been
+    /// unknown for longer was told.
+    async fn tell_of_unknown(&self, effect: &Effect) {
+        let told = self.core.told(self.scene);
+        if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
+            let notes = told.of_ended(effect, Ending::Unknown);
+            records::note_deliveries(self.core, &effect.call_id, notes).await;
         }
     }
 

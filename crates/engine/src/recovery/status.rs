@@ -32,9 +32,14 @@ pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim
         }
     };
     let event = Event::Settle(claim, end);
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None };
+    let notices = core.told(scene).of_effect(effect);
+    let is_told = !notices.is_empty();
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     if let Err(error) = core.effects.apply(change).await {
         tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+    }
+    if is_told {
+        core.outbox.wake();
     }
 }
 

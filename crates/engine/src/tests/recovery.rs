@@ -250,7 +250,11 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
         let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
         let target = Target::Id(bank.effects().await[0].id.clone());
         let event = Event::SettleByHand(by_hand);
-        bank.house.effects.apply(Change { target, event, record: None, quarantine: None }).await.unwrap();
+        bank.house
+            .effects
+            .apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })
+            .await
+            .unwrap();
     }
     gate.notify_one();
     let answer = result(calling.await);

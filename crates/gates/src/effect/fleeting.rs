@@ -12,9 +12,9 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, is_orphaned, owner_silence_ms_max, step,
+    OwnerId, Step, Target, is_orphaned, notes_due, owner_silence_ms_max, step,
 };
-use crate::{JournalError, PortFuture};
+use crate::{FleetingNotebook, JournalError, PortFuture};
 
 /// Effects in memory.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct FleetingEffects {
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
     applied: AtomicU64,
+    notebook: Option<Arc<FleetingNotebook>>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +35,13 @@ struct Kept {
 impl FleetingEffects {
     /// None yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0) }
+        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0), notebook: None }
+    }
+
+    /// The same, with a notebook for what is to be told of how effects end.
+    #[must_use]
+    pub fn with_notebook(self, notebook: Arc<FleetingNotebook>) -> Self {
+        Self { notebook: Some(notebook), ..self }
     }
 
     /// How many events were applied.
@@ -97,6 +104,9 @@ impl Effects for FleetingEffects {
         if let Some(effect) = &changed {
             kept.effects.insert(effect.key.clone(), effect.clone());
             kept.records.extend(change.record);
+            if let Some(notebook) = &self.notebook {
+                notes_due(&change.notices, effect).for_each(|note| drop(notebook.put_first(note.clone())));
+            }
         }
         let applied = Applied { reply, effect: changed.or(before) };
         Box::pin(std::future::ready(Ok(applied)))

@@ -222,14 +222,18 @@ fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_f
     let effects = FleetingEffects::new(clock.clone());
     let first = keyed(of_class_k(), &effects).unwrap();
     let claim = first.claim().unwrap().clone();
-    assert!(matches!(now(recover(&claim.id, &owner(), None, &effects)).unwrap(), Recovery::Done(Reply::NotNow, _)));
+    assert!(matches!(
+        now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap(),
+        Recovery::Done(Reply::NotNow, _)
+    ));
     *clock.0.lock().unwrap() = 60_000;
-    let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, &effects)).unwrap() else {
+    let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap() else {
         panic!("nobody else looks after it");
     };
     assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
     assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);
     let unknown = Event::Settle(claim.clone(), End::Unknown("reset".to_owned()));
-    let late = Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None };
+    let late =
+        Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None, notices: Vec::new() };
     assert_eq!(now(effects.apply(late)).unwrap().reply, Reply::Stale, "the former owner may change nothing any more");
 }

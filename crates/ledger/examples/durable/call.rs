@@ -49,6 +49,7 @@ pub(crate) async fn call(ledger: Arc<Ledger>) {
         event,
         record: Some(record(call_id.clone(), outcome)),
         quarantine: None,
+        notices: Vec::new(),
     };
     let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
     let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };

@@ -178,6 +178,17 @@ impl Notebook for PostgresLedger {
         })
     }
 
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let after = after.to_owned();
+        Box::pin(self.ask(async move |client: &Client| notes::list(client, kind, &after, limit, now).await))
+    }
+
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         let key = key.to_owned();
         Box::pin(async move { self.queue(&key)?.put(Write::Erasure { kind, key: key.clone() }, true).await })

@@ -2,7 +2,7 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{EffectId, Event, Target};
+use servanda_gates::effect::{EffectId, Event, Target, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
@@ -74,6 +74,8 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
 fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
     let (target, event) = match job {
         Job::Put { write: Write::Call(_), .. } => return Part::Put,
+        // Notices are few, and are written beside with a round trip each.
+        Job::Apply { notices, .. } if !notices.is_empty() => return Part::Left,
         Job::Apply { target, event, .. } => (target, event),
         Job::Put { .. } | Job::Expire { .. } => return Part::Left,
     };
@@ -131,6 +133,16 @@ async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec
     for job in jobs {
         if let Job::Put { write, .. } = job {
             notes::put(client, write).await?;
+        }
+    }
+    for (job, part) in jobs.iter().zip(&parts) {
+        // The effect is locked, so that what changed it here is what is written.
+        if let Part::Stepped(Stepped { applied, changed: true, .. }) = part
+            && let Some(effect) = &applied.effect
+        {
+            for note in notes_due(job.notices(), effect) {
+                notes::put_first(client, note).await?;
+            }
         }
     }
     faults::at("ledger.before_commit")?;

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Notice, Step, Target, notes_due,
+    owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
@@ -28,13 +29,23 @@ pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Ef
     found.optional()?.map(StoredEffect::decode).transpose()
 }
 
-/// Applies an event, and puts its record down if the effect changed.
+/// An event, and what is written beside it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Changing<'a> {
+    pub(super) target: &'a Target,
+    pub(super) event: &'a Event,
+    pub(super) recorded: Option<&'a Recorded>,
+    pub(super) notices: &'a [Notice],
+}
+
+/// Applies an event, and puts its record and its notices down if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
     recent: &mut Recent,
-    (target, event, recorded): (&Target, &Event, Option<&Recorded>),
+    changing: Changing<'_>,
     now_ms: u64,
 ) -> Result<Applied, LedgerError> {
+    let Changing { target, event, .. } = changing;
     // Most keys are new: that is tried before it is looked up.
     if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
         let around = circumstances(transaction, None, event, now_ms)?;
@@ -43,7 +54,7 @@ pub(super) fn apply(
             && insert(transaction, &effect)?
         {
             recent.put(&effect);
-            recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+            put_beside(transaction, changing, &effect)?;
             return Ok(Applied { reply, effect: Some(effect) });
         }
     }
@@ -63,9 +74,15 @@ pub(super) fn apply(
             return Err(LedgerError::Effect { effect_id: effect.id.to_string(), reason });
         }
         recent.put(effect);
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+        put_beside(transaction, changing, effect)?;
     }
     Ok(Applied { reply, effect: changed.or(before) })
+}
+
+/// What goes with an effect that was written.
+fn put_beside(transaction: &Connection, changing: Changing<'_>, effect: &Effect) -> Result<(), LedgerError> {
+    changing.recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    notes_due(changing.notices, effect).try_for_each(|note| put::put_first_note(transaction, note))
 }
 
 /// Makes tombstones; what nobody can ask for again is forgotten.

@@ -9,7 +9,7 @@ use servanda_gates::{Note, NoteKind};
 use super::{migrate, open_read_only};
 use crate::{
     LedgerError,
-    codec::{decode_call, unsigned},
+    codec::{decode_call, signed, unsigned},
     reader::{CallQuery, CallSummary, Quarantined},
 };
 
@@ -85,4 +85,21 @@ pub(super) fn note(connection: &Connection, kind: NoteKind, key: &str) -> Result
         Ok(Note { kind, key: key.to_owned(), value: row.get(0)?, expires_at })
     });
     Ok(row.optional()?)
+}
+
+/// Notes of that kind behind a key, in the order of their keys.
+pub(super) fn notes(
+    connection: &Connection,
+    kind: NoteKind,
+    after: &str,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<Note>, LedgerError> {
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/list_notes.sql"))?;
+    let rows = statement.query_map(params![kind.as_str(), after, signed(now.unix_ms()), limit], |row| {
+        let expires_ms: Option<i64> = row.get(2)?;
+        let expires_at = expires_ms.map(|ms| Timestamp::from_unix_ms(unsigned(ms)));
+        Ok(Note { kind, key: row.get(0)?, value: row.get(1)?, expires_at })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

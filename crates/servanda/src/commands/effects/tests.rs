@@ -59,7 +59,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         go: Go::Dispatch,
         continues: None,
     };
-    let apply = |target, event| effects.apply(Change { target, event, record: None, quarantine: None });
+    let apply = |target, event| effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() });
     let begun = apply(Target::Key(key), Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
         apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
