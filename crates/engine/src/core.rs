@@ -139,7 +139,7 @@ impl Core {
     /// Who is to be told of what ends in that world, as things stand.
     pub(crate) fn told<'s>(&'s self, scene: &'s Scene) -> Told<'s> {
         let owner = self.outbox.delivers().then_some(&self.owner);
-        Told { callbacks: &scene.callbacks, catalog: &scene.catalog, owner, now: self.clock.now() }
+        Told { subscriptions: scene.callbacks.subscriptions(), catalog: &scene.catalog, owner, now: self.clock.now() }
     }
 
     /// Tells everybody that something changed. Nobody may be listening.

@@ -17,6 +17,7 @@ use servanda_contract::document::{self, DocumentError};
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 use crate::{
+    callback_config::CallbackConfig,
     expansion::{expand, unset},
     failure::Failure,
     ledger_place::LedgerPlace,
@@ -60,6 +61,9 @@ pub(crate) struct Config {
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_lost_commits: bool,
+    /// Who is told, by a signed webhook, how long work ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callbacks: Vec<CallbackConfig>,
     /// How much is taken.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
@@ -220,6 +224,7 @@ impl Config {
             upstreams,
             pins: PinsConfig::default(),
             accepts_lost_commits: false,
+            callbacks: Vec::new(),
             limits: LimitsConfig::default(),
         }
     }

@@ -29,13 +29,20 @@ pub(crate) use rounds::deliver;
 /// Somebody who wants to be told, as the operator configured it.
 #[derive(Debug, Clone)]
 pub struct Callback {
-    /// Its name, which is part of every note about it.
-    pub name: String,
+    /// What it wants to be told.
+    pub subscription: Subscription,
     /// Where it is told.
     pub address: PostAddress,
     /// What events are signed with.
     pub secret: SigningSecret,
-    /// Which ends it wants to be told of.
+}
+
+/// What somebody wants to be told: enough to write an event down for them, and not enough to send it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The callback's name, which is part of every note about it.
+    pub name: String,
+    /// Which ends.
     pub on: BTreeSet<Ending>,
     /// Of which tools, by exposed names in which `*` stands for anything; every long one if none.
     pub tools: Vec<String>,
@@ -70,23 +77,25 @@ impl Callbacks {
 
     /// The one of that name.
     pub fn find(&self, name: &str) -> Option<&Callback> {
-        self.0.iter().find(|callback| callback.name == name)
+        self.0.iter().find(|callback| callback.subscription.name == name)
     }
 
-    /// Whether nobody wants to be told anything.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// What they want to be told.
+    pub fn subscriptions(&self) -> Vec<&Subscription> {
+        self.0.iter().map(|callback| &callback.subscription).collect()
     }
 }
 
-impl Callback {
+impl Subscription {
     /// Whether it wants to be told of such an end.
     pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: Ending) -> bool {
         let of_tool =
             if self.tools.is_empty() { is_long } else { self.tools.iter().any(|pattern| matches(pattern, tool)) };
         of_tool && self.on.contains(&ending)
     }
+}
 
+impl Callback {
     /// A signed letter that says nothing but that it is a test.
     pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> Letter {
         self.letter(id, &event::test_body(now), now)

@@ -12,7 +12,7 @@ use servanda_gates::{
 use tokio::sync::Notify;
 
 use super::{
-    Callbacks,
+    Subscription,
     delivery::Delivery,
     event::{self, Event},
 };
@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
 #[derive(Debug)]
 pub struct Told<'a> {
     /// Everybody who wants to be told something.
-    pub callbacks: &'a Callbacks,
+    pub subscriptions: Vec<&'a Subscription>,
     /// Which tools take long.
     pub catalog: &'a Catalog,
     /// The process that will deliver; whoever comes first if none.
@@ -61,7 +61,7 @@ impl Outbox {
 impl Told<'_> {
     /// What goes with the record of a call that was no effect: it ended as the record says.
     pub(crate) fn of_record(&self, record: &CallRecord) -> Vec<Note> {
-        let Some(ending) = event::ending(record.outcome).filter(|_| !self.callbacks.is_empty()) else {
+        let Some(ending) = event::ending(record.outcome).filter(|_| !self.subscriptions.is_empty()) else {
             return Vec::new();
         };
         self.notes(&record.tool, self.is_long_record(record), ending, || event::of_record(record, ending, self.now))
@@ -70,7 +70,7 @@ impl Told<'_> {
     /// What goes with the record of a call that settles an effect: as the record says, unless the store knows that nobody
     /// knows.
     pub(crate) fn of_settling(&self, record: &CallRecord) -> Vec<Notice> {
-        if self.callbacks.is_empty() || matches!(record.outcome, Outcome::Refused | Outcome::Replayed) {
+        if self.subscriptions.is_empty() || matches!(record.outcome, Outcome::Refused | Outcome::Replayed) {
             return Vec::new();
         }
         let said = event::ending(record.outcome);
@@ -99,12 +99,12 @@ impl Told<'_> {
     }
 
     fn notes(&self, tool: &str, is_long: bool, ending: Ending, event: impl FnOnce() -> Event) -> Vec<Note> {
-        let mut wanting = self.callbacks.iter().filter(|callback| callback.wants(tool, is_long, ending)).peekable();
+        let mut wanting = self.subscriptions.iter().filter(|wanting| wanting.wants(tool, is_long, ending)).peekable();
         if wanting.peek().is_none() {
             return Vec::new();
         }
         let event = event();
-        wanting.map(|callback| Delivery::new(&callback.name, &event, self.owner.cloned(), self.now).note()).collect()
+        wanting.map(|wanting| Delivery::new(&wanting.name, &event, self.owner.cloned(), self.now).note()).collect()
     }
 
     fn is_long_record(&self, record: &CallRecord) -> bool {

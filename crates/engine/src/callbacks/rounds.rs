@@ -39,12 +39,6 @@ struct Held {
     among: Arc<InHand>,
 }
 
-/// What a look came to.
-struct Seen {
-    /// When something is due next, as far as is known.
-    next: Option<Timestamp>,
-}
-
 /// Delivers until told to stop.
 pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn Carrier>, patience: Patience, stop: CancellationToken) {
     core.outbox.set_delivers(true);
@@ -52,13 +46,10 @@ pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn Carrier>, patienc
     let mut attempts: JoinSet<()> = JoinSet::new();
     loop {
         let looked = look(core, &carrier, patience, &in_hand, &mut attempts).await;
-        let next = looked.map_or_else(
-            |error| {
-                tracing::warn!(%error, "it could not be looked for callbacks to deliver");
-                None
-            },
-            |seen| seen.next,
-        );
+        let next = looked.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it could not be looked for callbacks to deliver");
+            None
+        });
         let wait_ms = next.map_or(LOOK_INTERVAL_MS, |at| at.since_ms(core.clock.now()).min(LOOK_INTERVAL_MS));
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait_ms)) => {}
@@ -75,25 +66,26 @@ pub(crate) async fn deliver(core: &Arc<Core>, carrier: Arc<dyn Carrier>, patienc
     let _ = timeout(Duration::from_millis(END_MS_MAX), ending).await;
 }
 
-/// Goes through everything that is kept, page by page, and begins what is due.
+/// Goes through everything that is kept, page by page, and begins what is due. Says when something is due next, if that is
+/// known.
 async fn look(
     core: &Arc<Core>,
     carrier: &Arc<dyn Carrier>,
     patience: Patience,
     in_hand: &Arc<InHand>,
     attempts: &mut JoinSet<()>,
-) -> Result<Seen, JournalError> {
-    let mut seen = Seen { next: None };
+) -> Result<Option<Timestamp>, JournalError> {
+    let mut next: Option<Timestamp> = None;
     let mut after = String::new();
     loop {
         let page = core.notebook.list(NoteKind::Delivery, &after, PAGE, core.clock.now()).await?;
-        let Some(last) = page.last() else { return Ok(seen) };
+        let Some(last) = page.last() else { return Ok(next) };
         after.clone_from(&last.key);
         for note in &page {
             let Some(delivery) = Delivery::of(note) else { continue };
             match delivery.turn(&core.owner, core.clock.now()) {
                 Turn::NotOurs => {}
-                Turn::At(at) => seen.next = Some(seen.next.map_or(at, |next| next.min(at))),
+                Turn::At(at) => next = Some(next.map_or(at, |next| next.min(at))),
                 // Where there is no place, the end of an attempt leads to the next look.
                 Turn::Now => {
                     let Some(held) = in_hand.hold(&note.key, &delivery.callback) else { continue };
@@ -101,6 +93,8 @@ async fn look(
                     attempts.spawn(async move {
                         if let Err(error) = attempt(&core, carrier.as_ref(), patience, &held.key).await {
                             tracing::warn!(note = held.key, %error, "what came of a callback could not be kept");
+                            // It is due as before; without a pause the receiver would get it again and again.
+                            tokio::time::sleep(Duration::from_millis(LOOK_INTERVAL_MS)).await;
                         }
                     });
                 }

@@ -7,6 +7,8 @@ mod agent;
 #[cfg(test)]
 mod bundles;
 #[cfg(test)]
+mod callbacks;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod chain;

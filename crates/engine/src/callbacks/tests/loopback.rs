@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Callback, Callbacks, Patience, SigningSecret, deliver, deliveries};
+use super::super::{Callback, Callbacks, Patience, SigningSecret, Subscription, deliver, deliveries};
 use crate::{
     Engine, Gateway as _, Guest, SystemClock, Terms,
     testing::{House, Scripted, call, draft, said, scene_of},
@@ -86,11 +86,13 @@ async fn request(stream: &mut tokio::net::TcpStream) -> (String, String) {
 
 fn callback(address: std::net::SocketAddr) -> Callback {
     Callback {
-        name: "books".to_owned(),
+        subscription: Subscription {
+            name: "books".to_owned(),
+            on: BTreeSet::from([Ending::Completed, Ending::Failed, Ending::Unknown]),
+            tools: Vec::new(),
+        },
         address: PostAddress::parse(&format!("http://{address}/hook")).unwrap(),
         secret: SigningSecret::parse(std::str::from_utf8(KEY).unwrap()).unwrap(),
-        on: BTreeSet::from([Ending::Completed, Ending::Failed, Ending::Unknown]),
-        tools: Vec::new(),
     }
 }
 

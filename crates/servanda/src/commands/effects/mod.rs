@@ -7,18 +7,24 @@ mod tests;
 
 use std::path::Path;
 
+use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
-use servanda_engine::SystemClock;
+use servanda_engine::{
+    SystemClock,
+    callbacks::{Subscription, Told},
+};
 use servanda_gates::{
     JournalError,
-    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Reply, Target},
+    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target},
 };
 
 use crate::{
     cli::{EffectsArgs, EffectsCommand, SettleAs},
     config::Loaded,
+    contracts,
     failure::Failure,
     screen::Screen,
+    wiring,
 };
 
 /// Effects that are looked through for the beginning of a handle.
@@ -44,7 +50,8 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
-            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who()).await?;
+            let telling = Telling::of(&loaded)?;
+            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
             }
@@ -52,6 +59,27 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             screen.hint(after(&settled));
             Ok(())
         }
+    }
+}
+
+/// Who is to be told what a person settles; a gateway delivers it.
+struct Telling {
+    subscriptions: Vec<Subscription>,
+    catalog: Catalog,
+}
+
+impl Telling {
+    fn of(loaded: &Loaded) -> Result<Self, Failure> {
+        let subscriptions = loaded.subscriptions()?;
+        let known = contracts::load(loaded).and_then(|contracts| wiring::catalog(loaded, contracts));
+        // What is settled must not wait for a contract: without it, the time that the call had says whether it was long.
+        let catalog = known.or_else(|_| wiring::catalog(loaded, Vec::new()))?;
+        Ok(Self { subscriptions, catalog })
+    }
+
+    fn notices(&self, effect: &Effect) -> Vec<Notice> {
+        let subscriptions = self.subscriptions.iter().collect();
+        Told { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }.of_effect(effect)
     }
 }
 
@@ -116,6 +144,7 @@ async fn settle(
     settle_as: SettleAs,
     evidence: &str,
     by: String,
+    telling: &Telling,
 ) -> Result<Effect, Failure> {
     let evidence = evidence.trim();
     if evidence.is_empty() || evidence.chars().count() > EVIDENCE_CHARS_MAX || evidence.chars().any(char::is_control) {
@@ -125,7 +154,8 @@ async fn settle(
     let effect = find(effects, handle).await?;
     let completed = settle_as == SettleAs::Completed;
     let event = Event::SettleByHand(ByHand { completed, by, evidence: evidence.to_owned() });
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None };
+    let notices = telling.notices(&effect);
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let applied = effects.apply(change).await.map_err(away)?;
     match (applied.reply, applied.effect) {
         (Reply::Settled, Some(settled)) => Ok(settled),
