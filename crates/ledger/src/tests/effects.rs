@@ -3,16 +3,16 @@
 use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
-use servanda_contract::{CallId, Timestamp, record::Outcome, tool::EffectClass};
+use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_gates::effect::{
-    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Ending,
-    Event, Notice, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Event,
+    OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };
-use servanda_gates::{Note, NoteKind};
 use tokio::task::JoinSet;
 
 use super::{
     kept::{Kept, Place},
+    notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
 };
 
@@ -25,7 +25,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("of many who begin at once one gets it", |kept| Box::pin(one_of_many(kept))),
     ("of two gateways one gets it", |kept| Box::pin(two_gateways(kept))),
     ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
-    ("whom to tell is written with the end, and with no other", |kept| Box::pin(notices(kept))),
+    ("whom to tell is written with the end, and with no other", |kept| Box::pin(notices::notices(kept))),
     ("a restart keeps everything", |kept| Box::pin(restart(kept))),
     ("expiry and a retry cannot cross", |kept| Box::pin(expiry(kept))),
     ("what nobody can ask for is forgotten", |kept| Box::pin(forgotten(kept))),
@@ -40,7 +40,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
 ];
 
 /// Applies, and sees that what is stored is what was said.
-async fn apply(effects: &dyn Effects, change: Change) -> Applied {
+pub(super) async fn apply(effects: &dyn Effects, change: Change) -> Applied {
     let target = change.target.clone();
     let applied = effects.apply(change).await.unwrap();
     assert_eq!(effects.find(target).await.unwrap(), applied.effect);
@@ -172,49 +172,6 @@ async fn records(kept: Kept) {
         assert_eq!(kept_back("call_done").await.as_deref(), Some(&b"kept back"[..]));
         assert_eq!(kept_back("call_stale").await, None);
     }
-}
-
-async fn notices(kept: Kept) {
-    let (effects, now) = (&*kept.effects, Timestamp::from_unix_ms(1_000));
-    let telling = |change: Change, call: &str| {
-        let notice = |(ending, word): (Ending, &str)| {
-            let key = format!("{call} {word}");
-            Notice { ending, note: Note { kind: NoteKind::Delivery, key, value: "\"x\"".to_owned(), expires_at: None } }
-        };
-        let ends = [(Ending::Completed, "completed"), (Ending::Failed, "failed"), (Ending::Unknown, "unknown")];
-        Change { notices: ends.map(notice).to_vec(), ..change }
-    };
-    let told = async || {
-        let notes = kept.notebook().list(NoteKind::Delivery, "", 100, now).await.unwrap();
-        notes.into_iter().map(|note| note.key).collect::<Vec<String>>()
-    };
-    let ends = [
-        ("a", End::Completed(answer("x")), "a completed"),
-        ("b", End::Failed(answer("x")), "b failed"),
-        ("c", End::NotExecuted("refused".to_owned()), "c failed"),
-        ("d", End::Unknown("reset".to_owned()), "d unknown"),
-    ];
-    let mut expected = Vec::new();
-    for (name, end, key) in ends {
-        let claim = mine(apply(effects, telling(begun(begin(name)), name)).await.reply);
-        let old = Claim { epoch: 0, ..claim.clone() };
-        apply(effects, telling(settled(&old, end.clone()), "stale")).await;
-        let waits = End::Awaits(Awaits::Task("t".to_owned()), u64::MAX >> 1);
-        apply(effects, telling(settled(&claim, waits), "waiting")).await;
-        assert_eq!(told().await, expected, "what has not ended is not told");
-        apply(effects, telling(settled(&claim, end), name)).await;
-        expected.push(key.to_owned());
-        assert_eq!(told().await, expected);
-        apply(effects, telling(begun(begin("a")), "replayed")).await;
-    }
-    let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
-    let unknown = effects.list(EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: 1 }).await.unwrap();
-    let target = Target::Id(unknown[0].id.clone());
-    let event = Event::SettleByHand(by_hand);
-    let change = Change { target, event, record: None, quarantine: None, notices: Vec::new() };
-    apply(effects, telling(change, "d")).await;
-    expected.insert(3, "d completed".to_owned());
-    assert_eq!(told().await, expected, "a person settles it, which is told too");
 }
 
 async fn restart(kept: Kept) {

@@ -7,6 +7,7 @@ mod effects;
 mod faulty;
 mod file;
 mod kept;
+mod notices;
 mod samples;
 mod server;
 
