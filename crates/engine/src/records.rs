@@ -6,13 +6,13 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge};
 use servanda_gates::{
     JournalError,
-    effect::{Change, Claim, End, Event, Reply, StoredAnswer, Target},
+    effect::{Applied, Change, Claim, End, Event, Reply, StoredAnswer, Target},
 };
 
 use crate::{
     core::{Core, Held},
     observe::Observed,
-    upstream_failure,
+    upstream_failure, works,
 };
 
 /// How long an answer waits for its record.
@@ -64,7 +64,7 @@ pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> bool {
     on_record
 }
 
-async fn offer(core: &Core, settling: Settling) -> bool {
+async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
     let Settling { claim, end, record, quarantine, held } = settling;
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     for attempt in 0..SETTLE_ATTEMPTS_MAX {
@@ -75,7 +75,12 @@ async fn offer(core: &Core, settling: Settling) -> bool {
             quarantine: quarantine.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(applied) if applied.reply == Reply::Settled => return true,
+            Ok(Applied { reply: Reply::Settled, effect }) => {
+                if let Some(effect) = &effect {
+                    works::ended(core, effect, Some(&record)).await;
+                }
+                return true;
+            }
             Ok(applied) => {
                 // After an error it may have been this very end that was taken.
                 if attempt == 0 {

@@ -24,6 +24,8 @@ pub enum NoteKind {
     Era,
     /// A request state that was used up, by its nonce: the call that used it.
     Spent,
+    /// What is known about a long work under way, by its handle and what it is about.
+    Work,
 }
 
 /// One fact.
@@ -69,6 +71,7 @@ impl NoteKind {
             Self::Secret => "secret",
             Self::Era => "era",
             Self::Spent => "spent",
+            Self::Work => "work",
         }
     }
 }

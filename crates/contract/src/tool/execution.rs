@@ -56,4 +56,9 @@ impl TimeoutClass {
             Self::Async => u64::MAX,
         }
     }
+
+    /// Whether callers are not expected to wait for the end.
+    pub const fn is_long(self) -> bool {
+        matches!(self, Self::LongRunning | Self::Async)
+    }
 }

@@ -100,4 +100,9 @@ impl ToolContract {
         let class_ms = self.execution.as_ref().map_or(u64::MAX, |execution| execution.timeout_class.timeout_ms_max());
         class_ms.min(self.runtime.timeout_ms)
     }
+
+    /// Whether it is long work: its callers are not expected to wait for the end, and can ask for it later.
+    pub fn is_long(&self) -> bool {
+        self.execution.as_ref().is_some_and(|execution| execution.timeout_class.is_long())
+    }
 }
