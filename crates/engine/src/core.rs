@@ -48,8 +48,8 @@ pub(crate) struct Core {
     pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
     pub(crate) in_flight: TaskTracker,
-    /// How long a caller waits for long work.
-    pub(crate) long_wait_ms_max: u64,
+    /// How long a caller waits for long work; none if it waits for the end.
+    pub(crate) long_wait_ms_max: Option<u64>,
     pub(crate) works: Arc<Works>,
     pub(crate) bridge: Arc<Bridge>,
     pub(crate) tasks: Arc<TaskIndex>,

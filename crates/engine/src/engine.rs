@@ -78,21 +78,28 @@ pub struct Limits {
     pub repair: RepairLimits,
     /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
     pub accepts_lost_commits: bool,
-    /// How long a caller waits for long work before it gets a handle, unless it says less itself.
-    pub long_wait_ms_max: u64,
+    /// How long a caller waits for long work before it gets a handle, unless it says less itself; none if it waits for the end
+    /// like any caller.
+    pub long_wait_ms_max: Option<u64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let gates = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
-        Self { gates, repair: RepairLimits::default(), accepts_lost_commits: false, long_wait_ms_max: LONG_WAIT_MS_MAX }
+        Self {
+            gates,
+            repair: RepairLimits::default(),
+            accepts_lost_commits: false,
+            long_wait_ms_max: Some(LONG_WAIT_MS_MAX),
+        }
     }
 }
 
 impl Gateway for Engine {
     async fn listing(&self, guest: &Guest) -> Arc<Listing> {
         let scene = self.core.scene();
-        scene.with_own_tools(scene.discovery.listing(guest).await)
+        let listing = scene.discovery.listing(guest).await;
+        if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing) } else { listing }
     }
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {

@@ -166,7 +166,7 @@ async fn follow_on(core: &Arc<Core>, scene: &Scene, effect: Effect) -> bool {
     let Some(ready) = ready else { return true };
     let record = record(core, &effect);
     if let Some(adopted) = works::adopt(core, effect).await {
-        adopted.follow(core, &ready, record).await;
+        adopted.follow(core, scene, &ready, record).await;
     }
     true
 }

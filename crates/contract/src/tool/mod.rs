@@ -20,7 +20,7 @@ pub use effect::{
     Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,
 };
-pub use execution::{Execution, RetryPolicy, TimeoutClass};
+pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
     CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,

@@ -271,7 +271,7 @@ impl Passage<'_> {
                 owner: self.core.owner.clone(),
                 timeout_ms,
                 continues: self.nonce.clone(),
-                outlasts: permit.contract().contract().is_long(),
+                outlasts: self.work.is_some(),
                 record: self.dispatching_record(),
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };

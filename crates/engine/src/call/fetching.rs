@@ -11,7 +11,7 @@ use servanda_gates::{
 use tokio::time::Instant;
 
 use super::{passage::Passage, way::Way};
-use crate::{gateway::CallAnswer, works};
+use crate::{engine::LONG_WAIT_MS_MAX, gateway::CallAnswer, works};
 
 impl Passage<'_> {
     /// Answers with how a long work stands.
@@ -22,7 +22,7 @@ impl Passage<'_> {
         let wish = works::wish(permit);
         let seen = match &wish {
             Some(wish) => {
-                let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max);
+                let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
                 let until = Instant::now() + Duration::from_millis(wait_ms);
                 works::await_end(self.core, caller, &wish.handle, until, &way.terms.cancel).await
             }

@@ -12,8 +12,9 @@ use servanda_gates::{
     pass_all,
 };
 use servanda_mcp::Era;
-use servanda_upstream::Counterpart;
+use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     caching,
@@ -32,7 +33,7 @@ use crate::{
     scene::{Member, Scene},
     sessions, tasks,
     turns::Turn,
-    works::{Begun, Ear, Entered, Work},
+    works::{self, Begun, Ear, Entered, Followed, Work},
 };
 
 /// One call on its way.
@@ -75,6 +76,8 @@ pub(super) struct Exchange {
     pub(super) retry_after_ms: Option<u64>,
     /// Whether the server made a task of it that was waited for.
     pub(super) was_task: bool,
+    /// When an answer has to be there.
+    pub(super) deadline: Instant,
 }
 
 /// A call that was not performed.
@@ -127,7 +130,7 @@ impl Passage<'_> {
         };
         self.core.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
-        if self.scene.own_tool(&self.record.tool).is_some() {
+        if self.own_tool(&self.record.tool).is_some() {
             return self.fetch(&contract, &permit, &way).await;
         }
         let key = match self.identify(&permit, &way).await {
@@ -145,6 +148,7 @@ impl Passage<'_> {
             None => None,
         };
         let claim = way.claim.take().map(|claim| claim.for_operation(&key));
+        let cancel = way.terms.cancel.clone();
         let spent = self.nonce.clone().filter(|_| !key.can_come_again());
         let (exchange, ending) = match self.perform(permit, key, way).await {
             Ok(performed) => performed,
@@ -164,8 +168,11 @@ impl Passage<'_> {
         self.leave_round(spent.filter(|_| unsent)).await;
         match ending {
             Ending::Answered { answer, asked } => {
-                let kept = kept.filter(|_| !asked && !exchange.was_task);
-                self.answered(exchange, answer, kept).await
+                let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&contract).is_none());
+                match self.see_through(&exchange, answer, cancel).await {
+                    Ok(answer) => self.answered(exchange, answer, kept).await,
+                    Err(failure) => self.failed(&exchange, failure).await,
+                }
             }
             Ending::Task(answer) => self.answered_with_task(exchange, answer).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
@@ -185,7 +192,7 @@ impl Passage<'_> {
         guest: &Guest,
         only_upstream: Option<&str>,
     ) -> Result<Resolved, Box<Refusal>> {
-        let found = match self.scene.own_tool(&proposal.tool) {
+        let found = match self.own_tool(&proposal.tool) {
             Some(contract) => Ok(contract),
             None => self.scene.catalog.resolve(&proposal.tool, &guest.capabilities),
         };
@@ -199,6 +206,11 @@ impl Passage<'_> {
         })
     }
 
+    /// The contract of the gateway's own tool, where callers are given handles that it takes.
+    fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
+        self.scene.own_tool(name).filter(|_| self.core.long_wait_ms_max.is_some())
+    }
+
     /// Fences a permitted call and has it performed, with everything that is asked on the way. An error means that nothing
     /// was sent.
     async fn perform(
@@ -208,7 +220,7 @@ impl Passage<'_> {
         mut way: Way,
     ) -> Result<(Exchange, Ending), NotSent> {
         let guest_era = way.guest.era;
-        let (of_contract_ms, wait_ms) = limits_ms(&permit);
+        let (of_contract_ms, wait_ms) = self.limits_ms(&permit);
         let timeout_ms = of_contract_ms.min(wait_ms.unwrap_or(u64::MAX));
         let member = self.member(&permit).map_err(NotSent::Refused)?;
         self.record.deadline_ms = Some(timeout_ms);
@@ -234,7 +246,7 @@ impl Passage<'_> {
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let fenced = errand.fenced.ok_or_else(|| NotSent::Refused(refusals::lost_evidence(call_id)))?;
         let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
-        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task }, ending))
+        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task, deadline }, ending))
     }
 
     async fn prepare(
@@ -310,6 +322,29 @@ impl Passage<'_> {
         offered && !relays
     }
 
+    /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.
+    async fn see_through(
+        &self,
+        exchange: &Exchange,
+        answer: Answer,
+        cancel: CancellationToken,
+    ) -> Result<Answer, PerformFailure> {
+        let Exchange { member, contract, fenced, deadline, .. } = exchange;
+        let (Some(plan), Some(claim)) = (works::plan(contract), fenced.claim().cloned()) else { return Ok(answer) };
+        let work = self.work.clone().unwrap_or_else(|| Work::alone(&claim.id, cancel, None));
+        let followed = Followed {
+            ear: Ear { core: Arc::clone(self.core), work, id: claim.id.clone() },
+            member,
+            claim,
+            deadline: *deadline,
+            delivery: &Delivery::until,
+        };
+        let outcome = works::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
+        let changes = fenced.effect_class().mutates().then(Vec::new);
+        self.changed(member, changes.as_deref());
+        outcome
+    }
+
     fn ear(&self, fenced: &Fenced) -> Option<Ear> {
         let (work, claim) = (self.work.as_ref()?, fenced.claim()?);
         Some(Ear { core: Arc::clone(self.core), work: Arc::clone(work), id: claim.id.clone() })
@@ -323,23 +358,23 @@ impl Passage<'_> {
 
     /// When an answer has to be there: the contract's time begins when the server is there, the caller's at the door.
     pub(super) fn deadline(&self, permit: &Permit) -> Instant {
-        let (of_contract_ms, wait_ms) = limits_ms(permit);
+        let (of_contract_ms, wait_ms) = self.limits_ms(permit);
         let of_contract = self.begun + Duration::from_millis(of_contract_ms);
         wait_ms.map_or(of_contract, |wait_ms| of_contract.min(self.started + Duration::from_millis(wait_ms)))
+    }
+
+    /// How long the contract lets a call take, and how long its caller waits, where it says so. Long work goes on when its
+    /// caller does not wait any longer.
+    fn limits_ms(&self, permit: &Permit) -> (u64, Option<u64>) {
+        let wait_ms = permit.proposal().caller_wait_ms.filter(|_| self.work.is_none());
+        let of_contract_ms = permit.contract().contract().timeout_ms();
+        (of_contract_ms.min(TIMEOUT_MS_MAX), wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX)))
     }
 
     fn member(&self, permit: &Permit) -> Result<Arc<Member>, Box<Refusal>> {
         let id = &permit.contract().contract().binding.upstream;
         self.scene.member(id).cloned().ok_or_else(|| refusals::no_upstream(permit.call_id().clone(), id))
     }
-}
-
-/// How long the contract lets a call take, and how long its caller waits, where it says so.
-fn limits_ms(permit: &Permit) -> (u64, Option<u64>) {
-    let wait_ms = permit.proposal().caller_wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX));
-    // Long work goes on when its caller does not wait any longer.
-    let wait_ms = wait_ms.filter(|_| !permit.contract().contract().is_long());
-    (permit.contract().contract().timeout_ms().min(TIMEOUT_MS_MAX), wait_ms)
 }
 
 /// A day: what no call outlasts, whatever its contract says.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -618,4 +618,147 @@ async fn the_time_is_the_contracts_and_over_at_its_end() {
     tokio::time::sleep(Duration::from_secs(200)).await;
     let failed = until_status(&bank.house, &takes_tasks(), &handle, "failed").await;
     assert_eq!(failed["error"]["data"]["effect"], "unknown");
+}
+
+/// A tool that submits, and the tool that tells how that stands.
+fn polled() -> Vec<ToolContract> {
+    let mut submits = of_class("N");
+    let plan = json!({"tool": "up.echo", "operation_pointer": "/job/id", "operation_argument": "text",
+        "state_pointer": "/state", "done_states": ["done"], "failed_states": ["failed"], "result_pointer": "/out"});
+    submits.execution.as_mut().unwrap().poll = Some(serde_json::from_value(plan).unwrap());
+    let output = json!({"type": "object", "required": ["ok"], "properties": {"ok": {"type": "boolean"}}});
+    submits.affordance.output_schema = output.as_object().unwrap().clone();
+    vec![submits, draft("up", "echo", false)]
+}
+
+/// A server with such tools, whose operation stands as a test says.
+fn operations(submitted: Value) -> (Arc<Scripted>, Arc<Mutex<Value>>) {
+    let stands = Arc::new(Mutex::new(json!({"state": "queued"})));
+    let now = stands.clone();
+    let server = Scripted::new(Era::Legacy, &json!({}), move |heard: Heard| {
+        let structured = if heard.params["name"] == "write" {
+            submitted.clone()
+        } else {
+            assert_eq!(heard.params["arguments"], json!({"text": "op-1"}));
+            now.lock().unwrap().clone()
+        };
+        async move { Ok(said(Era::Legacy, &json!({"content": [], "structuredContent": structured}))) }
+    });
+    (server, stands)
+}
+
+#[test]
+fn an_operation_is_asked_about_as_its_contract_says_and_asked_on_after_a_crash() {
+    // how it ends, how the task stands, what is fetched
+    let table = [
+        (json!({"state": "done", "out": {"ok": true}}), "completed", json!({"ok": true})),
+        (json!({"state": "failed", "why": "no paper"}), "completed", Value::Null),
+        (json!({"state": "done", "out": {"secret": 1}}), "failed", Value::Null),
+    ];
+    for (ends, stands, structured) in table {
+        let (server, state) = operations(json!({"job": {"id": "op-1"}}));
+        let lives = TwoLives::new(server.clone(), polled());
+        let handle = lives.live(async |house| {
+            let handed = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await);
+            let handle = json!(handed.handle.unwrap());
+            assert_eq!(status(house, &takes_tasks(), &handle).await["statusMessage"], "queued");
+            handle
+        });
+        lives.recover(MINUTE_MS, async |house| {
+            *state.lock().unwrap() = ends.clone();
+            let ended = until_status(house, &takes_tasks(), &handle, stands).await;
+            assert!(!ended.to_string().contains("secret"), "what breaks the contract is kept back");
+            let fetched = result(house.engine.call(fetch(&plain(), &json!({"handle": handle}))).await);
+            assert_eq!(fetched["structuredContent"], structured, "{ends}");
+            assert_eq!(fetched["isError"] == true, structured.is_null(), "{ends}");
+        });
+        let submitted = server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count();
+        assert_eq!(submitted, 1, "{ends}: it is never submitted again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_names_no_operation_leaves_an_unknown_one() {
+    let (server, _) = operations(json!({"job": {}}));
+    let bank = Bank::new(server, polled());
+    let refused = refusal(bank.call(call(&plain(), "write", Terms::default())).await);
+    assert_eq!(refused.effect, EffectKnowledge::Unknown);
+    assert!(refused.message.contains("/job/id"), "{}", refused.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_is_waited_for_where_nobody_takes_handles() {
+    let (server, state) = operations(json!({"job": {"id": "op-1"}}));
+    let bank = Bank::new(server, polled());
+    let ends = async {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        *state.lock().unwrap() = json!({"state": "done", "out": {"ok": true}});
+    };
+    let (answered, ()) = tokio::join!(bank.call(call(&plain(), "write", Terms::default())), ends);
+    assert_eq!(result(answered)["structuredContent"], json!({"ok": true}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_hears_what_is_said_of_a_followed_task() {
+    let (server, _) = tasks_server(Era::Legacy);
+    let bank = Bank::new(server, vec![of_class("N")]);
+    let (terms, mut heard) = crate::testing::listening();
+    refusal(bank.call(call(&legacy(), "write", terms)).await);
+    let Remark::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
+    assert_eq!(parse(params.get()), json!({"progress": 1, "message": "half"}));
+    assert!(heard.try_recv().is_err(), "the same is said once");
+}
+
+/// The shapes on the wire, whole: they cannot change silently.
+#[tokio::test(start_paused = true)]
+async fn the_shapes_of_both_eras() {
+    for (guest, created, working, failed) in [
+        (
+            takes_tasks(),
+            json!({"taskId": "ID", "status": "working", "createdAt": "T", "lastUpdatedAt": "T", "ttlMs": 3_840_000,
+                "pollIntervalMs": 2400}),
+            json!({"taskId": "ID", "status": "working", "statusMessage": "1 of 2", "createdAt": "T",
+                "lastUpdatedAt": "T", "ttlMs": 3_840_000, "pollIntervalMs": 2400}),
+            json!([
+                "createdAt",
+                "error",
+                "lastUpdatedAt",
+                "pollIntervalMs",
+                "status",
+                "statusMessage",
+                "taskId",
+                "ttlMs"
+            ]),
+        ),
+        (
+            legacy(),
+            json!({"task": {"taskId": "ID", "status": "working", "createdAt": "T", "lastUpdatedAt": "T",
+                "ttl": 3_840_000, "pollInterval": 2400}}),
+            json!({"taskId": "ID", "status": "working", "statusMessage": "1 of 2", "createdAt": "T",
+                "lastUpdatedAt": "T", "ttl": 3_840_000, "pollInterval": 2400}),
+            json!(["createdAt", "lastUpdatedAt", "pollInterval", "status", "statusMessage", "taskId", "ttl"]),
+        ),
+    ] {
+        let slow = slow(&[r#"{"progress":1,"total":2}"#]);
+        let bank = Bank::new(slow.server.clone(), vec![long_write()]);
+        let CallAnswer::Task(json) = bank.call(with_task(call(&guest, "write", Terms::default()))).await else {
+            panic!("no task")
+        };
+        let id = bank.effects().await[0].id.to_string();
+        let plain = |text: &str| parse(&text.replace(&id, "ID").replace("2027-01-15T08:00:00.000Z", "T"));
+        assert_eq!(plain(&json), created);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let shown = status(&bank.house, &guest, &json!(id)).await;
+        assert_eq!(plain(&shown.to_string()), working);
+        let claim = bank.effects().await[0].claim();
+        let end = servanda_gates::effect::End::Unknown("gone".to_owned());
+        let event = servanda_gates::effect::Event::Settle(claim, end);
+        let target = Target::Id(id.clone().into());
+        let change = servanda_gates::effect::Change { target, event, record: None, quarantine: None };
+        bank.house.effects.apply(change).await.unwrap();
+        let mut members: Vec<String> =
+            status(&bank.house, &guest, &json!(id)).await.as_object().unwrap().keys().cloned().collect();
+        members.sort();
+        assert_eq!(json!(members), failed);
+    }
 }

@@ -11,7 +11,9 @@ use crate::core::Core;
 /// A change of an effect was made here that may be the end of a long work. Called by whoever made it, after it is on record;
 /// the record is none where the end was learned without one. Whoever else has to hear of ends is told from here.
 pub(crate) async fn ended(core: &Arc<Core>, effect: &Effect, record: Option<&CallRecord>) {
-    if matches!(effect.state, EffectState::Claimed | EffectState::Dispatching) || !is_long(core, effect) {
+    // What keeps no answer is not long; most calls are told apart by that.
+    let is_over = !matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
+    if !is_over || !effect.order.keeps_answer || !is_long(core, effect) {
         return;
     }
     let outcome = record.map_or("-", |record| record.outcome.name());

@@ -4,10 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use servanda_gates::effect::{Awaits, Change, Claim, End, Event, Target, owner_silence_ms_max};
 use servanda_mcp::{Era, RawObject, fields::method};
-use servanda_upstream::{Answer, Delivery, PerformFailure};
+use servanda_upstream::{Answer, Delivery, PerformFailure, Remark};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,12 @@ impl Followed<'_> {
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).saturating_add(GRACE_MS);
         let now_ms = core.clock.now().unix_ms();
         let until_ms = now_ms.saturating_add(left_ms);
-        let kept = note::keep_submitted(core, id, &Submitted { place, asked_at_ms: now_ms, until_ms }).await;
+        let kept = note::keep_submitted(
+            core,
+            id,
+            &Submitted { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
+        )
+        .await;
         let event = Event::Settle(self.claim.clone(), End::Awaits(Awaits::Task(id.to_string()), until_ms));
         let change = Change { target: Target::Id(id.clone()), event, record: None, quarantine: None };
         let marked = match kept {
@@ -200,7 +205,19 @@ impl Followed<'_> {
     fn hear(&self, task: &RawObject<'_>) {
         let message = task.get("statusMessage").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         if let Some(message) = message {
-            self.ear.keep(Progress::of_status(&message, self.ear.core.clock.now()));
+            self.tell(&message);
+        }
+    }
+
+    /// Keeps what is said of its state, and tells whoever waits for the answer: as progress, which counts what was said,
+    /// because the protocol wants a number that grows.
+    pub(super) fn tell(&self, message: &str) {
+        let Some(count) = self.ear.work.hears_state(message) else { return };
+        self.ear.keep(Progress::of_status(message, self.ear.core.clock.now()));
+        if let Some(sink) = (self.delivery)(self.deadline).remarks
+            && let Ok(params) = serde_json::value::to_raw_value(&json!({ "progress": count, "message": message }))
+        {
+            let _ = sink.try_send(Remark::Progress(params));
         }
     }
 }

@@ -10,6 +10,7 @@ mod ended;
 mod follow;
 mod inquiry;
 mod note;
+mod operation;
 mod pace;
 mod result_tool;
 mod seen;
@@ -30,6 +31,7 @@ pub(crate) use self::{
     ended::ended,
     follow::{Followed, follow},
     inquiry::{Asker, find, inquire},
+    operation::{follow_operation, plan},
     result_tool::{RESULT_TOOL, result_tool, wish},
     seen::{Seen, await_end, known_result, never_ran, under_way},
     submitted::{adopt, left_alone, submitted},

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use servanda_contract::Timestamp;
 use servanda_gates::{
-    JournalError, Note, NoteKind,
+    JournalError, Note, NoteKind, Notebook,
     effect::{Effect, EffectId},
 };
 use servanda_mcp::Era;
@@ -41,6 +41,8 @@ pub(super) struct Cancellation {
 /// Where an upstream works on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Submitted {
+    /// Which time of the effect: of an earlier one it says nothing.
+    pub(super) epoch: u64,
     /// How it is asked about.
     pub(super) place: Place,
     /// When it was asked about last: whoever has not done so for a while does not do it any more.
@@ -55,6 +57,8 @@ pub(crate) struct Submitted {
 pub(super) enum Place {
     /// A task of the protocol.
     Task { theirs: String, modern: bool, poll_ms: Option<u64> },
+    /// An operation that the contract says how to ask about.
+    Operation { id: serde_json::Value },
 }
 
 /// What a note is about.
@@ -111,9 +115,10 @@ impl Progress {
         parts.join(": ")
     }
 
-    /// Where it is kept, for whoever reads it without the engine.
-    pub fn key(id: &EffectId) -> String {
-        key::<Self>(id)
+    /// What is kept of a work, for whoever looks at it without the engine.
+    pub async fn of(notebook: &dyn Notebook, id: &EffectId, now: Timestamp) -> Option<Self> {
+        let note = notebook.read(NoteKind::Work, &key::<Self>(id), now).await.ok()??;
+        serde_json::from_str(&note.value).ok()
     }
 }
 
@@ -133,7 +138,7 @@ pub(super) async fn keep_progress(core: &Core, effect: &EffectId, progress: &Pro
 }
 
 pub(super) async fn progress(core: &Core, id: &EffectId) -> Option<Progress> {
-    read(core, id).await
+    Progress::of(core.notebook.as_ref(), id, core.clock.now()).await
 }
 
 /// Writes down that it is not wanted any more; the first time counts.

@@ -59,8 +59,10 @@ pub(crate) async fn see(core: &Core, caller: &Caller, handle: &str) -> Option<Se
 /// The work of that handle, whosever it is.
 pub(super) async fn by_id(core: &Core, id: &EffectId) -> Option<Seen> {
     let effect = core.effects.find(Target::Id(id.clone())).await.ok()??;
-    let progress = note::progress(core, id).await;
-    let cancel_asked = note::cancellation(core, id).await.is_some();
+    // What was said of an earlier attempt under the same key says nothing of this one.
+    let since_ms = effect.first_dispatched_ms.unwrap_or(effect.created_ms);
+    let progress = note::progress(core, id).await.filter(|said| said.at_ms >= since_ms);
+    let cancel_asked = note::cancellation(core, id).await.is_some_and(|asked| asked.at_ms >= since_ms);
     Some(Seen { effect, progress, cancel_asked })
 }
 

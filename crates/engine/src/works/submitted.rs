@@ -5,13 +5,15 @@ use std::{sync::Arc, time::Duration};
 use servanda_contract::CallRecord;
 use servanda_gates::effect::{Awaits, Effect, EffectQuery, EffectState, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Counterpart, Delivery};
+use servanda_upstream::{Counterpart, Delivery, PerformFailure};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Ear, Entered,
     follow::Followed,
     note::{self, Place, Submitted},
+    operation::{self, Operation},
     work::Work,
 };
 use crate::{
@@ -19,7 +21,9 @@ use crate::{
     core::{Core, within_ms},
     records::{self, Settling},
     recovery::{Judged, judge},
+    scene::Scene,
     tasks::question,
+    upstream_failure,
 };
 
 /// Works that are looked through at a time.
@@ -56,7 +60,7 @@ pub(crate) async fn left_alone(core: &Core) -> Vec<Effect> {
 /// Where an effect goes on, if it does and its time is not over.
 pub(crate) async fn submitted(core: &Core, effect: &Effect) -> Option<Submitted> {
     let submitted = note::submitted(core, &effect.id).await?;
-    (core.clock.now().unix_ms() < submitted.until_ms).then_some(submitted)
+    (submitted.epoch == effect.epoch && core.clock.now().unix_ms() < submitted.until_ms).then_some(submitted)
 }
 
 impl Submitted {
@@ -69,7 +73,7 @@ impl Submitted {
 /// Takes such a work over; none if there is no place for it.
 pub(crate) async fn adopt(core: &Arc<Core>, effect: Effect) -> Option<Adopted> {
     let submitted = submitted(core, &effect).await.filter(|submitted| submitted.is_left_alone(core))?;
-    let work = Work::adopted(core, &effect.id)?;
+    let work = Work::alone(&effect.id, CancellationToken::new(), Some(core.works.place()?));
     let submitted = Submitted { asked_at_ms: core.clock.now().unix_ms(), ..submitted };
     note::keep_submitted(core, &effect.id, &submitted).await.ok()?;
     if note::cancellation(core, &effect.id).await.is_some() {
@@ -81,7 +85,7 @@ pub(crate) async fn adopt(core: &Arc<Core>, effect: Effect) -> Option<Adopted> {
 
 impl Adopted {
     /// Follows it to its end and settles it.
-    pub(crate) async fn follow(self, core: &Arc<Core>, ready: &Ready, mut record: CallRecord) {
+    pub(crate) async fn follow(self, core: &Arc<Core>, scene: &Scene, ready: &Ready, mut record: CallRecord) {
         let Self { effect, submitted, work, _entered } = self;
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
         let claim = effect.claim();
@@ -96,8 +100,12 @@ impl Adopted {
         };
         let outcome = match &submitted.place {
             Place::Task { theirs, modern, poll_ms } => followed.task(theirs, Place::era(*modern), *poll_ms).await,
+            Place::Operation { id } => match operation::plan(&ready.contract) {
+                Some(plan) => followed.operation(&Operation { plan, id, scene, caller: &record.caller }).await,
+                None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
+            },
         };
-        let outcome = outcome.map_err(crate::upstream_failure::after_sending);
+        let outcome = outcome.map_err(upstream_failure::after_sending);
         core.cache.changed(&ready.member.id, &effect.order.resources);
         let Judged { end, outcome, refusal, quarantine } = judge(&ready.contract, &record.call_id, outcome);
         record.finished_at = Some(core.clock.now());
@@ -110,13 +118,12 @@ impl Adopted {
 
 /// Passes on that a work is not wanted any more which no process here follows.
 pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
-    let Some(Submitted { place: place @ Place::Task { .. }, .. }) = note::submitted(core, &effect.id).await else {
-        return;
-    };
+    let Some(Submitted { place, .. }) = submitted(core, effect).await else { return };
     let Some(member) = core.scene().member(&effect.order.upstream).cloned() else { return };
     let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
     let delivery = Delivery { counterpart: asker(&place), ..Delivery::until(until) };
-    let Place::Task { theirs, .. } = &place;
+    // Of an operation the contract names no way to give it up.
+    let Place::Task { theirs, .. } = &place else { return };
     if let Err(error) = member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
         tracing::debug!(upstream = %member.id, %error, "a task that is not wanted any more could not be cancelled");
     }
@@ -129,6 +136,6 @@ fn asker(place: &Place) -> Counterpart {
         Place::Task { modern, .. } if Place::era(*modern) == Era::Modern => {
             Counterpart { capabilities: nobody.capabilities.with_extension(TASKS_EXTENSION), ..nobody }
         }
-        Place::Task { .. } => nobody,
+        Place::Task { .. } | Place::Operation { .. } => nobody,
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Work {
     trace_id: String,
     stage: watch::Sender<Stage>,
     said: Mutex<Said>,
-    _place: OwnedSemaphorePermit,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// On what terms it is begun.
@@ -86,6 +86,8 @@ pub(crate) struct Begun {
 struct Said {
     waiting: Option<Progress>,
     writing: bool,
+    /// What an upstream that works on it by itself said of its state last, and how often it said something else.
+    state: Option<(String, u64)>,
 }
 
 /// Hears how far a long work has come.
@@ -100,33 +102,36 @@ pub(crate) struct Ear {
 impl Work {
     /// A call as a long work, if its contract says so and there is a place for it.
     pub(crate) fn of(core: &Core, contract: &ToolContract, terms: Terms<'_>) -> Option<Arc<Self>> {
-        if !contract.is_long() {
-            return None;
-        }
         let Terms { guest, asks_for_task, caller_wait_ms, started, trace_id, cancel } = terms;
+        let takes_tasks = match guest.era {
+            Era::Legacy => asks_for_task,
+            Era::Modern => guest.capabilities.extends(TASKS_EXTENSION),
+        };
+        let wait_ms_max = match core.long_wait_ms_max {
+            _ if !contract.is_long() => return None,
+            // Then it is a call like any other.
+            None if !takes_tasks => return None,
+            wait_ms_max => wait_ms_max.unwrap_or(WAIT_MS_MAX),
+        };
         let said_ms = caller_wait_ms.map_or(u64::MAX, |ms| ms.saturating_sub((ms / 10).min(RESERVE_MS_MAX)));
-        let wait_ms = core.long_wait_ms_max.min(said_ms).min(WAIT_MS_MAX);
+        let wait_ms = wait_ms_max.min(said_ms).min(WAIT_MS_MAX);
         Some(Arc::new(Self {
             cancel,
             patient_until: started + Duration::from_millis(wait_ms),
             guest_era: guest.era,
-            takes_tasks: match guest.era {
-                Era::Legacy => asks_for_task,
-                Era::Modern => guest.capabilities.extends(TASKS_EXTENSION),
-            },
+            takes_tasks,
             can_be_asked: guest.era == Era::Modern && guest.capabilities.answers_anything(),
             trace_id: trace_id.to_owned(),
             stage: watch::Sender::new(Stage::Judged),
             said: Mutex::default(),
-            _place: core.works.place()?,
+            _place: Some(core.works.place()?),
         }))
     }
 
-    /// One that nobody waits for: it was taken over.
-    pub(super) fn adopted(core: &Core, id: &EffectId) -> Option<Arc<Self>> {
-        let place = core.works.place()?;
-        Some(Arc::new(Self {
-            cancel: CancellationToken::new(),
+    /// One that nobody waits for as long work.
+    pub(crate) fn alone(id: &EffectId, cancel: CancellationToken, place: Option<OwnedSemaphorePermit>) -> Arc<Self> {
+        Arc::new(Self {
+            cancel,
             patient_until: Instant::now(),
             guest_era: Era::Modern,
             takes_tasks: false,
@@ -135,7 +140,7 @@ impl Work {
             stage: watch::Sender::new(Stage::Begun(Begun { id: id.clone(), relays: false })),
             said: Mutex::default(),
             _place: place,
-        }))
+        })
     }
 
     /// Whether its guest can be told of a task.
@@ -225,6 +230,18 @@ impl Work {
         })
     }
 
+    /// How often something was said of its state that was not said before; none if it was.
+    pub(super) fn hears_state(&self, message: &str) -> Option<u64> {
+        let mut said = self.said();
+        let count = match &said.state {
+            Some((last, _)) if last == message => return None,
+            Some((_, count)) => count + 1,
+            None => 1,
+        };
+        said.state = Some((message.to_owned(), count));
+        Some(count)
+    }
+
     fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,7 +250,9 @@ impl Work {
 impl Ear {
     /// Hears a notification of progress.
     pub(crate) fn hear(&self, params: &RawValue) {
-        if let Some(progress) = Progress::read(params.get(), self.core.clock.now()) {
+        // What is told of a followed task is kept already.
+        let followed = self.work.said().state.is_some();
+        if let Some(progress) = Progress::read(params.get(), self.core.clock.now()).filter(|_| !followed) {
             self.keep(progress);
         }
     }

@@ -8,7 +8,7 @@ mod tests;
 use std::path::Path;
 
 use servanda_contract::time::Clock as _;
-use servanda_engine::SystemClock;
+use servanda_engine::{SystemClock, WorkProgress};
 use servanda_gates::{
     JournalError,
     effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Reply, Target},
@@ -26,6 +26,15 @@ const SEARCHED_MAX: u32 = 1_000;
 /// The longest evidence.
 const EVIDENCE_CHARS_MAX: usize = 2_000;
 
+/// An effect, and how far the long work came that it is.
+#[derive(serde::Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    effect: Effect,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<WorkProgress>,
+}
+
 /// What is wanted, however it was typed.
 enum Wanted<'a> {
     List { states: &'a [EffectState], limit: u32 },
@@ -41,14 +50,19 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
-            if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
+            let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
+            if screen.json {
+                screen.json(&Shown { effect, progress })
+            } else {
+                screen.data(page::page(&effect, progress.as_ref()))
+            }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
             let settled = settle(effects.as_ref(), handle, settle_as, evidence, who()).await?;
             if screen.json {
                 return screen.json(&settled);
             }
-            screen.data(page::page(&settled))?;
+            screen.data(page::page(&settled, None))?;
             screen.hint(after(&settled));
             Ok(())
         }
