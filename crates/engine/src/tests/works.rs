@@ -161,7 +161,7 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     assert_eq!(refusal(bank.call(refused).await).error_code, TaxonomyClass::StructuralViolation, "at once");
     let began = Instant::now();
     let created = task(bank.call(call(&takes_tasks(), "write", Terms::default())).await);
-    assert!(began.elapsed() < Duration::from_secs(1), "nobody waits for the end");
+    assert_eq!(began.elapsed().as_secs(), 1, "nobody waits for the end");
     let effect = bank.effects().await.remove(0);
     assert_eq!((&created["taskId"], &created["status"]), (&json!(effect.id), &json!("working")));
     assert_eq!(effect.state, EffectState::Dispatching);
@@ -180,6 +180,27 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
     assert_eq!((bank.calls(), bank.house.outcomes()), (1, vec!["refused", "completed"]));
     let News::Task { task_id, params, .. } = news.recv().await.unwrap() else { panic!("another kind of news") };
     assert_eq!((&json!(*task_id), &parse(params.get())["status"]), (id, &json!("completed")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_for() {
+    let mut always = long_write();
+    always.execution.as_mut().unwrap().timeout_class = servanda_contract::tool::TimeoutClass::Async;
+    for (contract, guest, is_task) in [
+        (long_write(), takes_tasks(), false),
+        (always, takes_tasks(), true),
+        (long_write(), legacy(), true),
+    ] {
+        let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(text(Era::Modern, "quick"))
+        });
+        let bank = Bank::new(server, vec![contract]);
+        let began = Instant::now();
+        let answered = bank.call(with_task(call(&guest, "write", Terms::default()))).await;
+        assert_eq!(matches!(answered, CallAnswer::Task(_)), is_task, "{answered:?}");
+        assert_eq!(began.elapsed().as_millis() < 100, is_task);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use servanda_contract::ToolContract;
+use servanda_contract::{ToolContract, tool::TimeoutClass};
 use servanda_gates::effect::EffectId;
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION};
 use tokio::{
@@ -27,6 +27,9 @@ use crate::{
 const PROGRESS_MS_MIN: u64 = 1_000;
 /// A day: nobody waits longer.
 const WAIT_MS_MAX: u64 = 86_400_000;
+/// How long a modern caller that takes tasks waits for what is `long_running` by its contract and quick in fact: whoever
+/// infers contracts calls every uncertain tool that.
+const GRACE_MS: u64 = 1_000;
 /// How much of its own patience a caller has left when it is told, so that the answer still reaches it.
 const RESERVE_MS_MAX: u64 = 500;
 
@@ -37,6 +40,8 @@ pub(crate) struct Work {
     pub(crate) cancel: CancellationToken,
     /// How long its caller waits.
     pub(crate) patient_until: Instant,
+    /// How long a caller that takes tasks waits.
+    task_at: Instant,
     guest_era: Era,
     takes_tasks: bool,
     can_be_asked: bool,
@@ -118,6 +123,7 @@ impl Work {
         Some(Arc::new(Self {
             cancel,
             patient_until: started + Duration::from_millis(wait_ms),
+            task_at: started + Duration::from_millis(grace_ms(contract, guest.era).min(wait_ms)),
             guest_era: guest.era,
             takes_tasks,
             can_be_asked: guest.era == Era::Modern && guest.capabilities.answers_anything(),
@@ -133,6 +139,7 @@ impl Work {
         Arc::new(Self {
             cancel,
             patient_until: Instant::now(),
+            task_at: Instant::now(),
             guest_era: Era::Modern,
             takes_tasks: false,
             can_be_asked: false,
@@ -196,9 +203,8 @@ impl Work {
         let begun = stages.wait_for(|stage| *stage != Stage::Judged).await.map(|stage| stage.clone());
         let Ok(Stage::Begun(begun)) = begun else { return std::future::pending().await };
         // What the upstream asks comes first where the guest can be asked; and its own task is better than ours.
-        if !self.takes_tasks || self.can_be_asked || begun.relays {
-            tokio::time::sleep_until(self.patient_until).await;
-        }
+        let waits = !self.takes_tasks || self.can_be_asked || begun.relays;
+        tokio::time::sleep_until(if waits { self.patient_until } else { self.task_at }).await;
         let Some(seen) = seen::by_id(core, &begun.id).await else { return std::future::pending().await };
         if seen.is_ended() || !self.leave() {
             return std::future::pending().await;
@@ -245,6 +251,13 @@ impl Work {
     fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long what may be quick is waited for before a task is made of it. A legacy guest that asks for a task wants nothing
+/// else, and of what is always long nobody expects an answer.
+fn grace_ms(contract: &ToolContract, era: Era) -> u64 {
+    let class = contract.execution.as_ref().map(|execution| execution.timeout_class);
+    if era == Era::Legacy || class == Some(TimeoutClass::Async) { 0 } else { GRACE_MS }
 }
 
 impl Ear {
