@@ -186,11 +186,9 @@ async fn a_guest_that_takes_tasks_is_told_of_one_once_the_effect_is_fenced() {
 async fn what_is_quick_is_no_task_unless_it_is_always_long_or_a_task_was_asked_for() {
     let mut always = long_write();
     always.execution.as_mut().unwrap().timeout_class = servanda_contract::tool::TimeoutClass::Async;
-    for (contract, guest, is_task) in [
-        (long_write(), takes_tasks(), false),
-        (always, takes_tasks(), true),
-        (long_write(), legacy(), true),
-    ] {
+    for (contract, guest, is_task) in
+        [(long_write(), takes_tasks(), false), (always, takes_tasks(), true), (long_write(), legacy(), true)]
+    {
         let server = Scripted::new(Era::Modern, &json!({}), |_| async {
             tokio::time::sleep(Duration::from_millis(100)).await;
             Ok(text(Era::Modern, "quick"))
