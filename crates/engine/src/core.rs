@@ -14,8 +14,10 @@ use servanda_gates::{
     GateLimits, Journal, Notebook,
     effect::{EffectId, Effects, OwnerId},
 };
+use servanda_mcp::{RpcError, envelope::code};
 use tokio::{
     sync::{Semaphore, broadcast, watch},
+    task::JoinError,
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
@@ -32,6 +34,7 @@ use crate::{
     tasks::TaskIndex,
     turns::Turns,
     watches::Watches,
+    works::Works,
 };
 
 /// The engine's inside.
@@ -55,6 +58,9 @@ pub(crate) struct Core {
     pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
     pub(crate) in_flight: TaskTracker,
+    /// How long a caller waits for long work; none if it waits for the end.
+    pub(crate) long_wait_ms_max: Option<u64>,
+    pub(crate) works: Arc<Works>,
     pub(crate) bridge: Arc<Bridge>,
     pub(crate) tasks: Arc<TaskIndex>,
     pub(crate) sessions: Sessions,
@@ -154,4 +160,18 @@ impl Core {
 /// That many milliseconds from now.
 pub(crate) fn within_ms(ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms)
+}
+
+/// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// The answer of a call whose own task ended without one.
+pub(crate) fn lost(error: &JoinError) -> RpcError {
+    tracing::error!(%error, "a call ended without an answer");
+    RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer; whether it had an effect is not known")
+        .with_hint("look at the target with a read-only tool before calling again")
 }

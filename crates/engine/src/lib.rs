@@ -43,10 +43,11 @@ mod turns;
 mod upstream_failure;
 mod watch;
 mod watches;
+mod works;
 
 pub use clock::SystemClock;
 pub use discovery::{Discovery, discover};
-pub use engine::{Engine, EngineParts, Limits};
+pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
 pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
 pub use scene::World;
 pub use servanda_catalog::{ListedTool, Listing};
@@ -54,3 +55,4 @@ pub use servanda_contract::OperationKeys;
 pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use servanda_upstream::{Ask, Remark, RemarkSink, Reply};
 pub use watch::Watch;
+pub use works::Progress as WorkProgress;

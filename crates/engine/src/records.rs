@@ -8,13 +8,13 @@ use servanda_contract::{
 };
 use servanda_gates::{
     JournalError, Note,
-    effect::{Change, Claim, End, Event, Reply, StoredAnswer, Target},
+    effect::{Applied, Change, Claim, End, Event, Reply, StoredAnswer, Target},
 };
 
 use crate::{
     core::{Core, Held},
     observe::Observed,
-    upstream_failure,
+    upstream_failure, works,
 };
 
 /// How long an answer waits for its record.
@@ -80,7 +80,7 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
     }
 }
 
-async fn offer(core: &Core, settling: Settling) -> bool {
+async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
     let Settling { claim, end, record, quarantine, held } = settling;
     // Made once: an end that is offered again is the same event.
     let notices = core.told(&core.scene()).of_settling(&record);
@@ -94,9 +94,12 @@ async fn offer(core: &Core, settling: Settling) -> bool {
             notices: notices.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(applied) if applied.reply == Reply::Settled => {
+            Ok(Applied { reply: Reply::Settled, effect }) => {
                 if !notices.is_empty() {
                     core.outbox.wake();
+                }
+                if let Some(effect) = &effect {
+                    works::ended(core, effect, Some(&record)).await;
                 }
                 return true;
             }

@@ -52,6 +52,8 @@ pub struct Intent {
     pub timeout_ms: u64,
     /// The nonce of the state that the call goes on from.
     pub continues: Option<String>,
+    /// Whether its end can be asked for later: then it is an effect even if it changes nothing.
+    pub outlasts: bool,
     /// What a crash leaves behind.
     pub record: CallRecord,
     /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
@@ -109,8 +111,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[error("the journal could not keep the record: {0}")]
 pub struct JournalError(pub String);
 
-/// Fences a permitted call. One of class R that is nobody's operation changes nothing and needs no mark; every other waits
-/// for it.
+/// Fences a permitted call. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
+/// and needs no mark; every other waits for it.
 pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     // What has to be asked first is claimed first: there is no way around it here.
     if permit.asks_first() {
@@ -158,7 +160,7 @@ pub(crate) fn start(
     go: Go,
     effects: &dyn Effects,
 ) -> Result<(Permit, Option<Started>), Box<NotFenced>> {
-    if !permit.effect_class().mutates() && !intent.key.can_come_again() {
+    if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((permit, None));
     }
     // After a failover nobody would know that it was sent, and it would be sent again.

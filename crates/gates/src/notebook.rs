@@ -27,6 +27,8 @@ pub enum NoteKind {
     Spent,
     /// The end of a call that somebody outside is to be told of, by the callback and the event.
     Delivery,
+    /// What is known about a long work under way, by its handle and what it is about.
+    Work,
 }
 
 /// One fact.
@@ -83,6 +85,7 @@ impl NoteKind {
             Self::Era => "era",
             Self::Spent => "spent",
             Self::Delivery => "delivery",
+            Self::Work => "work",
         }
     }
 }

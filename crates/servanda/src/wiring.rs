@@ -73,6 +73,7 @@ impl Station {
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
                 accepts_lost_commits: loaded.config.accepts_lost_commits,
+                long_wait_ms_max: loaded.config.long_work.wait_ms_max,
             },
         });
         let stop = CancellationToken::new();

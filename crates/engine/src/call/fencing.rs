@@ -123,7 +123,9 @@ impl Passage<'_> {
             Ok(_) if self.is_over(key, effect_key).await => return Ok(()),
             Ok(turn) => {
                 let now = Instant::now();
-                let until = now + deadline.saturating_duration_since(now) / 2;
+                let half = now + deadline.saturating_duration_since(now) / 2;
+                // Before its turn there is nothing that a caller could ask about, so that it is told in time to come again.
+                let until = self.work.as_ref().map_or(half, |work| half.min(work.patient_until));
                 let come = tokio::select! {
                     come = turn.comes(until) => Some(come),
                     () = cancel.cancelled() => None,
@@ -269,6 +271,7 @@ impl Passage<'_> {
                 owner: self.core.owner.clone(),
                 timeout_ms,
                 continues: self.nonce.clone(),
+                outlasts: self.work.is_some(),
                 record: self.dispatching_record(),
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };

@@ -104,7 +104,15 @@ pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
         outcome: Outcome::Dispatching,
         ..CallRecord::new(permit.proposal())
     };
-    Intent { key, owner: owner(), timeout_ms: 5_000, continues: None, record, accepts_lost_commits: false }
+    Intent {
+        key,
+        owner: owner(),
+        timeout_ms: 5_000,
+        continues: None,
+        outlasts: false,
+        record,
+        accepts_lost_commits: false,
+    }
 }
 
 fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
@@ -192,6 +200,17 @@ fn a_read_only_call_needs_no_mark_unless_it_is_an_operation() {
     assert!(keyless(read_only(), &broken).unwrap().claim().is_none());
     assert!(keyed(read_only(), &broken).is_err());
     assert!(keyed(read_only(), &effects()).unwrap().claim().is_some());
+}
+
+#[test]
+fn a_read_whose_end_can_be_asked_for_later_is_an_effect() {
+    let permit = read_only();
+    let key = ClientKey::Call(permit.call_id().clone());
+    let effects = effects();
+    let lasting = Intent { outlasts: true, ..intent(&permit, key) };
+    let claim = now(fence(permit, lasting, &effects)).unwrap().claim().cloned().unwrap();
+    let effect = now(effects.find(Target::Id(claim.id))).unwrap().unwrap();
+    assert_eq!(effect.state, EffectState::Dispatching);
 }
 
 #[test]

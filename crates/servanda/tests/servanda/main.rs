@@ -73,4 +73,6 @@ mod turncoat;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]
+mod works;
+#[cfg(test)]
 mod world;

@@ -10,7 +10,7 @@ use std::path::Path;
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
-    SystemClock,
+    SystemClock, WorkProgress,
     callbacks::{Subscription, Told},
 };
 use servanda_gates::{
@@ -32,6 +32,15 @@ const SEARCHED_MAX: u32 = 1_000;
 /// The longest evidence.
 const EVIDENCE_CHARS_MAX: usize = 2_000;
 
+/// An effect, and how far the long work came that it is.
+#[derive(serde::Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    effect: Effect,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<WorkProgress>,
+}
+
 /// What is wanted, however it was typed.
 enum Wanted<'a> {
     List { states: &'a [EffectState], limit: u32 },
@@ -47,7 +56,12 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
-            if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
+            let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
+            if screen.json {
+                screen.json(&Shown { effect, progress })
+            } else {
+                screen.data(page::page(&effect, progress.as_ref()))
+            }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
             let telling = Telling::of(&loaded)?;
@@ -55,7 +69,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             if screen.json {
                 return screen.json(&settled);
             }
-            screen.data(page::page(&settled))?;
+            screen.data(page::page(&settled, None))?;
             screen.hint(after(&settled));
             Ok(())
         }

@@ -90,10 +90,10 @@ async fn screens() {
     let effects = bank().await;
     let all = effects.list(servanda_gates::effect::EffectQuery { states: Vec::new(), limit: 10 }).await.unwrap();
     insta::assert_snapshot!("effects_list", page::list(&all, Timestamp::from_unix_ms(NOW_MS)));
-    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await));
+    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await, None));
     let by = || "ada (uid 1000)".to_owned();
     let settled = settle(&effects, "eff_2", SettleAs::Completed, " bank statement ", by(), &nobody()).await.unwrap();
-    insta::assert_snapshot!("effects_settled", page::page(&settled));
+    insta::assert_snapshot!("effects_settled", page::page(&settled, None));
     assert_eq!(settled.state, EffectState::Completed);
 }
 
