@@ -7,4 +7,4 @@ from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 where call.effect_id is null or call.effect_id in (select written.effect_id from written)
 on conflict (call_id) do update
 set outcome = excluded.outcome, class = excluded.class, finished_ms = excluded.finished_ms, record = excluded.record
-where calls.outcome in ('dispatching', 'task_created')
+where calls.outcome in ('dispatching', 'task_created') and excluded.outcome <> 'dispatching'

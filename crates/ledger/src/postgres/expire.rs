@@ -4,10 +4,15 @@ use servanda_gates::effect::{Circumstances, Event, step};
 use tokio_postgres::Client;
 
 use super::{
+    batch::Changed,
     rows::{self, Rows},
     statements::Statements,
 };
-use crate::{LedgerError, codec::signed, time::StoreTime};
+use crate::{
+    LedgerError,
+    codec::{key_digest, signed},
+    time::StoreTime,
+};
 
 /// How long a process is remembered that is not heard of any more and has left nothing open.
 const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -33,19 +38,23 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
     let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
-    let mut tombstones = Rows::default();
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
-    let mut count = 0;
+    let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {
         let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            tombstones.effect(Some(*before), &tombstone)?;
+            kept.push((tombstone, *before));
         } else {
             over.0.push(effect.id.as_str());
             over.1.push(signed(effect.epoch));
             over.2.push(effect.state.name());
         }
         count += 1;
+    }
+    let mut tombstones = Rows::default();
+    for (effect, before) in &kept {
+        let digest = key_digest(&effect.key);
+        tombstones.effect(&Changed { effect, before: Some(*before), digest, record: None })?;
     }
     if !tombstones.is_empty() {
         tombstones.write(client, statements).await?;

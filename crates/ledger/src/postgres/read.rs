@@ -35,11 +35,11 @@ impl ServerReader {
         let rows = match query {
             CallQuery::Id(id) if id.contains('\0') => Vec::new(),
             CallQuery::Id(id) => {
-                let sql = "select call_id, record from calls where call_id >= $1 and call_id < $1 || '~' order by call_id limit $2";
+                let sql = "select call_id, record from all_calls where call_id >= $1 and call_id < $1 || '~' order by call_id limit $2";
                 client.query(sql, &[id, &limit]).await?
             }
             CallQuery::Latest => {
-                let sql = "select call_id, record from calls order by received_ms desc, call_id desc limit $1";
+                let sql = "select call_id, record from all_calls order by received_ms desc, call_id desc limit $1";
                 client.query(sql, &[&limit]).await?
             }
         };
@@ -47,7 +47,7 @@ impl ServerReader {
     }
 
     pub(crate) async fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let sql = "select call_id, tool, outcome, class, received_ms from calls order by received_ms desc, call_id desc limit $1";
+        let sql = "select call_id, tool, outcome, class, received_ms from all_calls order by received_ms desc, call_id desc limit $1";
         let rows = self.session.client.query(sql, &[&i64::from(limit)]).await?;
         let summary = |row: &tokio_postgres::Row| {
             Ok(CallSummary {
@@ -68,6 +68,6 @@ impl ServerReader {
     }
 
     pub(crate) async fn count(&self) -> Result<i64, LedgerError> {
-        Ok(self.session.client.query_one("select count(*) from calls", &[]).await?.try_get(0)?)
+        Ok(self.session.client.query_one("select count(*) from all_calls", &[]).await?.try_get(0)?)
     }
 }

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use servanda_contract::Digest;
 use servanda_gates::effect::{Effect, EffectId};
 use tokio_postgres::{Client, Row, types::ToSql};
 
-use super::{batch::Before, statements::Statements};
+use super::{
+    batch::{Before, Changed},
+    statements::Statements,
+};
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
@@ -22,10 +26,18 @@ pub(super) struct Written {
 /// What one statement writes.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'a> {
-    fresh: Vec<EffectRow>,
-    changed: Vec<(EffectRow, Before)>,
+    fresh: Vec<EffectColumns<'a>>,
+    changed: Vec<(EffectColumns<'a>, Before)>,
     calls: Vec<(Option<&'a str>, CallRow<'a>)>,
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
+}
+
+/// An effect, what it is found by, and the record that is kept with it.
+#[derive(Debug)]
+struct EffectColumns<'a> {
+    row: EffectRow<'a>,
+    digest: Digest,
+    record: Option<&'a str>,
 }
 
 impl<'a> Rows<'a> {
@@ -34,11 +46,12 @@ impl<'a> Rows<'a> {
     }
 
     /// An effect that has to be written, and what has to be there for it.
-    pub(super) fn effect(&mut self, before: Option<Before>, effect: &Effect) -> Result<(), LedgerError> {
-        let row = EffectRow::of(effect)?;
+    pub(super) fn effect(&mut self, changed: &Changed<'a>) -> Result<(), LedgerError> {
+        let Changed { effect, before, digest, record } = *changed;
+        let columns = EffectColumns { row: EffectRow::of(effect)?, digest, record };
         match before {
-            None => self.fresh.push(row),
-            Some(before) => self.changed.push((row, before)),
+            None => self.fresh.push(columns),
+            Some(before) => self.changed.push((columns, before)),
         }
         Ok(())
     }
@@ -55,8 +68,8 @@ impl<'a> Rows<'a> {
 
     /// In one order, so that no two batches wait for each other's rows.
     pub(super) fn sort(&mut self) {
-        self.fresh.sort_by_key(|row| row.key_digest);
-        self.changed.sort_by(|(one, _), (other, _)| one.effect_id.cmp(&other.effect_id));
+        self.fresh.sort_by_key(|fresh| fresh.digest);
+        self.changed.sort_by_key(|(changed, _)| changed.row.effect_id);
         self.calls.sort_by_key(|(_, call)| call.call_id);
     }
 
@@ -86,40 +99,39 @@ impl<'a> Rows<'a> {
     fn fresh_columns(&self) -> Columns<'_> {
         let fresh = &self.fresh;
         vec![
-            column(fresh, |row| row.effect_id.as_str()),
-            column(fresh, |row| &row.key_digest.as_bytes()[..]),
-            column(fresh, |row| row.key.tenant.as_bytes()),
-            column(fresh, |row| row.key.principal.as_bytes()),
-            column(fresh, |row| row.key.tool.as_bytes()),
-            column(fresh, |row| signed(row.key.contract_major)),
-            column(fresh, |row| row.client_key.as_bytes()),
-            column(fresh, |row| &row.request.as_bytes()[..]),
-            column(fresh, |row| row.state),
-            column(fresh, |row| row.epoch),
-            column(fresh, |row| row.owner.as_str()),
-            column(fresh, |row| row.needs_owner),
-            column(fresh, |row| row.due_ms),
-            column(fresh, |row| row.expires_ms),
-            column(fresh, |row| row.body.as_str()),
-            column(fresh, |row| &row.arguments[..]),
-            column(fresh, |row| row.answer.as_deref()),
-            column(fresh, |row| !row.key.client_key.can_come_again()),
+            column(fresh, |fresh| fresh.row.effect_id),
+            column(fresh, |fresh| &fresh.digest.as_bytes()[..]),
+            column(fresh, |fresh| fresh.row.key.tenant.as_bytes()),
+            column(fresh, |fresh| fresh.row.key.principal.as_bytes()),
+            column(fresh, |fresh| &fresh.row.request.as_bytes()[..]),
+            column(fresh, |fresh| fresh.row.state),
+            column(fresh, |fresh| fresh.row.epoch),
+            column(fresh, |fresh| fresh.row.owner),
+            column(fresh, |fresh| fresh.row.needs_owner),
+            column(fresh, |fresh| fresh.row.due_ms),
+            column(fresh, |fresh| fresh.row.expires_ms),
+            column(fresh, |fresh| fresh.row.body.as_str()),
+            column(fresh, |fresh| fresh.row.arguments),
+            column(fresh, |fresh| fresh.row.answer),
+            column(fresh, |fresh| fresh.record),
+            column(fresh, |fresh| !fresh.row.key.client_key.can_come_again()),
         ]
     }
 
     fn changed_columns(&self) -> Columns<'_> {
         let changed = &self.changed;
         vec![
-            column(changed, |(row, _)| row.effect_id.as_str()),
-            column(changed, |(row, _)| row.state),
-            column(changed, |(row, _)| row.epoch),
-            column(changed, |(row, _)| row.owner.as_str()),
-            column(changed, |(row, _)| row.needs_owner),
-            column(changed, |(row, _)| row.due_ms),
-            column(changed, |(row, _)| row.expires_ms),
-            column(changed, |(row, _)| row.body.as_str()),
-            column(changed, |(row, _)| &row.arguments[..]),
-            column(changed, |(row, _)| row.answer.as_deref()),
+            column(changed, |(after, _)| after.row.effect_id),
+            column(changed, |(after, _)| after.row.state),
+            column(changed, |(after, _)| after.row.epoch),
+            column(changed, |(after, _)| after.row.owner),
+            column(changed, |(after, _)| after.row.needs_owner),
+            column(changed, |(after, _)| after.row.due_ms),
+            column(changed, |(after, _)| after.row.expires_ms),
+            column(changed, |(after, _)| after.row.body.as_str()),
+            column(changed, |(after, _)| after.row.arguments),
+            column(changed, |(after, _)| after.row.answer),
+            column(changed, |(after, _)| after.record),
             column(changed, |(_, before)| signed(before.epoch)),
             column(changed, |(_, before)| before.state.name()),
             column(changed, |(_, before)| before.revision),
@@ -174,6 +186,25 @@ pub(super) fn locked(row: &Row) -> Result<(Effect, Before), LedgerError> {
     let effect = effect(row)?;
     let before = Before { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
     Ok((effect, before))
+}
+
+/// A record that is not kept with its effect any more.
+pub(super) async fn put_displaced(client: &Client, recorded: &Recorded) -> Result<(), LedgerError> {
+    let row = recorded.row();
+    let [tenant, principal, tool] = storable(&row);
+    let columns: [&(dyn ToSql + Sync); 9] = [
+        &row.call_id,
+        &tenant,
+        &principal,
+        &tool,
+        &row.outcome,
+        &row.class,
+        &row.received_ms,
+        &row.finished_ms,
+        &row.record,
+    ];
+    client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await?;
+    Ok(())
 }
 
 fn column<'a, R, T: ToSql + Sync + Send + 'a>(

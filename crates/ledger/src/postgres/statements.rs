@@ -8,9 +8,9 @@ use crate::LedgerError;
 /// The database's time.
 const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 
-const NEW: Part = Part { name: "new", sql: include_str!("../../sql/postgres/new_effects.sql"), parameters: 18 };
+const NEW: Part = Part { name: "new", sql: include_str!("../../sql/postgres/new_effects.sql"), parameters: 16 };
 const CHANGED: Part =
-    Part { name: "changed", sql: include_str!("../../sql/postgres/changed_effects.sql"), parameters: 13 };
+    Part { name: "changed", sql: include_str!("../../sql/postgres/changed_effects.sql"), parameters: 14 };
 const CALLS: Part = Part { name: "recorded", sql: include_str!("../../sql/postgres/calls_beside.sql"), parameters: 10 };
 const QUARANTINE: Part =
     Part { name: "kept", sql: include_str!("../../sql/postgres/quarantine_beside.sql"), parameters: 4 };
@@ -89,7 +89,7 @@ mod tests {
             assert!((1..=parameters).all(mentions) && !mentions(parameters + 1), "{name}");
         }
         let all = writing(&[NEW, CHANGED], &[CALLS, QUARANTINE]);
-        assert!((1..=45).all(|number| all.matches(&format!("${number}::")).count() == 1), "{all}");
+        assert!((1..=44).all(|number| all.matches(&format!("${number}::")).count() == 1), "{all}");
         assert!(all.contains("written as (select effect_id from new union all select effect_id from changed)"));
     }
 }

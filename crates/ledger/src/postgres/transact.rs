@@ -6,7 +6,7 @@ use servanda_gates::effect::{EffectId, Event, Target};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
-    batch::{Batch, Stepped, Twin, is_keyless},
+    batch::{Batch, Changed, Stepped, Twin, is_keyless},
     notes,
     recent::Recent,
     rows::{self, Rows, Written},
@@ -43,7 +43,7 @@ enum Part {
 /// Does what can be done without reading: one statement, one round trip.
 pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
     let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new());
-    let parts: Vec<Part> = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect();
+    let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
         return Ok((jobs.iter().map(|_| None).collect(), None));
@@ -71,27 +71,30 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
     Ok((done?, None))
 }
 
-fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
-    let (target, event) = match job {
-        Job::Put { write: Write::Call(_), .. } => return Part::Put,
-        Job::Apply { target, event, .. } => (target, event),
-        Job::Put { .. } | Job::Expire { .. } => return Part::Left,
+fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part, LedgerError> {
+    let (target, event, recorded) = match job {
+        Job::Put { write: Write::Call(_), .. } => return Ok(Part::Put),
+        Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
+        Job::Put { .. } | Job::Expire { .. } => return Ok(Part::Left),
     };
     match (target, event) {
-        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(target, event)),
+        (Target::Key(_), Event::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
         (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
             if !batch.has(id) {
-                let Some((effect, before)) = recent.get(id) else { return Part::Left };
-                batch.add(effect, before, None);
+                let Some((effect, before)) = recent.get(id) else { return Ok(Part::Left) };
+                batch.remember(effect, before);
             }
-            Part::Stepped(batch.apply(target, event))
+            if !batch.replaces_record(id, recorded) {
+                return Ok(Part::Left);
+            }
+            batch.apply(target, event, recorded).map(Part::Stepped)
         }
-        _ => Part::Left,
+        _ => Ok(Part::Left),
     }
 }
 
 /// Opens the transaction, and locks and reads what it is about: one round trip.
-async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
+async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, LedgerError> {
     let Tools { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
@@ -117,17 +120,27 @@ async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
     let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins);
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
-        batch.add(effect, before, row.try_get(7)?);
+        batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);
     }
     Ok(batch)
 }
 
 /// Steps the effects, and writes and commits what came of it: one round trip more.
-async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
+async fn commit<'a>(
+    tools: Tools<'_>,
+    batch: &mut Batch<'a>,
+    jobs: &'a [Job],
+) -> Result<Vec<Option<Outcome>>, LedgerError> {
     let Tools { client, statements, .. } = tools;
-    let step = |job| change_of(job).map_or(Part::Put, |(target, event)| Part::Stepped(batch.apply(target, event)));
-    let parts: Vec<Part> = jobs.iter().map(step).collect();
+    let step = |job: &'a Job| match change_of(job) {
+        Some((target, event)) => batch.apply(target, event, job.recorded()).map(Part::Stepped),
+        None => Ok(Part::Put),
+    };
+    let parts = jobs.iter().map(step).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(batch, jobs, &parts)?;
+    for recorded in batch.displaced() {
+        rows::put_displaced(client, recorded).await?;
+    }
     for job in jobs {
         if let Job::Put { write, .. } = job {
             notes::put(client, write).await?;
@@ -145,14 +158,14 @@ async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec
     Ok(outcomes(parts, stands))
 }
 
-fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
+fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
     let mut rows = Rows::default();
-    for (before, effect) in batch.changed() {
-        rows.effect(before, effect)?;
+    for changed in batch.changed() {
+        rows.effect(&changed)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
-            (Part::Stepped(stepped), Some(recorded)) if stepped.changed => {
+            (Part::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
                 rows.call(batch.waits_for(stepped.slot), recorded);
             }
             (Part::Put, Some(recorded)) => rows.call(None, recorded),
@@ -164,8 +177,8 @@ fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows
 }
 
 /// What was written is known from now on; what was not is not what we thought.
-fn remember(recent: &Recent, batch: &Batch, written: &Written) {
-    for (before, effect) in batch.changed() {
+fn remember(recent: &Recent, batch: &Batch<'_>, written: &Written) {
+    for Changed { effect, before, .. } in batch.changed() {
         if written.effects.contains(effect.id.as_str()) {
             recent.written(effect, before);
         } else {

@@ -9,6 +9,7 @@ use super::{put, recent::Recent};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
+    placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
 
@@ -40,10 +41,9 @@ pub(super) fn apply(
         let around = circumstances(transaction, None, event, now_ms)?;
         let Step { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none())
-            && insert(transaction, &effect)?
+            && insert(transaction, &effect, recorded)?
         {
             recent.put(&effect);
-            recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
             return Ok(Applied { reply, effect: Some(effect) });
         }
     }
@@ -55,15 +55,14 @@ pub(super) fn apply(
     let Step { change: changed, reply } = step(before.as_ref(), event, &around);
     if let Some(effect) = &changed {
         let written = match &before {
-            Some(before) => replace(transaction, before, effect)?,
-            None => insert(transaction, effect)?,
+            Some(before) => replace(transaction, before, effect, recorded)?,
+            None => insert(transaction, effect, recorded)?,
         };
         if !written {
             let reason = "it changed between being read and being written".to_owned();
             return Err(LedgerError::Effect { effect_id: effect.id.to_string(), reason });
         }
         recent.put(effect);
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
     }
     Ok(Applied { reply, effect: changed.or(before) })
 }
@@ -81,7 +80,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
     for effect in many(transaction, sql, params![signed(now_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            replace(transaction, &effect, &tombstone)?;
+            replace(transaction, &effect, &tombstone, None)?;
         } else {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
             erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
@@ -151,17 +150,15 @@ fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, L
     Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
 }
 
-/// Whether it was written; if not, its key was used before.
-fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError> {
+/// Puts a new effect down with its record. Whether it was written; if not, its key was used before.
+fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>) -> Result<bool, LedgerError> {
     let row = EffectRow::of(effect)?;
+    let kept = placing(None, effect, recorded).kept;
     let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
         row.effect_id,
-        row.key_digest.as_bytes(),
+        key_digest(row.key).as_bytes(),
         row.key.tenant,
         row.key.principal,
-        row.key.tool,
-        signed(row.key.contract_major),
-        row.client_key,
         row.request.as_bytes(),
         row.state,
         row.epoch,
@@ -170,14 +167,25 @@ fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError
         row.due_ms,
         row.expires_ms,
         row.body,
-        &row.arguments[..],
-        row.answer.as_deref(),
+        row.arguments,
+        row.answer,
+        in_row(kept, recorded),
     ])?;
+    if inserted == 1 && kept == Kept::Nothing {
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    }
     Ok(inserted == 1)
 }
 
 /// I1: a compare-and-set, although the transaction already holds the file: what is written follows on what was read.
-fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result<bool, LedgerError> {
+fn replace(
+    transaction: &Connection,
+    before: &Effect,
+    effect: &Effect,
+    recorded: Option<&Recorded>,
+) -> Result<bool, LedgerError> {
+    let Placing { kept, displaces } = placing(Some(before), effect, recorded);
+    let open = if displaces { open_record(transaction, effect.id.as_str())? } else { None };
     let row = EffectRow::of(effect)?;
     let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
         row.effect_id,
@@ -188,12 +196,33 @@ fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result
         row.due_ms,
         row.expires_ms,
         row.body,
-        &row.arguments[..],
-        row.answer.as_deref(),
+        row.arguments,
+        row.answer,
+        kept == Kept::Same,
+        in_row(kept, recorded),
         signed(before.epoch),
         before.state.name(),
     ])?;
-    Ok(changed == 1)
+    if changed != 1 {
+        return Ok(false);
+    }
+    if let Some(text) = open {
+        put::put_call(transaction, &displaced(&text, effect)?)?;
+    }
+    if kept == Kept::Nothing {
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    }
+    Ok(true)
+}
+
+/// The record that is kept with an effect.
+fn open_record(transaction: &Connection, effect_id: &str) -> Result<Option<String>, LedgerError> {
+    let mut statement = transaction.prepare_cached("select record from effects where effect_id = ?1")?;
+    Ok(statement.query_row(params![effect_id], |row| row.get(0)).optional()?.flatten())
+}
+
+fn in_row(kept: Kept, recorded: Option<&Recorded>) -> Option<&str> {
+    recorded.filter(|_| kept == Kept::New).map(|recorded| recorded.text.as_str())
 }
 
 fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {

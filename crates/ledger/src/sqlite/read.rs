@@ -29,12 +29,11 @@ impl FileReader {
     pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
         let (sql, text) = match query {
             CallQuery::Id(id) => {
-                let sql = "select call_id, record from calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
+                let sql = "select call_id, record from all_calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
                 (sql, id.clone())
             }
             CallQuery::Latest => {
-                let sql =
-                    "select call_id, record from calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
+                let sql = "select call_id, record from all_calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
                 (sql, String::new())
             }
         };
@@ -48,7 +47,7 @@ impl FileReader {
     }
 
     pub(crate) fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let sql = "select call_id, tool, outcome, class, received_ms from calls order by received_ms desc, call_id desc limit ?1";
+        let sql = "select call_id, tool, outcome, class, received_ms from all_calls order by received_ms desc, call_id desc limit ?1";
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map(params![limit], |row| {
             Ok(CallSummary {
@@ -71,7 +70,7 @@ impl FileReader {
     }
 
     pub(crate) fn count(&self) -> Result<i64, LedgerError> {
-        Ok(self.connection.query_row("select count(*) from calls", [], |row| row.get(0))?)
+        Ok(self.connection.query_row("select count(*) from all_calls", [], |row| row.get(0))?)
     }
 }
 
