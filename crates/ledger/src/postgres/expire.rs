@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use super::{
     batch::Changed,
     rows::{self, Rows},
-    statements::Statements,
+    statements::{Conflicts, Statements},
 };
 use crate::{
     LedgerError,
@@ -57,7 +57,7 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         tombstones.effect(&Changed { effect, before: Some(*before), digest, record: None })?;
     }
     if !tombstones.is_empty() {
-        tombstones.write(client, statements).await?;
+        tombstones.write(client, statements, Conflicts::Settle).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
     let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));

@@ -8,6 +8,7 @@ mod migrate;
 mod notes;
 mod read;
 mod recent;
+mod record;
 mod rows;
 mod session;
 mod statements;

@@ -10,7 +10,7 @@ use super::{
     notes,
     recent::Recent,
     rows::{self, Rows, Written},
-    statements::Statements,
+    statements::{Conflicts, Statements},
 };
 use crate::{
     LedgerError,
@@ -49,7 +49,7 @@ pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[
         return Ok((jobs.iter().map(|_| None).collect(), None));
     }
     faults::at("ledger.before_commit")?;
-    let written = rows.write(tools.client, tools.statements).await?;
+    let written = rows.write(tools.client, tools.statements, Conflicts::Fail).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
     // Without a read nothing is known but what was written.
@@ -147,7 +147,9 @@ async fn commit<'a>(
         }
     }
     faults::at("ledger.before_commit")?;
-    let write = async { if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements).await } };
+    let write = async {
+        if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements, Conflicts::Settle).await }
+    };
     let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
     // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
     let written = written?;
