@@ -55,6 +55,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         dedup_window_ms: dedup_window_ms(contract),
         keeps_answer: key.client_key.can_come_again() || outlasts,
         resources: changes(permit),
+        overlaps: !permit.takes_turns(),
     })
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct EffectRow<'a> {
     pub(crate) body: String,
     pub(crate) arguments: &'a [u8],
     pub(crate) answer: Option<&'a [u8]>,
+    /// What it keeps others from changing, by name.
+    pub(crate) holds: Option<String>,
 }
 
 /// What is read back of an effect.
@@ -90,11 +92,15 @@ impl<'a> EffectRow<'a> {
             needs_owner: needs_owner(effect),
             due_ms: signed(due_ms),
             expires_ms: signed(effect.expires_ms),
-            body: serde_json::to_string(effect).map_err(|error| unreadable(effect.id.as_str(), error.to_string()))?,
+            body: encode(effect).map_err(|reason| unreadable(effect.id.as_str(), reason))?,
             arguments: &effect.order.arguments,
             answer: match &effect.answer {
                 Some(StoredAnswer::Result(bytes)) => Some(bytes),
                 _ => None,
+            },
+            holds: match effect.holds() {
+                Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
+                None => None,
             },
         })
     }
@@ -137,6 +143,11 @@ impl<'a> CallRow<'a> {
     }
 }
 
+/// What an effect holds, from its text.
+pub(crate) fn decode_held(effect_id: &str, text: &str) -> Result<Vec<String>, LedgerError> {
+    serde_json::from_str(text).map_err(|error| unreadable(effect_id, error.to_string()))
+}
+
 /// A record as text.
 pub(crate) fn encode_call(record: &CallRecord) -> Result<String, LedgerError> {
     let call_id = record.call_id.to_string();
@@ -170,6 +181,10 @@ pub(crate) fn signed(value: u64) -> i64 {
 /// The way back; a time before the epoch is none.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or_default()
+}
+
+fn encode(value: &(impl serde::Serialize + ?Sized)) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
 fn unreadable(effect_id: &str, reason: String) -> LedgerError {

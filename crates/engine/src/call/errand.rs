@@ -178,7 +178,7 @@ fn retry_after_ms(failure: &PerformFailure) -> Option<u64> {
 }
 
 /// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     let mut bytes = [0; 8];
     let _ = getrandom::fill(&mut bytes);
     u64::from_le_bytes(bytes)

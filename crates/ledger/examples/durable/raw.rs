@@ -52,6 +52,7 @@ impl Raw {
         connection.execute_batch(include_str!("../../sql/sqlite/0001_calls.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0003_effects.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0004_open_records.sql")).unwrap();
+        connection.execute_batch(include_str!("../../sql/sqlite/0005_turns.sql")).unwrap();
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         std::thread::spawn(move || {
             while let Some(first) = jobs.blocking_recv() {
@@ -87,6 +88,7 @@ impl Raw {
                 client.batch_execute(include_str!("../../sql/postgres/0001_calls.sql")).await.unwrap();
                 client.batch_execute(include_str!("../../sql/postgres/0003_effects.sql")).await.unwrap();
                 client.batch_execute(include_str!("../../sql/postgres/0004_open_records.sql")).await.unwrap();
+                client.batch_execute(include_str!("../../sql/postgres/0005_turns.sql")).await.unwrap();
             }
             let insert = client.prepare(INSERT).await.unwrap();
             let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
@@ -145,6 +147,7 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
             encoded.body,
             &encoded.arguments[..],
             None::<&[u8]>,
+            None::<&str>,
             None::<&str>,
         ])
         .unwrap();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, Step, Target, is_in_the_way,
+    owner_silence_ms_max, step,
 };
 
 use crate::{
@@ -23,6 +24,7 @@ pub(super) struct Batch<'a> {
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
     twins: Vec<Twin>,
+    holders: Vec<Holder>,
     /// Records that were kept with an effect, and go to `calls`.
     displaced: Vec<Recorded>,
 }
@@ -84,6 +86,16 @@ pub(super) struct Twin {
     pub(super) principal: Vec<u8>,
 }
 
+/// An effect that is under way and keeps others from changing something.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) id: EffectId,
+    pub(super) tenant: Vec<u8>,
+    pub(super) resources: Vec<String>,
+    pub(super) until_ms: Option<u64>,
+    pub(super) beat_ms: Option<i64>,
+}
+
 /// What became of one event.
 #[derive(Debug)]
 pub(super) struct Stepped {
@@ -95,9 +107,9 @@ pub(super) struct Stepped {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(now_ms: u64, twins: Vec<Twin>) -> Self {
+    pub(super) fn new(now_ms: u64, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
         let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
-        Self { now_ms, slots: Vec::new(), by_key, by_id, twins, displaced: Vec::new() }
+        Self { now_ms, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
     }
 
     /// An effect that was read, and the record that is kept with it.
@@ -199,12 +211,39 @@ impl<'a> Batch<'a> {
 
     fn around(&self, slot: Option<usize>, effect: Option<&Effect>, event: &Event) -> Circumstances {
         let beat_ms = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.beat_ms);
-        let silent_ms = beat_ms.map_or(0, |beat_ms| self.now_ms.saturating_sub(unsigned(beat_ms)));
         let twin = match (effect, event) {
             (None, Event::Begin(begin)) if is_keyless(begin) => self.twin(begin),
             _ => None,
         };
-        Circumstances { now_ms: self.now_ms, owner_is_gone: silent_ms > owner_silence_ms_max(), twin }
+        let blocked_by = match event {
+            Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
+            _ => None,
+        };
+        Circumstances { now_ms: self.now_ms, owner_is_gone: self.is_gone(beat_ms), twin, blocked_by }
+    }
+
+    fn is_gone(&self, beat_ms: Option<i64>) -> bool {
+        let silent_ms = beat_ms.map_or(0, |beat_ms| self.now_ms.saturating_sub(unsigned(beat_ms)));
+        silent_ms > owner_silence_ms_max()
+    }
+
+    /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.
+    fn in_the_way(&self, begin: &Begin) -> Option<EffectId> {
+        let here = self.slots.iter().find_map(|slot| {
+            let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
+            let blocks = effect.key.tenant == begin.key.tenant
+                && is_in_the_way(effect.holds()?, begin, self.now_ms, self.is_gone(slot.beat_ms));
+            blocks.then(|| effect.id.clone())
+        });
+        let stored = || {
+            self.holders.iter().find(|holder| {
+                let held = Held { resources: &holder.resources, until_ms: holder.until_ms };
+                !self.by_id.contains_key(&holder.id)
+                    && holder.tenant == begin.key.tenant.as_bytes()
+                    && is_in_the_way(held, begin, self.now_ms, self.is_gone(holder.beat_ms))
+            })
+        };
+        here.or_else(|| stored().map(|holder| holder.id.clone()))
     }
 
     fn twin(&self, begin: &Begin) -> Option<EffectId> {

@@ -37,7 +37,7 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
     let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
-    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(now_ms);
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
     let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {

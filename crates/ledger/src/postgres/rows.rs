@@ -106,7 +106,7 @@ impl<'a> Rows<'a> {
 
 impl EffectColumns<'_> {
     /// As `new_effect`.
-    fn fresh(&self) -> Record<'_, 16> {
+    fn fresh(&self) -> Record<'_, 17> {
         let Self { row, digest, record } = self;
         Record([
             row.effect_id.into(),
@@ -125,11 +125,12 @@ impl EffectColumns<'_> {
             row.answer.into(),
             (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
+            row.holds.as_deref().into(),
         ])
     }
 
     /// As `changed_effect`.
-    fn changed(&self, before: Before) -> Record<'_, 14> {
+    fn changed(&self, before: Before) -> Record<'_, 15> {
         let Self { row, record, .. } = self;
         Record([
             row.effect_id.into(),
@@ -146,6 +147,7 @@ impl EffectColumns<'_> {
             signed(before.epoch).into(),
             before.state.name().into(),
             before.revision.into(),
+            row.holds.as_deref().into(),
         ])
     }
 }

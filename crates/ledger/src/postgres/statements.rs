@@ -52,6 +52,9 @@ pub(super) struct Statements {
     pub(super) clock: Statement,
     pub(super) lock_effects: Statement,
     pub(super) find_twins: Statement,
+    pub(super) make_turns: Statement,
+    pub(super) lock_turns: Statement,
+    pub(super) find_holders: Statement,
     /// One for every choice of parts, when it is needed first; those that fail and those that settle conflicts.
     writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
 }
@@ -72,6 +75,9 @@ impl Statements {
             clock: client.prepare(&format!("select {CLOCK}")).await?,
             lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
             find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
+            make_turns: client.prepare(include_str!("../../sql/postgres/make_turns.sql")).await?,
+            lock_turns: client.prepare(include_str!("../../sql/postgres/lock_turns.sql")).await?,
+            find_holders: client.prepare(include_str!("../../sql/postgres/find_holders.sql")).await?,
             writing: std::array::from_fn(|_| std::array::from_fn(|_| OnceCell::new())),
         })
     }

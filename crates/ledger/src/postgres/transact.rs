@@ -6,7 +6,7 @@ use servanda_gates::effect::{EffectId, Event, Target};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
-    batch::{Batch, Changed, Stepped, Twin, is_keyless},
+    batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
     notes,
     recent::Recent,
     rows::{self, Rows, Written},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     LedgerError,
-    codec::key_digest,
+    codec::{decode_held, key_digest, unsigned},
     queue::{Job, Outcome, Write},
     time::StoreTime,
 };
@@ -42,7 +42,7 @@ enum Part {
 
 /// Does what can be done without reading: one statement, one round trip.
 pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
-    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new());
+    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new(), Vec::new());
     let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
@@ -78,6 +78,8 @@ fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part
         Job::Put { .. } | Job::Expire { .. } => return Ok(Part::Left),
     };
     match (target, event) {
+        // Whoever takes turns has to look for others first.
+        (Target::Key(_), Event::Begin(begin)) if begin.order.takes_turns() => Ok(Part::Left),
         (Target::Key(_), Event::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
         (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
             if !batch.has(id) {
@@ -99,25 +101,29 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
-        return Ok(Batch::new(0, Vec::new()));
+        return Ok(Batch::new(0, Vec::new(), Vec::new()));
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
     // A handle comes from outside, and text here cannot hold every character; with such a one there is no effect.
     let ids: Vec<&str> = changes().filter_map(id_of).filter(|id| !id.contains('\0')).collect();
     let keyless: Vec<&[u8]> = changes().filter_map(keyless_request).collect();
+    let mut tenants: Vec<&[u8]> = changes().filter_map(taking_turns).collect();
+    tenants.sort_unstable();
+    tenants.dedup();
     let concerned: [&(dyn ToSql + Sync); 2] = [&keys, &ids];
-    // Polled in this order, and sent together.
-    let (begun, locked, twins, clock) = tokio::join!(
+    // Polled in this order, and sent together. What somebody who had the lock before has committed is seen by what follows it.
+    let (begun, holders, locked, twins, clock) = tokio::join!(
         biased;
         client.batch_execute("begin"),
+        take_turns(client, statements, &tenants),
         client.query(&statements.lock_effects, &concerned),
         find_twins(client, statements, &keyless),
         client.query_one(&statements.clock, &[]),
     );
     begun?;
-    let (locked, twins) = (locked?, twins?);
-    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins);
+    let (holders, locked, twins) = (holders?, locked?, twins?);
+    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins, holders);
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
         batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);
@@ -213,6 +219,29 @@ async fn find_twins(
     client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
 }
 
+/// Takes turns with everybody else who begins what others of its tenant may be changing, and looks for those.
+async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]]) -> Result<Vec<Holder>, LedgerError> {
+    if tenants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of: [&(dyn ToSql + Sync); 1] = [&tenants];
+    let (made, locked, found) = tokio::join!(
+        biased;
+        client.execute(&statements.make_turns, &of),
+        client.query(&statements.lock_turns, &of),
+        client.query(&statements.find_holders, &of),
+    );
+    made?;
+    locked?;
+    let holder = |row: &Row| {
+        let id: String = row.try_get(0)?;
+        let resources = decode_held(&id, row.try_get(2)?)?;
+        let until_ms = if row.try_get(3)? { Some(unsigned(row.try_get(4)?)) } else { None };
+        Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms, beat_ms: row.try_get(5)? })
+    };
+    found?.iter().map(holder).collect()
+}
+
 fn change_of(job: &Job) -> Option<(&Target, &Event)> {
     match job {
         Job::Apply { target, event, .. } => Some((target, event)),
@@ -231,6 +260,13 @@ fn id_of<'a>((target, _): (&'a Target, &Event)) -> Option<&'a str> {
     match target {
         Target::Key(_) => None,
         Target::Id(id) => Some(id.as_str()),
+    }
+}
+
+fn taking_turns<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+    match event {
+        Event::Begin(begin) if begin.order.takes_turns() => Some(begin.key.tenant.as_bytes()),
+        _ => None,
     }
 }
 

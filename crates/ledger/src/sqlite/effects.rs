@@ -2,13 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Step, Target,
+    is_in_the_way, owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
+    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, unsigned},
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
@@ -75,7 +76,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
         " from effects where state in ('completed', 'failed_final', 'failed_retryable', 'compensated')",
         " and expires_ms <= ?1 order by expires_ms limit ?2"
     );
-    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(now_ms);
     let mut count = 0;
     for effect in many(transaction, sql, params![signed(now_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
@@ -137,7 +138,29 @@ fn circumstances(
         }
         _ => None,
     };
-    Ok(Circumstances { now_ms, owner_is_gone, twin })
+    let blocked_by = match event {
+        Event::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now_ms)?,
+        _ => None,
+    };
+    Ok(Circumstances { now_ms, owner_is_gone, twin, blocked_by })
+}
+
+/// Another effect that is under way and changes the same. There is one writer at a time, so that no two can pass.
+fn in_the_way(transaction: &Connection, begin: &Begin, now_ms: u64) -> Result<Option<EffectId>, LedgerError> {
+    let sql = "select effect_id, holds, state = 'claimed', due_ms, owner from effects \
+               where tenant = ?1 and holds is not null and key_digest <> ?2 order by effect_id";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let mut rows = statement.query(params![begin.key.tenant, key_digest(&begin.key).as_bytes()])?;
+    while let Some(row) = rows.next()? {
+        let (id, holds, is_claim): (String, String, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let resources = decode_held(&id, &holds)?;
+        let until_ms = if is_claim { Some(unsigned(row.get(3)?)) } else { None };
+        let gone = is_claim && is_gone(transaction, &row.get::<_, String>(4)?, now_ms)?;
+        if is_in_the_way(Held { resources: &resources, until_ms }, begin, now_ms, gone) {
+            return Ok(Some(EffectId::from(id)));
+        }
+    }
+    Ok(None)
 }
 
 fn under_way(effect: &Effect) -> bool {
@@ -170,6 +193,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.arguments,
         row.answer,
         in_row(kept, recorded),
+        row.holds,
     ])?;
     if inserted == 1 && kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -202,6 +226,7 @@ fn replace(
         in_row(kept, recorded),
         signed(before.epoch),
         before.state.name(),
+        row.holds,
     ])?;
     if changed != 1 {
         return Ok(false);

@@ -10,6 +10,7 @@ mod kept;
 mod open;
 mod samples;
 mod server;
+mod turns;
 
 use bytes::Bytes;
 use servanda_gates::effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step};
@@ -20,7 +21,7 @@ use samples::{answer, begin};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_memory() {
-    for (name, case) in effects::CASES {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
         println!("{name}");
         case(Kept::in_memory()).await;
     }
@@ -28,7 +29,7 @@ async fn effects_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_a_file() {
-    for (name, case) in effects::CASES {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }
@@ -51,7 +52,7 @@ async fn notes_in_memory() {
 #[test]
 fn the_stored_shape_is_golden() {
     let first = Begin { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
-    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(1_000);
     let begun = step(None, &Event::Begin(Box::new(first)), &around);
     let Reply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
     let settle = Event::Settle(claim, End::Completed(answer("{}")));
@@ -89,7 +90,7 @@ fn the_stored_shape_is_golden() {
 /// Columns and body are written together; if they do not agree, somebody else wrote one of them.
 #[test]
 fn a_row_that_contradicts_itself_is_refused() {
-    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(1_000);
     let event = Event::Begin(Box::new(begin("k-1")));
     let effect = step(None, &event, &around).change.unwrap();
     let row = || EffectRow::of(&effect).unwrap();
