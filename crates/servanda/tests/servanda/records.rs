@@ -18,7 +18,7 @@ impl World {
     #[track_caller]
     pub(crate) fn record_of(&self, tool: &str, outcome: &str) -> Value {
         until(&format!("a call of {tool} that is {outcome}"), || {
-            self.find("tool = ?1", tool).filter(|record| record["outcome"] == outcome)
+            self.find(&format!("tool = ?1 and outcome = '{outcome}'"), tool)
         })
     }
 
