@@ -51,6 +51,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         dedup_window_ms: dedup_window_ms(contract),
         keeps_answer: key.client_key.can_come_again() || contract.is_long(),
         resources: changes(permit),
+        overlaps: !permit.takes_turns(),
     })
 }
 

@@ -6,6 +6,7 @@
 
 mod codec;
 mod error;
+mod placing;
 mod postgres;
 mod queue;
 mod reader;

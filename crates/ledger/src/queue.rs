@@ -23,7 +23,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::codec::{CallRow, encode_call};
+use crate::{
+    LedgerError,
+    codec::{CallRow, encode_call},
+};
 
 /// Jobs waiting to be written; more than this and callers wait.
 const QUEUE_MAX: usize = 8_192;
@@ -133,8 +136,14 @@ impl Queue {
 
 impl Recorded {
     pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
-        let text = encode_call(&record).map_err(|error| JournalError(error.to_string()))?;
-        Ok(Box::new(Self { record, text, quarantine }))
+        let recorded = Self::of(record).map_err(|error| JournalError(error.to_string()))?;
+        Ok(Box::new(Self { quarantine, ..recorded }))
+    }
+
+    /// A record by itself.
+    pub(crate) fn of(record: CallRecord) -> Result<Self, LedgerError> {
+        let text = encode_call(&record)?;
+        Ok(Self { record, text, quarantine: None })
     }
 
     /// The columns of the record.

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    blocked::Waiting,
     passage::{Mark, NotSent, Passage},
     way::{Round, Way},
 };
@@ -168,7 +169,7 @@ impl Passage<'_> {
     ) -> Result<Fenced, NotSent> {
         let started_us = self.stopwatch.elapsed_us();
         let effect_key = permit.effect_key(key.clone());
-        let claimed = match self.begin(permit, key, times).await {
+        let claimed = match self.begin(permit, key, times, cancel).await {
             Ok(Begun::Claimed(claimed)) => *claimed,
             Ok(Begun::Fenced(fenced)) => {
                 self.trail.note(GateName::Fence, true, started_us);
@@ -259,11 +260,18 @@ impl Passage<'_> {
         }
     }
 
-    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again.
-    async fn begin(&self, mut permit: Permit, key: ClientKey, times: Times) -> Result<Begun, NotSent> {
+    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again. Where another gateway
+    /// changes the same, it is waited for.
+    async fn begin(
+        &self,
+        mut permit: Permit,
+        key: ClientKey,
+        times: Times,
+        cancel: &CancellationToken,
+    ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
         let effect_key = permit.effect_key(key.clone());
-        let mut asked = false;
+        let (mut asked, mut waiting) = (false, Waiting::until_half(deadline));
         loop {
             let call_id = permit.call_id().clone();
             let intent = Intent {
@@ -293,6 +301,19 @@ impl Passage<'_> {
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
                     Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
                     (asked, permit) = (true, back);
+                }
+                WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => return Err(NotSent::Refused(refusals::given_up(call_id))),
+                        goes_on = waiting.wait() => {
+                            if !goes_on {
+                                tracing::info!(%call_id, %other, "another effect that changes the same did not end in time");
+                                return Err(NotSent::Standing(Reply::Blocked(other), effect));
+                            }
+                        }
+                    }
+                    permit = back;
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {
                     return Err(NotSent::Standing(Reply::Unknown, effect));

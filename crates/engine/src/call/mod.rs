@@ -1,5 +1,6 @@
 //! A tool call, from the door to its answer: what its state says it is, who waits for it, and the way through the gates.
 
+mod blocked;
 mod caching;
 mod ending;
 mod errand;

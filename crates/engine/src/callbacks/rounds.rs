@@ -17,7 +17,7 @@ use super::{
     Carrier, Patience,
     delivery::{Delivery, Next, PAGE, Turn, step},
 };
-use crate::core::Core;
+use crate::core::{Core, random};
 
 /// How long a receiver may take to answer.
 pub const ANSWER_MS_MAX: u64 = 15_000;
@@ -150,13 +150,6 @@ async fn take(core: &Core, key: &str) -> Result<Option<Delivery>, JournalError> 
     core.notebook.write(delivery.taken_by(&core.owner).note()).await?;
     let taken = read().await?.as_ref().and_then(Delivery::of);
     Ok(taken.filter(|taken| taken.owner.as_ref() == Some(&core.owner)))
-}
-
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    // Without randomness those who failed together come back together, which is no reason to fail.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from_le_bytes(bytes)
 }
 
 impl InHand {

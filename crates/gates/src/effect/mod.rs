@@ -8,6 +8,7 @@ mod key;
 mod step;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::fmt;
 
@@ -20,6 +21,7 @@ use crate::{JournalError, Note, PortFuture};
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
+pub use turn::{Held, is_in_the_way};
 
 /// Where an effect is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,6 +127,9 @@ pub struct Order {
     /// What it changes, by name: two that overlap are never dispatched at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
+    /// Whether others may change the same at the same time, as its contract says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlaps: bool,
 }
 
 /// What the end of a dispatched effect waits for.
@@ -272,6 +277,8 @@ pub enum Reply {
     Unknown,
     /// The same payload of the same caller, without a key, ended unknown under this handle: this may be a blind retry.
     Twin(EffectId),
+    /// Another effect that is under way, by its handle, changes the same: its turn has not come.
+    Blocked(EffectId),
     /// The key was used once, and its answer is gone.
     KeyExpired,
     /// Class Q: whoever gets this asks the status tool and settles.

@@ -6,7 +6,7 @@ use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
 
 use super::{
     Awaits, Begin, ByHand, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
-    Order, OwnerId, Reply, StoredAnswer, step,
+    Order, OwnerId, Reply, StoredAnswer, is_in_the_way, step,
 };
 use EffectClass::{K, N, Q, R};
 use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
@@ -32,6 +32,7 @@ fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        overlaps: false,
     }
 }
 
@@ -64,7 +65,7 @@ fn began(class: EffectClass) -> Event {
 }
 
 fn at(now_ms: u64) -> Circumstances {
-    Circumstances { now_ms, owner_is_gone: false, twin: None }
+    Circumstances::at(now_ms)
 }
 
 fn answer() -> StoredAnswer {
@@ -102,6 +103,7 @@ fn word(reply: &Reply) -> &'static str {
         Reply::Mismatch => "mismatch",
         Reply::Unknown => "unknown",
         Reply::Twin(_) => "twin",
+        Reply::Blocked(_) => "blocked",
         Reply::KeyExpired => "expired",
         Reply::Ask(_) => "ask",
         Reply::Settled => "settled",
@@ -115,6 +117,71 @@ fn word(reply: &Reply) -> &'static str {
 fn follows(before: &Effect, event: &Event, around: &Circumstances) -> (EffectState, &'static str) {
     let after = step(Some(before), event, around);
     (after.change.map_or(before.state, |changed| changed.state), word(&after.reply))
+}
+
+/// What takes the effect into the caller's hands waits for others; what only answers does not.
+#[test]
+fn another_that_changes_the_same_is_in_the_way() {
+    let other = EffectId::from("eff_other".to_owned());
+    let blocked = |now_ms| Circumstances { blocked_by: Some(other.clone()), ..at(now_ms) };
+    let first = step(None, &began(N), &blocked(NOW_MS));
+    assert_eq!((first.change, first.reply), (None, Reply::Blocked(other.clone())));
+    let (soon, late) = (blocked(NOW_MS + 1), blocked(NOW_MS + 11_000));
+    let table = [
+        (Claimed, N, &soon, "running"),
+        (Claimed, N, &late, "blocked"),
+        (FailedRetryable, N, &soon, "blocked"),
+        (Completed, N, &soon, "replay"),
+        (FailedFinal, N, &soon, "replay"),
+        (Expired, N, &soon, "expired"),
+        (Dispatching, N, &soon, "running"),
+        (Dispatching, K, &late, "blocked"),
+        (Unknown, K, &soon, "blocked"),
+        (Unknown, N, &soon, "unknown"),
+        (Unknown, Q, &soon, "ask"),
+    ];
+    for (state, class, around, reply) in table {
+        let before = effect(class, state);
+        assert_eq!(follows(&before, &began(class), around), (state, reply), "{state:?} {class:?}");
+    }
+    // Recovery takes what has held its place all the time.
+    let recovered = Event::Recover(OwnerId::from("b".to_owned()));
+    assert_eq!(follows(&effect(K, Dispatching), &recovered, &late), (Dispatching, "mine"));
+}
+
+#[test]
+fn what_an_effect_holds() {
+    let order = Order { resources: vec!["invoice/1".to_owned()], ..order() };
+    let holding = |state| Effect { order: order.clone(), ..effect(N, state) };
+    let wants = |name: &str| {
+        let order = Order { resources: vec![name.to_owned()], ..order.clone() };
+        Begin { order, ..begin(N, "b") }
+    };
+    for state in EffectState::ALL {
+        assert_eq!(holding(state).holds().is_some(), [Claimed, Dispatching].contains(&state), "{state:?}");
+    }
+    let sent = holding(Dispatching);
+    let blocks = |effect: &Effect, begin: &Begin, now_ms, gone| {
+        effect.holds().is_some_and(|held| is_in_the_way(held, begin, now_ms, gone))
+    };
+    let never = NOW_MS + 100 * HOUR_MS;
+    for (name, expected) in [("invoice/1", true), ("invoice/*", true), ("*", true), ("invoice/2", false)] {
+        assert_eq!(blocks(&sent, &wants(name), never, true), expected, "{name}: until somebody settles it");
+    }
+    let claim = holding(Claimed);
+    assert!(blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, false));
+    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms, false), "its time is over");
+    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, true), "its owner is gone");
+    let fence = Event::Fence(claim.claim());
+    assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms - 1)), (Dispatching, "mine"));
+    assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms)), (Claimed, "stale"), "others may have begun");
+    let paused = |awaits| Effect { awaits: Some(awaits), ..sent.clone() };
+    assert!(paused(Awaits::Input("n".to_owned())).holds().is_none());
+    assert!(paused(Awaits::Task("t".to_owned())).holds().is_some());
+    let allowed = Order { overlaps: true, ..order.clone() };
+    assert!(Effect { order: allowed.clone(), ..sent.clone() }.holds().is_none());
+    assert!(!blocks(&sent, &Begin { order: allowed, ..wants("invoice/1") }, NOW_MS, false));
+    assert!(effect(N, Dispatching).holds().is_none(), "what changes nothing that has a name");
 }
 
 #[test]
@@ -351,7 +418,7 @@ struct World {
 
 impl World {
     fn apply(&mut self, event: &Event) -> Reply {
-        let around = Circumstances { now_ms: self.now_ms, owner_is_gone: self.owners_gone, twin: None };
+        let around = Circumstances { owner_is_gone: self.owners_gone, ..at(self.now_ms) };
         let after = step(self.effect.as_ref(), event, &around);
         if let Some(changed) = after.change {
             self.effect = Some(changed);

@@ -60,7 +60,7 @@ impl Kept {
         Self { effects: ledger.clone(), place: Place::Server(ledger, url) }
     }
 
-    fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
+    pub(super) fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
         let ledger = Arc::new(Ledger::open(&path).unwrap());
         Self { effects: ledger.clone(), place: Place::File(ledger, path, folder) }
     }

@@ -57,6 +57,7 @@ pub(super) fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        overlaps: false,
     }
 }
 
