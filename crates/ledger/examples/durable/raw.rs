@@ -1,5 +1,5 @@
-//! The rows that one commit of a call writes, an effect and a record, put into tables like the ledger's: already encoded, and
-//! without anything being read, decided or compared. As many writers as the ledger has take what has queued up.
+//! An effect and a record, put into tables like the ledger's: already encoded, and without anything being read, decided or
+//! compared. As many writers as the ledger has take what has queued up.
 
 use std::{
     path::Path,
