@@ -9,6 +9,7 @@ pub(crate) mod headers;
 mod passage;
 mod replay;
 mod way;
+mod working;
 
 use std::sync::Arc;
 
