@@ -9,19 +9,22 @@ use std::{
 };
 
 use serde_json::json;
-use servanda_contract::refusal::EffectKnowledge;
+use servanda_contract::{TaxonomyClass, refusal::EffectKnowledge};
 use servanda_gates::effect::EffectState;
 use servanda_mcp::Era;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    conversations::input,
+    conversations::{input, result},
     effects::{Bank, refusal},
 };
-use super::{about, legacy, long_read, long_write, slow, status, takes_tasks, task, until_status, with_task};
+use super::{
+    about, keyed, legacy, long_read, long_write, of_class, slow, status, takes_tasks, task, until_status, with_task,
+};
 use crate::{
-    Subject, Terms,
-    testing::{Heard, Scripted, call, draft, guest, text},
+    CallRequest, Subject, Terms,
+    testing::{Heard, Scripted, call, draft, guest, said, text},
 };
 
 #[tokio::test(start_paused = true)]
@@ -106,4 +109,64 @@ async fn what_the_upstream_asks_comes_first_where_the_guest_can_be_asked() {
     let created = task(bank.call(call(&able, "write", terms)).await);
     let ended = until_status(&bank.house, &able, &created["taskId"], "completed").await;
     assert_eq!(ended["result"]["content"][0]["text"], "true false", "afterwards nobody is there to be asked");
+}
+
+/// What was not wanted once may be wanted again under the same key, and then nobody has cancelled it.
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_is_of_one_attempt() {
+    let slow = slow(&[]);
+    let bank = Bank::new(slow.server.clone(), vec![long_read()]);
+    let read = || CallRequest { tool: "echo".to_owned(), ..keyed(&takes_tasks()) };
+    let id = task(bank.call(read()).await)["taskId"].clone();
+    about(&bank.house, &takes_tasks(), Subject::TaskCancel, json!({"taskId": id})).await.unwrap();
+    until_status(&bank.house, &takes_tasks(), &id, "cancelled").await;
+    bank.clock.pass_ms(1_000);
+    assert_eq!(task(bank.call(read()).await)["taskId"], id);
+    let told = status(&bank.house, &takes_tasks(), &id).await;
+    assert_eq!((&told["status"], told.get("statusMessage")), (&json!("working"), None));
+}
+
+/// A question that comes when nobody waits any more is not passed on to anybody, and what it was about is not called done.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_comes_too_late_is_nobodys() {
+    let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let wants = json!({"k": {"method": "elicitation/create", "params": {"message": "Sure?"}}});
+        Ok(said(Era::Modern, &json!({"resultType": "input_required", "inputRequests": wants, "requestState": "s"})))
+    });
+    let bank = Bank::new(server, vec![long_write()]);
+    let able = guest(Era::Modern, &json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let id = task(bank.call(call(&able, "write", Terms::default())).await)["taskId"].clone();
+    let ended = until_status(&bank.house, &able, &id, "failed").await;
+    assert_eq!(ended["error"]["data"]["effect"], "unknown", "{ended}");
+    assert_eq!(bank.house.outcomes(), ["unknown"]);
+}
+
+/// Before its turn nothing can be asked about, so that its caller is told in time.
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_turn_does_not_come_is_told_while_its_caller_waits() {
+    let slow = slow(&[]);
+    let bank = Bank::new(slow.server.clone(), vec![of_class("N")]);
+    task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
+    let began = Instant::now();
+    let refused = refusal(bank.call(call(&takes_tasks(), "write", Terms::default())).await);
+    assert_eq!((refused.error_code, refused.effect), (TaxonomyClass::IdempotencyConflict, EffectKnowledge::None));
+    assert_eq!(began.elapsed().as_secs(), 25);
+    assert_eq!(bank.calls(), 1);
+}
+
+/// Where too much goes on already, a caller waits for the end as of any call.
+#[tokio::test(start_paused = true)]
+async fn without_a_place_a_call_is_waited_for() {
+    let slow = slow(&[]);
+    let bank = Bank::new(slow.server.clone(), vec![long_write()]);
+    let works = bank.house.engine.core().works.clone();
+    let places: Vec<_> = std::iter::from_fn(|| works.place()).collect();
+    assert!(!places.is_empty());
+    let release = async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        slow.go.add_permits(1);
+    };
+    let (answered, ()) = tokio::join!(bank.call(call(&takes_tasks(), "write", Terms::default())), release);
+    assert_eq!(result(answered)["content"][0]["text"], "done");
 }

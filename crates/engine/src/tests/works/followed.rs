@@ -3,21 +3,24 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use serde_json::json;
+use servanda_contract::refusal::EffectKnowledge;
 use servanda_gates::effect::{Effects as _, Target};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure, Remark};
 
 use super::super::effects::{Bank, refusal};
-use super::{MINUTE_MS, TwoLives, about, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task};
+use super::{
+    MINUTE_MS, TwoLives, about, keyed, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task,
+};
 use crate::{
     Gateway as _, Subject, Terms,
-    testing::{Heard, Scripted, call, parse, rejected, said},
+    testing::{Heard, Scripted, call, parse, rejected, said, text},
 };
 
 /// A server that makes tasks of either era, which go on while nobody asks, and end when they are let go.
@@ -150,4 +153,36 @@ async fn who_waits_hears_what_is_said_of_a_followed_task() {
     let Remark::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
     assert_eq!(parse(params.get()), json!({"progress": 1, "message": "half"}));
     assert!(heard.try_recv().is_err(), "the same is said once");
+}
+
+/// A note about an earlier attempt says nothing about a later one under the same key.
+#[test]
+fn a_task_of_an_earlier_attempt_is_not_followed() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let server = Scripted::new(Era::Modern, &capabilities, move |heard: Heard| {
+        let call = if heard.method == "tools/call" { counted.fetch_add(1, Ordering::SeqCst) } else { 0 };
+        async move {
+            match (heard.method, call) {
+                ("tools/call", 0) => task_answer(Era::Modern, &heard, false),
+                ("tools/call", 1) => std::future::pending().await,
+                ("tools/call", _) => Ok(text(Era::Modern, "by its key")),
+                _ => Err(rejected(-32602, "no such task", None)),
+            }
+        }
+    });
+    let lives = TwoLives::new(server, vec![of_class("K")]);
+    let handle = lives.live(async |house| {
+        let forgotten = refusal(house.engine.call(keyed(&plain())).await);
+        assert_eq!(forgotten.effect, EffectKnowledge::Unknown);
+        house.effects.beat(house.engine.core().owner.clone()).await.unwrap();
+        let handed = refusal(house.engine.call(keyed(&plain())).await);
+        assert_eq!(handed.handle, forgotten.handle);
+        json!(handed.handle.unwrap())
+    });
+    lives.recover(MINUTE_MS, async |house| {
+        let ended = until_status(house, &takes_tasks(), &handle, "completed").await;
+        assert_eq!(ended["result"]["content"][0]["text"], "by its key");
+    });
 }
