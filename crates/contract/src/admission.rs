@@ -233,8 +233,6 @@ fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut Verdict) {
     if let Some(state) = plan.done_states.iter().find(|state| plan.failed_states.contains(state)) {
         verdict.fail(conjunct, format!("execution.poll: `{state}` cannot mean both done and failed"));
     }
-    let in_reason = plan.interval_ms.is_none_or(|ms| (100..=60_000).contains(&ms));
-    verdict.require(in_reason, conjunct, "execution.poll.interval_ms must be between 100 and 60000");
 }
 
 fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {

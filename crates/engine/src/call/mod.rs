@@ -10,6 +10,7 @@ pub(crate) mod headers;
 mod passage;
 mod replay;
 mod way;
+mod working;
 
 use std::sync::Arc;
 

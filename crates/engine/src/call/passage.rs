@@ -12,7 +12,7 @@ use servanda_gates::{
     pass_all,
 };
 use servanda_mcp::Era;
-use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
+use servanda_upstream::Counterpart;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -24,16 +24,17 @@ use super::{
     way::Way,
 };
 use crate::{
-    bridge::{Conversation, Ending, Listener, NotGiven, Outlet},
+    bridge::{Claim, Conversation, Ending, Listener, NotGiven, Outlet},
+    cache::UnderWay,
     clock::CallStopwatch,
     core::{Core, Held},
     gateway::{CallAnswer, Guest},
     outline::Outline,
     refusals,
     scene::{Member, Scene},
-    sessions, tasks,
+    tasks,
     turns::Turn,
-    works::{self, Begun, Ear, Entered, Followed, Work},
+    works::{self, Entered, Work},
 };
 
 /// One call on its way.
@@ -55,7 +56,7 @@ pub(super) struct Passage<'a> {
     /// The long work it is, if it is one.
     pub(super) work: Option<Arc<Work>>,
     /// That it is under way here and can be asked about, until the end of this call is on record.
-    entered: Option<Entered>,
+    pub(super) entered: Option<Entered>,
     chain: String,
 }
 
@@ -166,9 +167,21 @@ impl Passage<'_> {
         };
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
         self.leave_round(spent.filter(|_| unsent)).await;
+        self.end(exchange, ending, kept, claim, cancel).await
+    }
+
+    /// Ends a call that was performed, each way to end in its own way.
+    async fn end(
+        self,
+        exchange: Exchange,
+        ending: Ending,
+        kept: Option<Box<UnderWay>>,
+        claim: Option<Claim>,
+        cancel: CancellationToken,
+    ) -> CallAnswer {
         match ending {
             Ending::Answered { answer, asked } => {
-                let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&contract).is_none());
+                let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&exchange.contract).is_none());
                 match self.see_through(&exchange, answer, cancel).await {
                     Ok(answer) => self.answered(exchange, answer, kept).await,
                     Err(failure) => self.failed(&exchange, failure).await,
@@ -305,52 +318,7 @@ impl Passage<'_> {
         (errand, conversation)
     }
 
-    /// Long work can be asked about from now on. Says whether the engine itself has the upstream make a task of it, which it
-    /// does where the upstream offers that and the guest is not told of it.
-    async fn begin_work(&mut self, member: &Member, fenced: &Fenced, deadline: Instant, way: &mut Way) -> bool {
-        let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return false };
-        let counterpart = sessions::counterpart(&way.guest);
-        let offered = tokio::select! {
-            offered = tasks::is_offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
-            () = work.cancel.cancelled() => false,
-        };
-        let relays = offered && work.takes_tasks();
-        if !relays {
-            way.task = None;
-        }
-        self.entered = Some(work.begin(self.core, Begun { id: claim.id.clone(), relays }));
-        offered && !relays
-    }
-
-    /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.
-    async fn see_through(
-        &self,
-        exchange: &Exchange,
-        answer: Answer,
-        cancel: CancellationToken,
-    ) -> Result<Answer, PerformFailure> {
-        let Exchange { member, contract, fenced, deadline, .. } = exchange;
-        let (Some(plan), Some(claim)) = (works::plan(contract), fenced.claim().cloned()) else { return Ok(answer) };
-        let work = self.work.clone().unwrap_or_else(|| Work::alone(&claim.id, cancel, None));
-        let followed = Followed {
-            ear: Ear { core: Arc::clone(self.core), work, id: claim.id.clone() },
-            member,
-            claim,
-            deadline: *deadline,
-            delivery: &Delivery::until,
-        };
-        let outcome = works::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
-        let changes = fenced.effect_class().mutates().then(Vec::new);
-        self.changed(member, changes.as_deref());
-        outcome
-    }
-
-    fn ear(&self, fenced: &Fenced) -> Option<Ear> {
-        let (work, claim) = (self.work.as_ref()?, fenced.claim()?);
-        Some(Ear { core: Arc::clone(self.core), work: Arc::clone(work), id: claim.id.clone() })
-    }
-
-    fn changed(&self, member: &Member, changes: Option<&[String]>) {
+    pub(super) fn changed(&self, member: &Member, changes: Option<&[String]>) {
         if let Some(changes) = changes {
             self.core.cache.changed(&member.id, changes);
         }

@@ -109,10 +109,12 @@ fn judge(plan: &PollPlan, said: &Value) -> Standing {
 }
 
 fn done(result: &Value) -> Answer {
-    let mut answer = json!({ "content": [{ "type": "text", "text": result.to_string() }] });
-    if result.is_object() {
-        answer["structuredContent"] = result.clone();
-    }
+    let content = json!([{ "type": "text", "text": result.to_string() }]);
+    let answer = if result.is_object() {
+        json!({ "content": content, "structuredContent": result })
+    } else {
+        json!({ "content": content })
+    };
     Answer { result: Bytes::from(answer.to_string()), era: Era::Legacy }
 }
 

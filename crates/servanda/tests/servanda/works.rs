@@ -165,3 +165,44 @@ fn what_a_killed_gateway_left_is_found_again_or_honestly_unknown() {
         (&json!("failed"), &json!("unknown"))
     );
 }
+
+/// What a plan names must be there, at the same upstream, and take the operation; else nothing starts.
+#[test]
+fn a_plan_that_cannot_be_followed_is_a_reason_not_to_start() {
+    let plan = |tool: &str, argument: &str| {
+        let mut contract = slow_change();
+        contract.0["execution"]["poll"] = json!({ "tool": tool, "operation_pointer": "/id", "operation_argument": argument,
+            "state_pointer": "/state", "done_states": ["done"] });
+        contract
+    };
+    let table = [
+        (plan("company.monthly_report", "month"), None),
+        (plan("company.gone", "month"), Some("`execution.poll.tool`: there is no contract `company.gone`")),
+        (
+            plan("other.misbehave_slow", "milliseconds"),
+            Some("there is no contract `other.misbehave_slow` that changes nothing"),
+        ),
+        (
+            plan("other.count_effects", "month"),
+            Some("`other.count_effects` is a tool of `other`, and not of `company`"),
+        ),
+        (
+            plan("company.monthly_report", "id"),
+            Some("`execution.poll.operation_argument`: `company.monthly_report` has no argument `id`"),
+        ),
+    ];
+    for (contract, reason) in table {
+        let world = world();
+        world.add(&count_effects().of("other"));
+        world.add(&contract);
+        let checked = world.run(&["check"]);
+        match reason {
+            None => drop(checked.ended(0)),
+            Some(reason) => {
+                let checked = checked.ended(2);
+                let said = checked.everything();
+                assert!(said.contains(reason) && said.contains("company.misbehave_slow.json"), "{reason}: {said}");
+            }
+        }
+    }
+}
