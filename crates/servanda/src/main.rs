@@ -123,5 +123,8 @@ fn start_log(verbose: u8, command: &Command) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
+        // A log that cannot be written (a full disk, a closed terminal) would be told with a print that panics, on whatever
+        // thread it happens: the ledger's, for one.
+        .log_internal_errors(false)
         .init();
 }
