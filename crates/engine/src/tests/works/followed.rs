@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Gateway as _, Subject, Terms,
-    testing::{Heard, Scripted, call, parse, rejected, said, text},
+    testing::{Heard, KeptEffects, Scripted, call, parse, rejected, said, text},
 };
 
 /// A server that makes tasks of either era, which go on while nobody asks, and end when they are let go.
@@ -33,7 +33,13 @@ fn tasks_server(era: Era) -> (Arc<Scripted>, Arc<AtomicBool>) {
     };
     let server = Scripted::new(era, &capabilities, move |heard: Heard| {
         let is_done = is_done.load(Ordering::SeqCst);
-        async move { task_answer(era, &heard, is_done) }
+        async move {
+            // As the real upstream does with a question that nobody wants the answer of.
+            if heard.method != "tools/call" && heard.delivery.cancel.is_cancelled() {
+                return Err(PerformFailure::Cancelled { sent: true });
+            }
+            task_answer(era, &heard, is_done)
+        }
     });
     *server.tools.lock().unwrap() = vec![json!({"name": "write", "execution": {"taskSupport": "optional"}})];
     (server, done)
@@ -184,5 +190,36 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
     lives.recover(MINUTE_MS, async |house| {
         let ended = until_status(house, &takes_tasks(), &handle, "completed").await;
         assert_eq!(ended["result"]["content"][0]["text"], "by its key");
+    });
+}
+
+/// The note comes first: a process that dies before the effect says that it waits for a task leaves enough behind.
+#[test]
+fn what_was_only_noted_is_followed_too() {
+    let store: Arc<OnceLock<Arc<KeptEffects>>> = Arc::default();
+    let at_server = store.clone();
+    let server = Scripted::new(
+        Era::Modern,
+        &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+        move |heard: Heard| {
+            if heard.method == "tools/call" {
+                at_server.get().unwrap().down.store(true, Ordering::SeqCst);
+            }
+            let done = !at_server.get().unwrap().down.load(Ordering::SeqCst);
+            async move { task_answer(Era::Modern, &heard, done) }
+        },
+    );
+    let lives = TwoLives::new(server, vec![of_class("N")]);
+    let handle = lives.live(async |house| {
+        store.set(house.effects.clone()).unwrap();
+        house.effects.beat(house.engine.core().owner.clone()).await.unwrap();
+        let handle = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await).handle.unwrap();
+        let effect = house.effects.find(Target::Id(handle.clone().into())).await.unwrap().unwrap();
+        assert_eq!(effect.awaits, None);
+        json!(handle)
+    });
+    store.get().unwrap().down.store(false, Ordering::SeqCst);
+    lives.recover(MINUTE_MS, async |house| {
+        until_status(house, &takes_tasks(), &handle, "completed").await;
     });
 }
