@@ -92,6 +92,7 @@ fn engine(journal: Arc<Disk>) -> Engine {
             catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: Naming::Prefixed,
+            callbacks: Arc::default(),
         },
         journal: journal.clone(),
         notebook,
