@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// List who is told how long work ends, and what was not delivered; test one
+    Callbacks(CallbacksArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working
@@ -301,6 +303,25 @@ fn effect_state(text: &str) -> Result<EffectState, String> {
         let known: Vec<&str> = EffectState::ALL.into_iter().map(EffectState::name).collect();
         format!("known states are {}", known.join(", "))
     })
+}
+
+/// `callbacks`.
+#[derive(Debug, Args)]
+pub(crate) struct CallbacksArgs {
+    /// What to do; without it, they are listed.
+    #[command(subcommand)]
+    pub command: Option<CallbacksCommand>,
+}
+
+/// What to do about a callback.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CallbacksCommand {
+    /// Send a signed test event and say what came back
+    Test {
+        /// The callback.
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
 }
 
 /// `schema`.

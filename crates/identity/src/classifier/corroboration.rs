@@ -6,7 +6,7 @@ use servanda_contract::tool::{Action, Behaviour, Mutability};
 use super::Annotations;
 
 /// What an author says of a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
     /// A declared behaviour.
     Behaviour(Behaviour),
@@ -62,14 +62,14 @@ impl Corroboration {
 }
 
 /// Compares a claim with what was found.
-pub fn corroborate(claim: Claim, found: Behaviour) -> Corroboration {
+pub fn corroborate(claim: &Claim, found: &Behaviour) -> Corroboration {
     let differences = match claim {
         Claim::Behaviour(declared) => of_behaviour(declared, found),
         Claim::Annotations(hints) => {
             if hints.read_only_hint.is_none() && hints.destructive_hint.is_none() {
                 return Corroboration::Unclaimed;
             }
-            of_annotations(hints, found)
+            of_annotations(*hints, found)
         }
     };
     match differences.iter().map(|difference| difference.direction).max() {
@@ -78,7 +78,7 @@ pub fn corroborate(claim: Claim, found: Behaviour) -> Corroboration {
     }
 }
 
-fn of_behaviour(declared: Behaviour, found: Behaviour) -> Vec<Difference> {
+fn of_behaviour(declared: &Behaviour, found: &Behaviour) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut note = |field, claimed: &'static str, found: &'static str, direction| {
         if claimed != found {
@@ -102,7 +102,7 @@ fn of_behaviour(declared: Behaviour, found: Behaviour) -> Vec<Difference> {
 
 /// A missing `readOnlyHint` means "not read-only" and a missing `destructiveHint` means "may destroy": both are MCP's defaults
 /// and claim nothing, so only what is written counts.
-fn of_annotations(hints: Annotations, found: Behaviour) -> Vec<Difference> {
+fn of_annotations(hints: Annotations, found: &Behaviour) -> Vec<Difference> {
     let mut differences = Vec::new();
     let claimed = hints.read_only_hint.map(|read_only| if read_only { Mutability::Pure } else { Mutability::Mutates });
     if let Some(claimed) = claimed.filter(|claimed| *claimed != found.mutability) {

@@ -98,10 +98,8 @@ fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options
     let rounded = |confidence: f64| (confidence * 1000.0).round() / 1000.0;
     Classification {
         behaviour: Behaviour {
-            mutability: judgement.mutability,
-            action: deed.action,
-            output_domain: domain.domain,
             content_type: Some(content_type),
+            ..Behaviour::new(judgement.mutability, deed.action, domain.domain)
         },
         confidence: Confidence {
             mutability: rounded(judgement.confidence),

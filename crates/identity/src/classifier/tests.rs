@@ -271,24 +271,23 @@ fn identifiers_come_apart_at_their_words() {
 
 #[test]
 fn a_claim_is_corroborated_or_differs_in_a_direction() {
-    let behaviour =
-        |mutability, action, output_domain| Behaviour { mutability, action, output_domain, content_type: None };
+    let behaviour = Behaviour::new;
     let look = behaviour(Mutability::Pure, Action::Read, OutputDomain::Data);
     let search = behaviour(Mutability::Pure, Action::Search, OutputDomain::Data);
     let content = behaviour(Mutability::Pure, Action::Read, OutputDomain::Content);
     let create = behaviour(Mutability::Mutates, Action::Create, OutputDomain::Ack);
     let delete = behaviour(Mutability::Mutates, Action::Delete, OutputDomain::Ack);
     let cases = [
-        (look, look, None),
-        (look, delete, Some(Direction::MoreDangerous)),
-        (delete, look, Some(Direction::LessDangerous)),
-        (create, delete, Some(Direction::MoreDangerous)),
-        (delete, create, Some(Direction::LessDangerous)),
-        (look, search, Some(Direction::Sideways)),
-        (look, content, Some(Direction::Sideways)),
+        (&look, &look, None),
+        (&look, &delete, Some(Direction::MoreDangerous)),
+        (&delete, &look, Some(Direction::LessDangerous)),
+        (&create, &delete, Some(Direction::MoreDangerous)),
+        (&delete, &create, Some(Direction::LessDangerous)),
+        (&look, &search, Some(Direction::Sideways)),
+        (&look, &content, Some(Direction::Sideways)),
     ];
     for (declared, seen, expected) in cases {
-        let corroboration = corroborate(Claim::Behaviour(declared), seen);
+        let corroboration = corroborate(&Claim::Behaviour(declared.clone()), seen);
         assert_eq!(direction(&corroboration), expected, "{declared:?} {seen:?}");
         assert_eq!(corroboration.needs_review(), expected == Some(Direction::MoreDangerous));
     }
@@ -296,8 +295,7 @@ fn a_claim_is_corroborated_or_differs_in_a_direction() {
 
 #[test]
 fn hints_are_corroborated_only_as_far_as_they_are_written() {
-    let seen =
-        |mutability, action| Behaviour { mutability, action, output_domain: OutputDomain::Ack, content_type: None };
+    let seen = |mutability, action| Behaviour::new(mutability, action, OutputDomain::Ack);
     let hints =
         |read_only_hint, destructive_hint| Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
     let (look, add, delete) = (
@@ -306,17 +304,17 @@ fn hints_are_corroborated_only_as_far_as_they_are_written() {
         seen(Mutability::Mutates, Action::Delete),
     );
     let cases = [
-        (hints(Some(true), None), look, None),
-        (hints(Some(true), None), add, Some(Direction::MoreDangerous)),
-        (hints(Some(false), None), look, Some(Direction::LessDangerous)),
-        (hints(Some(false), Some(false)), add, None),
-        (hints(Some(false), Some(false)), delete, Some(Direction::MoreDangerous)),
-        (hints(None, Some(true)), delete, None),
+        (hints(Some(true), None), &look, None),
+        (hints(Some(true), None), &add, Some(Direction::MoreDangerous)),
+        (hints(Some(false), None), &look, Some(Direction::LessDangerous)),
+        (hints(Some(false), Some(false)), &add, None),
+        (hints(Some(false), Some(false)), &delete, Some(Direction::MoreDangerous)),
+        (hints(None, Some(true)), &delete, None),
     ];
     for (claim, seen, expected) in cases {
-        assert_eq!(direction(&corroborate(Claim::Annotations(claim), seen)), expected, "{claim:?} {seen:?}");
+        assert_eq!(direction(&corroborate(&Claim::Annotations(claim), seen)), expected, "{claim:?} {seen:?}");
     }
-    assert_eq!(corroborate(Claim::Annotations(hints(None, None)), delete), Corroboration::Unclaimed);
+    assert_eq!(corroborate(&Claim::Annotations(hints(None, None)), &delete), Corroboration::Unclaimed);
 }
 
 fn direction(corroboration: &Corroboration) -> Option<Direction> {

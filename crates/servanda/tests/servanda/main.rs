@@ -7,6 +7,8 @@ mod agent;
 #[cfg(test)]
 mod bundles;
 #[cfg(test)]
+mod callbacks;
+#[cfg(test)]
 mod calls;
 #[cfg(test)]
 mod chain;
@@ -70,5 +72,7 @@ mod terminal;
 mod turncoat;
 #[cfg(test)]
 mod watching;
+#[cfg(test)]
+mod works;
 #[cfg(test)]
 mod world;

@@ -7,7 +7,7 @@ use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 use super::{Conduct, Descriptor, Field, Severity, confusions};
 
 fn behaviour(mutability: Mutability, action: Action) -> Conduct {
-    Behaviour { mutability, action, output_domain: OutputDomain::Data, content_type: None }.into()
+    Behaviour::new(mutability, action, OutputDomain::Data).into()
 }
 
 fn descriptor(id: &str, input_schema: Value, conduct: Conduct) -> Descriptor {
