@@ -13,6 +13,8 @@ LISTED = ("inputSchema", "outputSchema", "title", "description")
 # Where an answer names something that Servanda renames when there are several upstreams.
 URI_KEYS = {"uri", "uriTemplate"}
 NAMED_LISTS = {"tools", "prompts"}
+# Servanda's own tool, which no server has: it fetches what long work ended with.
+OWN_TOOLS = {"servanda__result"}
 # What server-everything logs when told to: `Debug-level message`, `Alert level-message` and six more, at random.
 RANDOM_MESSAGE = re.compile(r"^\"\w+[- ]level[- ]message")
 # The modern era has one code less: a resource that is not there is -32602 instead.
@@ -73,7 +75,7 @@ def listed(answer, prefix=""):
     return {
         tool["name"].removeprefix(prefix): canonical([tool.get(key) for key in LISTED])
         for tool in answer.get("result", {}).get("tools", [])
-        if tool["name"].startswith(prefix)
+        if tool["name"].startswith(prefix) and tool["name"] not in OWN_TOOLS
     }
 
 

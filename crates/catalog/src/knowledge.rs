@@ -13,7 +13,7 @@ use servanda_mcp::ClientCapabilities;
 
 use crate::{
     Availability, Entry, Inventory, ListedTool, Listing,
-    pins::{Definition, Execution, Lock, OnMissing, Pins},
+    pins::{Definition, Execution, Lock, OnMissing, Pins, TaskSupport},
     profile::PROFILES_MAX,
     standing::{Live, Standing},
 };
@@ -239,7 +239,7 @@ impl Knowledge {
         open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &Entry| {
             let tool = entry.renderings.listed(self.availability(entry)).clone();
-            tool.run_as(self.execution(entry, capabilities))
+            tool.run_as(run_as(entry, self.execution(entry, capabilities)))
         };
         open.into_iter().map(listed).collect()
     }
@@ -274,6 +274,15 @@ impl Knowledge {
         let tools = self.tools(entries, capabilities);
         self.profiles.insert(capabilities.clone(), Arc::new(Listing { generation: self.generation, tools }));
     }
+}
+
+/// How a tool may be run here: of long work the gateway makes a task itself where its upstream does not.
+fn run_as(entry: &Entry, theirs: Option<Execution>) -> Option<Execution> {
+    let forbidden = |execution: &Execution| execution.task_support == TaskSupport::Forbidden;
+    if entry.contract.contract().is_long() && theirs.as_ref().is_none_or(forbidden) {
+        return Some(Execution { task_support: TaskSupport::Optional });
+    }
+    theirs
 }
 
 fn bound_to<'a>(entries: &'a Entries, upstream: &str) -> Vec<(&'a String, &'a Entry)> {

@@ -437,3 +437,20 @@ fn how_a_tool_may_be_run_is_passed_on_and_not_pinned() {
     assert_eq!(listed("files__read_file")["execution"], json!({ "taskSupport": "optional" }));
     assert_eq!(listed("files__write_file").get("execution"), None);
 }
+
+#[test]
+fn long_work_may_be_run_as_a_task_whatever_its_server_offers() {
+    for (theirs, shown) in [(None, "optional"), (Some("forbidden"), "optional"), (Some("required"), "required")] {
+        let mut long = proposal("read_file");
+        long.execution = Some(serde_json::from_value(json!({ "timeout_class": "async" })).unwrap());
+        let catalog = Catalog::new([admit(long, &Registered::new()).unwrap()], Naming::Prefixed).unwrap();
+        let mut offered = definition("read_file");
+        if let Some(theirs) = theirs {
+            offered["execution"] = json!({ "taskSupport": theirs });
+        }
+        catalog.observe("files", &nobody(), &inventory(&[offered]));
+        let listing = catalog.listing(&nobody());
+        let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
+        assert_eq!(listed["execution"]["taskSupport"], shown, "{theirs:?}");
+    }
+}

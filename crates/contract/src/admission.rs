@@ -15,7 +15,7 @@ use crate::{
     schemas,
     tool::{
         Action, EffectClass, ErrorContract, KeyPlacement, LifecycleStatus, Mutability, MutationClass, Overlap,
-        SemanticRule, SideEffectClass, TransactionSemantics,
+        PollPlan, SemanticRule, SideEffectClass, TransactionSemantics,
     },
 };
 
@@ -203,6 +203,36 @@ fn auth_policy_defined(contract: &ToolContract, verdict: &mut Verdict) {
 fn timeout_class_assigned(contract: &ToolContract, verdict: &mut Verdict) {
     let conjunct = Conjunct::TimeoutClassAssigned;
     verdict.require(contract.execution.is_some(), conjunct, "execution.timeout_class is missing");
+    if let Some(plan) = contract.execution.as_ref().and_then(|execution| execution.poll.as_ref()) {
+        let long = "execution.poll is for long work: the timeout class must be long_running or async";
+        verdict.require(contract.is_long(), conjunct, long);
+        pollable(contract, plan, verdict);
+    }
+}
+
+/// Whether the end of an operation can be asked for as the plan says.
+fn pollable(contract: &ToolContract, plan: &PollPlan, verdict: &mut Verdict) {
+    let conjunct = Conjunct::TimeoutClassAssigned;
+    verdict.require(plan.tool != contract.identity.name, conjunct, "execution.poll.tool is the tool itself");
+    for (member, pointer) in [
+        ("operation_pointer", Some(&plan.operation_pointer)),
+        ("state_pointer", Some(&plan.state_pointer)),
+        ("result_pointer", plan.result_pointer.as_ref()),
+    ] {
+        if pointer.is_some_and(|pointer| !pointer.starts_with('/')) {
+            verdict.fail(conjunct, format!("execution.poll.{member} must be a JSON Pointer, e.g. `/id`"));
+        }
+    }
+    let named = !plan.operation_argument.trim().is_empty();
+    verdict.require(named, conjunct, "execution.poll.operation_argument is empty");
+    verdict.require(
+        !plan.done_states.is_empty(),
+        conjunct,
+        "execution.poll.done_states is empty: it would never be done",
+    );
+    if let Some(state) = plan.done_states.iter().find(|state| plan.failed_states.contains(state)) {
+        verdict.fail(conjunct, format!("execution.poll: `{state}` cannot mean both done and failed"));
+    }
 }
 
 fn idempotency_specified(contract: &ToolContract, verdict: &mut Verdict) {

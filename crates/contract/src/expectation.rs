@@ -99,7 +99,10 @@ pub struct ExpectationRule {
 
 /// As people write it.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "this is none of the words that can stand here, nor a list of them; `servanda schema config` has them"
+)]
 #[schemars(rename = "OneOrSeveral{T}")]
 enum OneOrSeveral<T> {
     One(T),

@@ -122,8 +122,15 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
     let permit = pass_all(Resolved::new(proposal, contract), core.gate_limits, &mut Trail::new(&stopwatch))
         .map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
     let key = ClientKey::Call(permit.call_id().clone());
-    let intent =
-        Intent { key, owner: core.owner.clone(), timeout_ms, continues: None, record, accepts_lost_commits: true };
+    let intent = Intent {
+        key,
+        owner: core.owner.clone(),
+        timeout_ms,
+        continues: None,
+        outlasts: false,
+        record,
+        accepts_lost_commits: true,
+    };
     fence(permit, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
 }
 

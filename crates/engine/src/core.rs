@@ -14,15 +14,27 @@ use servanda_gates::{
     GateLimits, Journal, Notebook,
     effect::{EffectId, Effects, OwnerId},
 };
+use servanda_mcp::{RpcError, envelope::code};
 use tokio::{
     sync::{Semaphore, broadcast, watch},
+    task::JoinError,
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    bridge::Bridge, cache::Cache, gateway::News, keys::Keys, repairs::Repairs, scene::Scene, sessions::Sessions,
-    tasks::TaskIndex, turns::Turns, watches::Watches,
+    bridge::Bridge,
+    cache::Cache,
+    callbacks::{Outbox, Told},
+    gateway::News,
+    keys::Keys,
+    repairs::Repairs,
+    scene::Scene,
+    sessions::Sessions,
+    tasks::TaskIndex,
+    turns::Turns,
+    watches::Watches,
+    works::Works,
 };
 
 /// The engine's inside.
@@ -46,12 +58,16 @@ pub(crate) struct Core {
     pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
     pub(crate) in_flight: TaskTracker,
+    /// How long a caller waits for long work; none if it waits for the end.
+    pub(crate) long_wait_ms_max: Option<u64>,
+    pub(crate) works: Arc<Works>,
     pub(crate) bridge: Arc<Bridge>,
     pub(crate) tasks: Arc<TaskIndex>,
     pub(crate) sessions: Sessions,
     pub(crate) watches: Watches,
     pub(crate) news: broadcast::Sender<News>,
     pub(crate) changes: watch::Sender<u64>,
+    pub(crate) outbox: Outbox,
 }
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.
@@ -126,6 +142,12 @@ impl Core {
         std::mem::replace(&mut *self.scene.write().unwrap_or_else(PoisonError::into_inner), scene)
     }
 
+    /// Who is to be told of what ends in that world, as things stand.
+    pub(crate) fn told<'s>(&'s self, scene: &'s Scene) -> Told<'s> {
+        let owner = self.outbox.delivers().then_some(&self.owner);
+        Told { subscriptions: scene.callbacks.subscriptions(), catalog: &scene.catalog, owner, now: self.clock.now() }
+    }
+
     /// Tells everybody that something changed. Nobody may be listening.
     pub(crate) fn announce(&self, news: News) {
         if matches!(news, News::Tools) {
@@ -138,4 +160,18 @@ impl Core {
 /// That many milliseconds from now.
 pub(crate) fn within_ms(ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms)
+}
+
+/// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
+/// The answer of a call whose own task ended without one.
+pub(crate) fn lost(error: &JoinError) -> RpcError {
+    tracing::error!(%error, "a call ended without an answer");
+    RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer; whether it had an effect is not known")
+        .with_hint("look at the target with a read-only tool before calling again")
 }

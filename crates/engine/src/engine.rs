@@ -22,6 +22,7 @@ use crate::{
     bridge::Bridge,
     cache::Cache,
     call,
+    callbacks::{self, Carrier, Outbox, Patience},
     core::{Core, within_ms},
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
@@ -42,6 +43,9 @@ const NEWS_MAX: usize = 256;
 const ABANDONING_MAX: usize = 64;
 /// How long a server has to hear how much it should log.
 const LEVEL_MS_MAX: u64 = 10_000;
+
+/// How long a caller waits for long work: less than clients wait for anything.
+pub const LONG_WAIT_MS_MAX: u64 = 25_000;
 
 /// Takes calls through, and answers everything else.
 #[derive(Debug)]
@@ -75,18 +79,28 @@ pub struct Limits {
     pub repair: RepairLimits,
     /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
     pub accepts_lost_commits: bool,
+    /// How long a caller waits for long work before it gets a handle, unless it says less itself; none if it waits for the end
+    /// like any caller.
+    pub long_wait_ms_max: Option<u64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let gates = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
-        Self { gates, repair: RepairLimits::default(), accepts_lost_commits: false }
+        Self {
+            gates,
+            repair: RepairLimits::default(),
+            accepts_lost_commits: false,
+            long_wait_ms_max: Some(LONG_WAIT_MS_MAX),
+        }
     }
 }
 
 impl Gateway for Engine {
     async fn listing(&self, guest: &Guest) -> Arc<Listing> {
-        self.core.scene().discovery.listing(guest).await
+        let scene = self.core.scene();
+        let listing = scene.discovery.listing(guest).await;
+        if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing) } else { listing }
     }
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
@@ -184,11 +198,14 @@ impl Engine {
             accepts_lost_commits: limits.accepts_lost_commits,
             repairs: Repairs::new(limits.repair),
             in_flight: TaskTracker::new(),
+            long_wait_ms_max: limits.long_wait_ms_max,
+            works: Arc::default(),
             tasks: Arc::new(TaskIndex::default()),
             sessions: Sessions::default(),
             watches: Watches::default(),
             news: broadcast::Sender::new(NEWS_MAX),
             changes: watch::Sender::new(0),
+            outbox: Outbox::default(),
         });
         news::follow(&core, &scene);
         Self { core }
@@ -238,6 +255,11 @@ impl Engine {
     /// Says that this process is alive until told to stop: enough for one that makes a single call.
     pub async fn stay_alive(&self, stop: CancellationToken) {
         recovery::stay_alive(&self.core, stop).await;
+    }
+
+    /// Tells callbacks of what ended until told to stop, what others left behind too.
+    pub async fn deliver_callbacks(&self, carrier: Arc<dyn Carrier>, stop: CancellationToken) {
+        callbacks::deliver(&self.core, carrier, Patience::default(), stop).await;
     }
 
     /// Which tools exist.

@@ -3,16 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge};
+use servanda_contract::{
+    CallId, CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge,
+};
 use servanda_gates::{
-    JournalError,
-    effect::{Change, Claim, End, Event, Reply, StoredAnswer, Target},
+    JournalError, Note,
+    effect::{Applied, Change, Claim, End, Event, Reply, StoredAnswer, Target},
 };
 
 use crate::{
     core::{Core, Held},
     observe::Observed,
-    upstream_failure,
+    upstream_failure, works,
 };
 
 /// How long an answer waits for its record.
@@ -28,6 +30,8 @@ const SETTLE_WAIT_MS_MAX: u64 = 5_000;
 pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
     tell_operator(&record);
     let call_id = record.call_id.clone();
+    let notes = core.told(&core.scene()).of_record(&record);
+    note_deliveries(core, &call_id, notes).await;
     let kept = core.journal.finished(record, quarantine, durable);
     match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
         Ok(Ok(())) => {}
@@ -64,8 +68,22 @@ pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> bool {
     on_record
 }
 
-async fn offer(core: &Core, settling: Settling) -> bool {
+/// Writes down whom to tell of an end that is decided, before anybody is answered.
+pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<Note>) {
+    for note in notes {
+        let kept = core.notebook.write_first(note);
+        match tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), kept).await {
+            Ok(Ok(_)) => core.outbox.wake(),
+            Ok(Err(error)) => tracing::error!(%call_id, %error, "a callback will not be told how a call ended"),
+            Err(_) => tracing::error!(%call_id, "the ledger is too slow; a callback may not be told how a call ended"),
+        }
+    }
+}
+
+async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
     let Settling { claim, end, record, quarantine, held } = settling;
+    // Made once: an end that is offered again is the same event.
+    let notices = core.told(&core.scene()).of_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
     for attempt in 0..SETTLE_ATTEMPTS_MAX {
         let change = Change {
@@ -73,9 +91,18 @@ async fn offer(core: &Core, settling: Settling) -> bool {
             event: Event::Settle(claim.clone(), end.clone()),
             record: Some(record.clone()),
             quarantine: quarantine.clone(),
+            notices: notices.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(applied) if applied.reply == Reply::Settled => return true,
+            Ok(Applied { reply: Reply::Settled, effect }) => {
+                if !notices.is_empty() {
+                    core.outbox.wake();
+                }
+                if let Some(effect) = &effect {
+                    works::ended(core, effect, Some(&record)).await;
+                }
+                return true;
+            }
             Ok(applied) => {
                 // After an error it may have been this very end that was taken.
                 if attempt == 0 {

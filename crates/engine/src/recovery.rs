@@ -36,7 +36,7 @@ use crate::{
     scene::Scene,
     trace,
     turns::{Changes, Crowded, Turn},
-    upstream_failure,
+    upstream_failure, works,
 };
 
 /// How many are looked after in a round, and how many at once.
@@ -45,6 +45,8 @@ const AT_ONCE_MAX: usize = 8;
 /// How long what is sent again or asked may take, whatever its contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
+/// The same of long work, which nobody waits for.
+const LONG_RESEND_MS_MAX: u64 = 86_400_000;
 /// Tombstones made in a round.
 const EXPIRED_MAX: u32 = 1_000;
 /// Effects whose contract is gone that were told of.
@@ -97,6 +99,11 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
                     continue;
                 }
                 let inside = Arc::clone(core);
+                if takes_long(&scene, &orphan) {
+                    // Nobody waits for it: the others are looked after meanwhile.
+                    core.in_flight.spawn(async move { take(&inside, &scene, orphan).await });
+                    continue;
+                }
                 // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
                 recovering.push(core.in_flight.spawn(async move { take(&inside, &scene, orphan).await }));
                 if recovering.len() >= AT_ONCE_MAX {
@@ -105,6 +112,10 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
             }
             join(&mut recovering).await;
         }
+    }
+    for left in works::left_alone(core).await {
+        let (inside, scene) = (Arc::clone(core), core.scene());
+        core.in_flight.spawn(async move { follow_on(&inside, &scene, left).await });
     }
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
@@ -135,7 +146,35 @@ fn tell_once(told: &mut BTreeSet<EffectId>, effect: &Effect) {
     }
 }
 
+/// Whether what is done about it may take as long as long work does.
+fn takes_long(scene: &Scene, effect: &Effect) -> bool {
+    let entry = exposed(scene, effect).and_then(|name| scene.catalog.entry(&name));
+    entry.is_some_and(|entry| entry.contract.contract().is_long())
+}
+
+/// Follows what goes on at its upstream, if it does and nobody else follows it. Says whether that is so.
+async fn follow_on(core: &Arc<Core>, scene: &Scene, effect: Effect) -> bool {
+    match works::submitted(core, &effect).await {
+        None => return false,
+        // Somebody may still follow it.
+        Some(submitted) if !submitted.is_left_alone(core) => return true,
+        Some(_) => {}
+    }
+    let Some(exposed) = exposed(scene, &effect) else { return true };
+    // Until its server is there, it is left as it is.
+    let ready = ready(scene, &exposed).await.filter(|ready| *ready.member.id == *effect.order.upstream);
+    let Some(ready) = ready else { return true };
+    let record = record(core, &effect);
+    if let Some(adopted) = works::adopt(core, effect).await {
+        adopted.follow(core, scene, &ready, record).await;
+    }
+    true
+}
+
 async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
+    if orphan.state == EffectState::Dispatching && Box::pin(follow_on(core, scene, orphan.clone())).await {
+        return;
+    }
     let mut sends = None;
     if needs_its_tool(&orphan) && orphan.class == EffectClass::K {
         let Some(exposed) = exposed(scene, &orphan) else { return };
@@ -148,7 +187,12 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
-    let recovery = recover(&orphan.id, &core.owner, written, core.effects.as_ref()).await;
+    let notices = core.told(scene).of_effect(&orphan);
+    let is_told = !notices.is_empty();
+    let recovery = recover(&orphan.id, &core.owner, written, notices, core.effects.as_ref()).await;
+    if is_told {
+        core.outbox.wake();
+    }
     let effect = orphan.id;
     match (recovery, sends) {
         (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),
@@ -160,10 +204,15 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
             let deadline = within_ms(ASK_MS_MAX);
             ask_and_settle(core, scene, claim, &taken, deadline).await;
         }
-        (Ok(Recovery::Done(Reply::Unknown, _)), _) => {
-            tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
+        (Ok(Recovery::Done(reply, after)), _) => {
+            if reply == Reply::Unknown {
+                tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
+            }
+            if let (Reply::Unknown | Reply::Settled, Some(after)) = (&reply, &after) {
+                works::ended(core, after, None).await;
+            }
         }
-        (Ok(Recovery::Done(..) | Recovery::Resend(..)), _) => {}
+        (Ok(Recovery::Resend(..)), _) => {}
     }
 }
 
@@ -195,7 +244,9 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     };
     outline.carry_key(contract.contract(), Some(&fenced), None);
     // Nobody waits who could have said for how long.
-    let deadline = within_ms(contract.contract().timeout_ms().min(RESEND_MS_MAX));
+    let timeout_ms = contract.contract().timeout_ms();
+    let ms_max = if contract.contract().is_long() { LONG_RESEND_MS_MAX } else { RESEND_MS_MAX };
+    let deadline = within_ms(timeout_ms.min(ms_max));
     let leg = Leg { deadline, remarks: None, continuation: servanda_upstream::Continuation::default() };
     record.dispatched_at = Some(core.clock.now());
     let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
@@ -213,11 +264,12 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     records::settle(core, Settling { claim, end, record, quarantine, held }).await;
 }
 
-struct Judged {
-    end: End,
-    outcome: Outcome,
-    refusal: Option<Refusal>,
-    quarantine: Option<bytes::Bytes>,
+/// What became of something that was sent again or followed on.
+pub(crate) struct Judged {
+    pub(crate) end: End,
+    pub(crate) outcome: Outcome,
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) quarantine: Option<bytes::Bytes>,
 }
 
 impl Judged {
@@ -226,7 +278,8 @@ impl Judged {
     }
 }
 
-fn judge(contract: &CompiledContract, call_id: &CallId, outcome: Result<Answer, PerformFailure>) -> Judged {
+/// What an answer, or that there is none, means for the effect and the record.
+pub(crate) fn judge(contract: &CompiledContract, call_id: &CallId, outcome: Result<Answer, PerformFailure>) -> Judged {
     let answer = match outcome {
         Ok(answer) => answer,
         Err(failure) => {

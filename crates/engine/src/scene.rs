@@ -6,17 +6,20 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::{Catalog, Entry, ListedTool, Listing, names::Naming};
 use servanda_contract::expectation::Expectations;
+use servanda_gates::CompiledContract;
 use servanda_upstream::{Offer, PerformFailure, Upstream};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
+    callbacks::Callbacks,
     discovery::Discovery,
     relay::{Exposure, PromptTable},
     resilience::Guard,
     server::Server,
+    works::{RESULT_TOOL, result_tool},
 };
 
 /// Which tools exist and who performs them.
@@ -30,6 +33,8 @@ pub struct World {
     pub naming: Naming,
     /// What the operator expects of tools.
     pub expectations: Expectations,
+    /// Who wants to be told how long work ends.
+    pub callbacks: Arc<Callbacks>,
 }
 
 /// A world with what the engine keeps about each server in it.
@@ -40,7 +45,10 @@ pub(crate) struct Scene {
     pub(crate) upstreams: BTreeMap<String, Upstream>,
     pub(crate) naming: Naming,
     pub(crate) expectations: Expectations,
+    pub(crate) callbacks: Arc<Callbacks>,
     members: BTreeMap<String, Arc<Member>>,
+    /// The tool by which long work is asked for, where there is any.
+    own_tool: Option<&'static (Arc<CompiledContract>, ListedTool)>,
     /// Ends what follows this world's changes, when the last call of it is over.
     pub(crate) stop: CancellationToken,
     _stop_when_dropped: DropGuard,
@@ -55,18 +63,27 @@ pub(crate) struct Member {
     pub(crate) prompts: PromptTable,
     /// How it has been doing.
     pub(crate) guard: Guard,
-    /// Tools that the server takes only as tasks; none until it was asked.
-    task_only: Mutex<Option<Arc<BTreeSet<String>>>>,
+    /// Which tools the server takes as tasks; none until it was asked.
+    task_support: Mutex<Option<Arc<TaskSupport>>>,
+}
+
+/// Tools that a server takes as tasks.
+#[derive(Debug, Default)]
+pub(crate) struct TaskSupport {
+    /// Only as tasks.
+    pub(crate) required: BTreeSet<String>,
+    /// As tasks too.
+    pub(crate) optional: BTreeSet<String>,
 }
 
 impl Scene {
     pub(crate) fn of(world: World) -> Self {
-        let World { catalog, upstreams, naming, expectations } = world;
+        let World { catalog, upstreams, naming, expectations, callbacks } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
         let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &upstreams));
-        Self { discovery, upstreams, expectations, ..Self::with_servers(catalog, servers, naming) }
+        Self { discovery, upstreams, expectations, callbacks, ..Self::with_servers(catalog, servers, naming) }
     }
 
     pub(crate) fn with_servers(
@@ -81,21 +98,38 @@ impl Scene {
                 naming,
                 prompts: PromptTable::default(),
                 guard: Guard::default(),
-                task_only: Mutex::default(),
+                task_support: Mutex::default(),
             };
             (id, Arc::new(member))
         };
         let stop = CancellationToken::new();
+        let is_long = |entry: &Entry| entry.contract.contract().is_long();
+        let long = catalog.entry(RESULT_TOOL).is_none() && catalog.entries().any(|(_, entry)| is_long(entry));
         Self {
             discovery: Arc::new(Discovery::new(Arc::clone(&catalog), &BTreeMap::new())),
+            own_tool: long.then(result_tool).flatten(),
             catalog,
             upstreams: BTreeMap::new(),
             naming,
             expectations: Expectations::default(),
+            callbacks: Arc::default(),
             members: servers.into_iter().map(member).collect(),
             _stop_when_dropped: stop.clone().drop_guard(),
             stop,
         }
+    }
+
+    /// A list with the gateway's own tool after the others, where there is long work to ask for.
+    pub(crate) fn with_own_tools(&self, listing: Arc<Listing>) -> Arc<Listing> {
+        let Some((_, tool)) = self.own_tool else { return listing };
+        let tools = listing.tools.iter().chain([tool]).cloned().collect();
+        Arc::new(Listing { generation: listing.generation, tools })
+    }
+
+    /// The contract of the gateway's own tool, if the name is its and it is offered.
+    pub(crate) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
+        let (contract, tool) = self.own_tool?;
+        (tool.name == name).then(|| Arc::clone(contract))
     }
 
     /// A server by its id.
@@ -133,18 +167,18 @@ impl Member {
         Ok(known.then_some(offer))
     }
 
-    /// Tools that it takes only as tasks, if that is known.
-    pub(crate) fn task_only(&self) -> Option<Arc<BTreeSet<String>>> {
-        self.task_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Which tools it takes as tasks, if that is known.
+    pub(crate) fn task_support(&self) -> Option<Arc<TaskSupport>> {
+        self.task_support.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn learn_task_only(&self, tools: Arc<BTreeSet<String>>) {
-        *self.task_only.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
+    pub(crate) fn learn_task_support(&self, support: Arc<TaskSupport>) {
+        *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = Some(support);
     }
 
     /// What was known about its tools may not hold any more.
     pub(crate) fn forget_tools(&self) {
-        *self.task_only.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 

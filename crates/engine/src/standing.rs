@@ -8,6 +8,8 @@ use servanda_gates::{
     effect::{Awaits, Effect, EffectId, Reply},
 };
 
+use crate::refusals;
+
 /// The refusal that a reply becomes.
 pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
     let call_id = call_id.clone();
@@ -18,6 +20,7 @@ pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) 
         Reply::Unknown => unknown(call_id, effect),
         Reply::Twin(twin) => blind_retry(call_id, twin),
         Reply::KeyExpired => expired(call_id),
+        Reply::Blocked(_) => *refusals::not_its_turn(call_id),
         Reply::Mine(_)
         | Reply::Replay(_)
         | Reply::Ask(_)

@@ -316,7 +316,7 @@ impl House {
         let records = Arc::new(Records::default());
         let kept: Arc<dyn Notebook> = notebook.clone();
         let effects = Arc::new(KeptEffects {
-            effects: FleetingEffects::new(Arc::clone(&clock)),
+            effects: FleetingEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
             records: records.clone(),
             down: AtomicBool::new(false),
             late: AtomicBool::new(false),

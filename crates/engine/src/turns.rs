@@ -1,8 +1,9 @@
 //! Whose turn it is: of the calls of a tenant that change the same thing, by the names of their contracts' manifests, one is
 //! sent after the other, in the order in which they came.
 //!
-//! It belongs to one process. Deliberately not here: what several gateways on one store do to the same thing at once, and
-//! whether a call has to wait at all, which its contract says.
+//! It belongs to one process, and spares those who wait in it asking the store again and again. Deliberately not here: that no two
+//! gateways on one store change the same thing at once, which the store sees to when an effect begins; and whether a call has to
+//! wait at all, which its contract says.
 
 #[cfg(test)]
 mod tests;

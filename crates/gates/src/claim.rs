@@ -56,8 +56,13 @@ async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effe
         return Ok(Begun::Claimed(Box::new(Claimed::new(permit, None, owner))));
     };
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
-    let change =
-        Change { target: target.clone(), event: Event::Begin(Box::new(begin)), record: None, quarantine: None };
+    let change = Change {
+        target: target.clone(),
+        event: Event::Begin(Box::new(begin)),
+        record: None,
+        quarantine: None,
+        notices: Vec::new(),
+    };
     let found = match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
         Ok(Applied { reply, effect }) => {
@@ -87,7 +92,7 @@ pub async fn fence_current(
     record.effect_id = Some(claim.id.to_string());
     let target = Target::Id(claim.id.clone());
     let event = Event::Fence(claim.clone());
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     let own = |effect: &Effect| effect.state == EffectState::Dispatching && effect.claim() == claim;
     match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) if own(&effect) => {

@@ -13,7 +13,7 @@ use servanda_contract::{
 use crate::{
     Permit,
     effect::{
-        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go,
+        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go, Notice,
         OwnerId, Reply, Target,
     },
     order,
@@ -52,6 +52,8 @@ pub struct Intent {
     pub timeout_ms: u64,
     /// The nonce of the state that the call goes on from.
     pub continues: Option<String>,
+    /// Whether its end can be asked for later: then it is an effect even if it changes nothing.
+    pub outlasts: bool,
     /// What a crash leaves behind.
     pub record: CallRecord,
     /// Whether the operator said that a store which may lose what it acknowledged is good enough for everything.
@@ -112,8 +114,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[error("the journal could not keep the record: {0}")]
 pub struct JournalError(pub String);
 
-/// Fences a permitted call. One of class R that is nobody's operation changes nothing and needs no mark; every other waits
-/// for it.
+/// Fences a permitted call. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
+/// and needs no mark; every other waits for it.
 pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     // What has to be asked first is claimed first: there is no way around it here.
     if permit.asks_first() {
@@ -127,7 +129,7 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
         record.effect_id = Some(begin.id.to_string());
     }
     let event = Event::Begin(Box::new(begin));
-    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None };
+    let change = Change { target: target.clone(), event, record: Some(record), quarantine: None, notices: Vec::new() };
     match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(claim), effect: Some(effect) }) if is_dispatched(&effect, &claim) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
@@ -161,7 +163,7 @@ pub(crate) fn start(
     go: Go,
     effects: &dyn Effects,
 ) -> Result<(Permit, Option<Started>), Box<NotFenced>> {
-    if !permit.effect_class().mutates() && !intent.key.can_come_again() {
+    if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
         return Ok((permit, None));
     }
     // After a failover nobody would know that it was sent, and it would be sent again.
@@ -190,15 +192,17 @@ pub(crate) fn start(
     Ok((permit, Some(Started { target: Target::Key(key), begin })))
 }
 
-/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it.
+/// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it, a notice if that
+/// ends it so.
 pub async fn recover(
     id: &EffectId,
     owner: &OwnerId,
     record: Option<CallRecord>,
+    notices: Vec<Notice>,
     effects: &dyn Effects,
 ) -> Result<Recovery, JournalError> {
     let event = Event::Recover(owner.clone());
-    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None };
+    let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None, notices };
     let Applied { reply, effect } = effects.apply(change).await?;
     Ok(match (reply, effect.map(Box::new)) {
         (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {

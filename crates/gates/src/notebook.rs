@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    ops::Bound,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -24,6 +25,10 @@ pub enum NoteKind {
     Era,
     /// A request state that was used up, by its nonce: the call that used it.
     Spent,
+    /// The end of a call that somebody outside is to be told of, by the callback and the event.
+    Delivery,
+    /// What is known about a long work under way, by its handle and what it is about.
+    Work,
 }
 
 /// One fact.
@@ -50,6 +55,16 @@ pub trait Notebook: Send + Sync + fmt::Debug {
     /// The note of that kind and key. One that has expired by `now` is as good as none.
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>>;
 
+    /// Notes of that kind in the order of their keys, behind the key `after`: at most so many. Those that
+    /// have expired by `now` are left out.
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>>;
+
     /// Forgets a note.
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>>;
 }
@@ -69,6 +84,8 @@ impl NoteKind {
             Self::Secret => "secret",
             Self::Era => "era",
             Self::Spent => "spent",
+            Self::Delivery => "delivery",
+            Self::Work => "work",
         }
     }
 }
@@ -81,6 +98,11 @@ impl Note {
 }
 
 impl FleetingNotebook {
+    /// Keeps a note unless there is one, and returns the one that is there afterwards.
+    pub(crate) fn put_first(&self, note: Note) -> Note {
+        self.notes().entry((note.kind, note.key.clone())).or_insert(note).clone()
+    }
+
     fn notes(&self) -> MutexGuard<'_, BTreeMap<(NoteKind, String), Note>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +115,27 @@ impl Notebook for FleetingNotebook {
     }
 
     fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
-        let kept = self.notes().entry((note.kind, note.key.clone())).or_insert(note).clone();
-        Box::pin(std::future::ready(Ok(kept)))
+        Box::pin(std::future::ready(Ok(self.put_first(note))))
     }
 
     fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
         let note = self.notes().get(&(kind, key.to_owned())).filter(|note| !note.is_expired(now)).cloned();
         Box::pin(std::future::ready(Ok(note)))
+    }
+
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let notes = self.notes();
+        let behind = notes.range((Bound::Excluded((kind, after.to_owned())), Bound::Unbounded));
+        let of_kind = behind.map(|(_, note)| note).take_while(|note| note.kind == kind);
+        let listed = of_kind.filter(|note| !note.is_expired(now)).take(limit).cloned().collect();
+        Box::pin(std::future::ready(Ok(listed)))
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {

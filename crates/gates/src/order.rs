@@ -6,7 +6,7 @@ use servanda_contract::{
     Digest,
     digest::{Domain, hex},
     json,
-    tool::{Effect, EffectClass, KeyPlacement, TimeoutClass, ToolContract},
+    tool::{Effect, EffectClass, KeyPlacement, ToolContract},
 };
 
 use crate::{
@@ -38,10 +38,6 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
     let upstream_key = upstream_key(key);
     let effect = contract.effect.as_ref();
     let window_sec = effect.filter(|effect| effect.class == EffectClass::K).and_then(|effect| effect.key_window_sec);
-    let outlasts = contract
-        .execution
-        .as_ref()
-        .is_some_and(|execution| matches!(execution.timeout_class, TimeoutClass::LongRunning | TimeoutClass::Async));
     Ok(Order {
         exposed_tool: permit.proposal().tool.clone(),
         upstream: contract.binding.upstream.clone(),
@@ -53,8 +49,9 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         timeout_ms,
         key_window_ms: window_sec.map(|sec| sec.saturating_mul(1_000)),
         dedup_window_ms: dedup_window_ms(contract),
-        keeps_answer: key.client_key.can_come_again() || outlasts,
+        keeps_answer: key.client_key.can_come_again() || contract.is_long(),
         resources: changes(permit),
+        overlaps: !permit.takes_turns(),
     })
 }
 

@@ -101,13 +101,13 @@ fn main() -> ExitCode {
 /// Counts by dialect, label and verdict.
 #[derive(Default)]
 struct Tables {
-    counts: BTreeMap<(String, Effect2, Effect2), usize>,
+    counts: BTreeMap<(String, Name, Name), usize>,
 }
 
-/// `Effect` with an order, for tables.
-type Effect2 = &'static str;
+/// The name of an effect, which has an order for tables.
+type Name = &'static str;
 
-fn name(effect: Effect) -> Effect2 {
+fn name(effect: Effect) -> Name {
     match effect {
         Effect::Read => "read",
         Effect::Write => "write",
@@ -166,7 +166,7 @@ impl Tables {
         let missed = sum(false, &|verdict| verdict == "read");
         let accused = sum(true, &|verdict| verdict == "write" || verdict == "ddl");
         let puzzled = sum(true, &|verdict| verdict == "unknown");
-        let per_thousand = |part: usize, whole: usize| if whole == 0 { 0 } else { part * 100_000 / whole };
+        let per_thousand = |part: usize, whole: usize| (part * 100_000).checked_div(whole).unwrap_or(0);
         let percent =
             |part, whole| format!("{}.{:03} %", per_thousand(part, whole) / 1000, per_thousand(part, whole) % 1000);
         println!(

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p servanda-ledger --example durable -- FOLDER [POSTGRES-URL]
 //!
-//! A raw insert puts the two rows that one commit of a call writes into tables like the ledger's, a batch per transaction, as
-//! fast as the store takes them. A call is two such commits, one after the other: half as many in the same time would mean
+//! A raw insert puts an effect and a record into tables like the ledger's, a batch per transaction, as fast as the store takes
+//! them. A call is two such commits, one after the other: half as many in the same time would mean
 //! that reading, deciding and comparing cost nothing. FOLDER is where the SQLite files are made.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a command for people; what fails is a finding")]
 

@@ -10,23 +10,23 @@ use crate::LedgerError;
 /// Bytes of a quarantined answer that are kept.
 const QUARANTINE_BYTES_MAX: usize = 1 << 20;
 
-/// An effect as columns.
+/// An effect as columns; what it is found by when it is new is [`key_digest`].
 #[derive(Debug)]
-pub(crate) struct EffectRow {
-    pub(crate) effect_id: String,
-    pub(crate) key_digest: Digest,
-    pub(crate) key: EffectKey,
-    pub(crate) client_key: String,
-    pub(crate) request: Digest,
+pub(crate) struct EffectRow<'a> {
+    pub(crate) effect_id: &'a str,
+    pub(crate) key: &'a EffectKey,
+    pub(crate) request: &'a Digest,
     pub(crate) state: &'static str,
     pub(crate) epoch: i64,
-    pub(crate) owner: String,
+    pub(crate) owner: &'a str,
     pub(crate) needs_owner: bool,
     pub(crate) due_ms: i64,
     pub(crate) expires_ms: i64,
     pub(crate) body: String,
-    pub(crate) arguments: Bytes,
-    pub(crate) answer: Option<Bytes>,
+    pub(crate) arguments: &'a [u8],
+    pub(crate) answer: Option<&'a [u8]>,
+    /// What it keeps others from changing, by name.
+    pub(crate) holds: Option<String>,
 }
 
 /// What is read back of an effect.
@@ -76,29 +76,31 @@ pub(crate) fn key_digest(key: &EffectKey) -> Digest {
     Digest::of(Domain::EffectKey, &parts)
 }
 
-impl EffectRow {
-    pub(crate) fn of(effect: &Effect) -> Result<Self, LedgerError> {
+impl<'a> EffectRow<'a> {
+    pub(crate) fn of(effect: &'a Effect) -> Result<Self, LedgerError> {
         let due_ms = match effect.state {
             EffectState::Claimed => effect.lease_until_ms,
             _ => effect.overdue_at_ms,
         };
         Ok(Self {
-            effect_id: effect.id.as_str().to_owned(),
-            key_digest: key_digest(&effect.key),
-            key: effect.key.clone(),
-            client_key: effect.key.client_key.to_string(),
-            request: effect.request,
+            effect_id: effect.id.as_str(),
+            key: &effect.key,
+            request: &effect.request,
             state: effect.state.name(),
             epoch: signed(effect.epoch),
-            owner: effect.owner.as_str().to_owned(),
+            owner: effect.owner.as_str(),
             needs_owner: needs_owner(effect),
             due_ms: signed(due_ms),
             expires_ms: signed(effect.expires_ms),
-            body: serde_json::to_string(effect).map_err(|error| unreadable(effect.id.as_str(), error.to_string()))?,
-            arguments: effect.order.arguments.clone(),
+            body: encode(effect).map_err(|reason| unreadable(effect.id.as_str(), reason))?,
+            arguments: &effect.order.arguments,
             answer: match &effect.answer {
-                Some(StoredAnswer::Result(bytes)) => Some(bytes.clone()),
+                Some(StoredAnswer::Result(bytes)) => Some(bytes),
                 _ => None,
+            },
+            holds: match effect.holds() {
+                Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
+                None => None,
             },
         })
     }
@@ -141,6 +143,11 @@ impl<'a> CallRow<'a> {
     }
 }
 
+/// What an effect holds, from its text.
+pub(crate) fn decode_held(effect_id: &str, text: &str) -> Result<Vec<String>, LedgerError> {
+    serde_json::from_str(text).map_err(|error| unreadable(effect_id, error.to_string()))
+}
+
 /// A record as text.
 pub(crate) fn encode_call(record: &CallRecord) -> Result<String, LedgerError> {
     let call_id = record.call_id.to_string();
@@ -174,6 +181,10 @@ pub(crate) fn signed(value: u64) -> i64 {
 /// The way back; a time before the epoch is none.
 pub(crate) fn unsigned(value: i64) -> u64 {
     u64::try_from(value).unwrap_or_default()
+}
+
+fn encode(value: &(impl serde::Serialize + ?Sized)) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|error| error.to_string())
 }
 
 fn unreadable(effect_id: &str, reason: String) -> LedgerError {

@@ -108,6 +108,11 @@ impl LedgerError {
         matches!(self, Self::Server(error) if error.code().is_some_and(|code| undone.contains(&code)))
     }
 
+    /// Whether something is there already that was to be new.
+    pub(crate) fn is_of_a_duplicate(&self) -> bool {
+        matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
     /// Whether the connection is of no use any more.
     pub(crate) fn is_of_the_connection(&self) -> bool {
         match self {

@@ -6,6 +6,7 @@
 
 mod codec;
 mod error;
+mod placing;
 mod postgres;
 mod queue;
 mod reader;
@@ -111,6 +112,16 @@ impl Notebook for Ledger {
         self.store.read(kind, key, now)
     }
 
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        Notebook::list(self.store.as_ref(), kind, after, limit, now)
+    }
+
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         self.store.erase(kind, key)
     }
@@ -130,7 +141,7 @@ impl Effects for Ledger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.store.list(query)
+        Effects::list(self.store.as_ref(), query)
     }
 
     fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {

@@ -16,14 +16,17 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     JournalError, Note, NoteKind,
-    effect::{Applied, Change, End, Event, OwnerId, StoredAnswer, Target},
+    effect::{Applied, Change, End, Event, Notice, OwnerId, StoredAnswer, Target},
 };
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
 
-use crate::codec::{CallRow, encode_call};
+use crate::{
+    LedgerError,
+    codec::{CallRow, encode_call},
+};
 
 /// Jobs waiting to be written; more than this and callers wait.
 const QUEUE_MAX: usize = 8_192;
@@ -69,7 +72,7 @@ pub(crate) enum Job {
     /// Puts something down; somebody may wait for it.
     Put { write: Write, done: Option<Done<()>> },
     /// Applies an event to an effect.
-    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, done: Done<Applied> },
+    Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, notices: Vec<Notice>, done: Done<Applied> },
     /// Makes tombstones.
     Expire { limit: u32, done: Done<u64> },
 }
@@ -107,9 +110,9 @@ impl Queue {
     /// Applies a change. Cancel-safe: what was handed in is applied all the same.
     pub(crate) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
         let (done, wait) = oneshot::channel();
-        let Change { target, event, record, quarantine } = change;
+        let Change { target, event, record, quarantine, notices } = change;
         let recorded = record.map(|record| Recorded::new(record, quarantine)).transpose()?;
-        self.hand_in(Job::Apply { target, event, recorded, done }).await?;
+        self.hand_in(Job::Apply { target, event, recorded, notices, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
@@ -133,8 +136,14 @@ impl Queue {
 
 impl Recorded {
     pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
-        let text = encode_call(&record).map_err(|error| JournalError(error.to_string()))?;
-        Ok(Box::new(Self { record, text, quarantine }))
+        let recorded = Self::of(record).map_err(|error| JournalError(error.to_string()))?;
+        Ok(Box::new(Self { quarantine, ..recorded }))
+    }
+
+    /// A record by itself.
+    pub(crate) fn of(record: CallRecord) -> Result<Self, LedgerError> {
+        let text = encode_call(&record)?;
+        Ok(Self { record, text, quarantine: None })
     }
 
     /// The columns of the record.
@@ -195,6 +204,14 @@ impl Job {
                 Some(recorded)
             }
             _ => None,
+        }
+    }
+
+    /// What is to be told of how its effect ends.
+    pub(crate) fn notices(&self) -> &[Notice] {
+        match self {
+            Self::Apply { notices, .. } => notices,
+            _ => &[],
         }
     }
 

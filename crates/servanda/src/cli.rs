@@ -81,6 +81,8 @@ pub(crate) enum Command {
     Effects(EffectsArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do
     Identity(IdentityArgs),
+    /// List who is told how long work ends, and what was not delivered; test one
+    Callbacks(CallbacksArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working
@@ -328,6 +330,37 @@ pub(crate) enum IdentityCommand {
         /// Lines of JSON with `sql` or `shell`, and `dialect`; `-` reads them from stdin.
         #[arg(value_name = "FILE.jsonl")]
         file: PathBuf,
+    },
+    /// Say what each tool of a file does, by its definition alone: a line of JSON for each, in order
+    Classify {
+        /// Lines of JSON, each a tool's definition; `-` reads them from stdin.
+        #[arg(value_name = "FILE.jsonl")]
+        file: PathBuf,
+        /// Do not read names and titles.
+        #[arg(long)]
+        without_names: bool,
+        /// Do not read the authors' hints.
+        #[arg(long)]
+        ignore_annotations: bool,
+    },
+}
+
+/// `callbacks`.
+#[derive(Debug, Args)]
+pub(crate) struct CallbacksArgs {
+    /// What to do; without it, they are listed.
+    #[command(subcommand)]
+    pub command: Option<CallbacksCommand>,
+}
+
+/// What to do about a callback.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CallbacksCommand {
+    /// Send a signed test event and say what came back
+    Test {
+        /// The callback.
+        #[arg(value_name = "NAME")]
+        name: String,
     },
 }
 

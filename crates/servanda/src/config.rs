@@ -19,11 +19,13 @@ use servanda_contract::{
     document::{self, DocumentError},
     expectation::Expectations,
 };
+use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 
 use crate::{
+    callback_config::CallbackConfig,
     expansion::{expand, unset},
     failure::Failure,
     ledger_place::LedgerPlace,
@@ -74,9 +76,24 @@ pub(crate) struct Config {
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_lost_commits: bool,
+    /// Who is told, by a signed webhook, how long work ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callbacks: Vec<CallbackConfig>,
+    /// How calls of long-running and async tools are answered.
+    #[serde(default, skip_serializing_if = "LongWorkConfig::is_default")]
+    pub long_work: LongWorkConfig,
     /// How much is taken.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_default")]
     pub limits: LimitsConfig,
+}
+
+/// How calls of long-running and async tools are answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LongWorkConfig {
+    /// How long a caller waits for the result before it gets a handle instead; null if it waits for the end like any caller.
+    /// A caller that takes tasks gets one at once.
+    pub wait_ms_max: Option<u64>,
 }
 
 /// What is done about tools whose definitions are not those in `servanda.lock`.
@@ -196,6 +213,18 @@ impl Default for LimitsConfig {
     }
 }
 
+impl Default for LongWorkConfig {
+    fn default() -> Self {
+        Self { wait_ms_max: Some(LONG_WAIT_MS_MAX) }
+    }
+}
+
+impl LongWorkConfig {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl PinsConfig {
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -236,6 +265,8 @@ impl Config {
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
             accepts_lost_commits: false,
+            callbacks: Vec::new(),
+            long_work: LongWorkConfig::default(),
             limits: LimitsConfig::default(),
         }
     }

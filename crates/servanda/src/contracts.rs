@@ -29,7 +29,7 @@ pub(crate) struct Problem {
 pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<Problem>), Failure> {
     let mut admitted = Vec::new();
     let mut problems = Vec::new();
-    let mut asked = Vec::new();
+    let (mut asked, mut read) = (Vec::new(), Vec::new());
     let mut registered = Registered::new();
     for file in files(&loaded.contracts_folder())? {
         match judge(&file, loaded, &registered) {
@@ -39,6 +39,7 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
                 let asks = asked_tools(contract.contract());
                 asked.extend(asks.map(|(member, tool)| (file.display().to_string(), member, tool)));
                 admitted.push(contract);
+                read.push(file.display().to_string());
             }
             Err(reasons) => problems.push(Problem { file: file.display().to_string(), reasons }),
         }
@@ -52,7 +53,25 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
             problems.push(Problem { file, reasons: vec![reason] });
         }
     }
+    for (contract, file) in admitted.iter().zip(read) {
+        if let Some(reason) = unpollable(contract.contract(), &admitted) {
+            problems.push(Problem { file, reasons: vec![reason] });
+        }
+    }
     Ok((admitted, problems))
+}
+
+/// Why the tool that a plan names cannot tell how an operation stands, if it cannot.
+fn unpollable(contract: &ToolContract, admitted: &[CompiledContract]) -> Option<String> {
+    let plan = contract.execution.as_ref()?.poll.as_ref()?;
+    let tool = admitted.iter().find(|other| other.contract().identity.name == plan.tool)?;
+    let (ours, theirs) = (&contract.binding.upstream, &tool.contract().binding.upstream);
+    if ours != theirs {
+        return Some(format!("`execution.poll.tool`: `{}` is a tool of `{theirs}`, and not of `{ours}`", plan.tool));
+    }
+    (!tool.input().declares(&plan.operation_argument)).then(|| {
+        format!("`execution.poll.operation_argument`: `{}` has no argument `{}`", plan.tool, plan.operation_argument)
+    })
 }
 
 /// The tools that are asked on behalf of a call of this contract, and where it says so.
@@ -64,7 +83,9 @@ fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)
     let version = version.map(|version| ("effect.version.tool".to_owned(), version.tool.clone()));
     let preconditions = contract.preconditions.iter().enumerate();
     let preconditions = preconditions.map(|(number, it)| (format!("preconditions[{number}].tool"), it.tool.clone()));
-    let asked: Vec<_> = status.into_iter().chain(version).chain(preconditions).collect();
+    let poll = contract.execution.as_ref().and_then(|execution| execution.poll.as_ref());
+    let poll = poll.map(|plan| ("execution.poll.tool".to_owned(), plan.tool.clone()));
+    let asked: Vec<_> = status.into_iter().chain(version).chain(poll).chain(preconditions).collect();
     asked.into_iter()
 }
 

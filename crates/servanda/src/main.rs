@@ -1,5 +1,6 @@
 //! The binary: reads what was typed, runs the command, ends with its exit code.
 
+mod callback_config;
 mod cli;
 mod clients;
 mod commands;
@@ -70,6 +71,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
+            Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
@@ -126,5 +128,8 @@ fn start_log(verbose: u8, command: &Command) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
+        // A log that cannot be written (a full disk, a closed terminal) would be told with a print that panics, on whatever
+        // thread it happens: the ledger's, for one.
+        .log_internal_errors(false)
         .init();
 }

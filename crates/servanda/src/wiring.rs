@@ -9,10 +9,13 @@ use std::{
 
 use servanda_catalog::{Catalog, pins::Pins};
 use servanda_contract::time::Clock as _;
-use servanda_engine::{Engine, EngineParts, Limits, SystemClock, World};
+use servanda_engine::{
+    Engine, EngineParts, Limits, SystemClock, World,
+    callbacks::{ANSWER_MS_MAX, Callbacks},
+};
 use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
-use servanda_upstream::Upstream;
+use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -55,17 +58,13 @@ impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
+        let callbacks = Arc::new(loaded.callbacks()?);
         let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: World {
-                catalog,
-                upstreams,
-                naming: loaded.config.naming(),
-                expectations: loaded.config.expectations(),
-            },
+            world: world(loaded, catalog, upstreams, callbacks),
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
@@ -77,6 +76,7 @@ impl Station {
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
                 accepts_lost_commits: loaded.config.accepts_lost_commits,
+                long_wait_ms_max: loaded.config.long_work.wait_ms_max,
             },
         });
         let stop = CancellationToken::new();
@@ -96,10 +96,22 @@ impl Station {
         self.followers.spawn(async move { engine.look_after_effects(stop).await });
     }
 
+    /// Tells callbacks of what ended.
+    fn deliver_callbacks(&self) {
+        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
+        match Post::new(ANSWER_MS_MAX) {
+            Ok(post) => {
+                self.followers.spawn(async move { engine.deliver_callbacks(Arc::new(post), stop).await });
+            }
+            Err(error) => tracing::error!(%error, "callbacks are not delivered by this process"),
+        }
+    }
+
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
         self.look_after_effects();
+        self.deliver_callbacks();
         self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
     }
 
@@ -109,6 +121,7 @@ impl Station {
     pub(crate) fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
         let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
         let catalog = Arc::new(catalog_by(loaded, contracts::load(loaded)?, pins)?);
+        let callbacks = Arc::new(loaded.callbacks()?);
         let notebook: Arc<dyn Notebook> = self.ledger.clone();
         let before = self.engine.upstreams();
         let mut upstreams = BTreeMap::new();
@@ -117,8 +130,7 @@ impl Station {
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
             upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
         }
-        let expectations = loaded.config.expectations();
-        self.engine.replace(World { catalog, upstreams, naming: loaded.config.naming(), expectations });
+        self.engine.replace(world(loaded, catalog, upstreams, callbacks));
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
         former.stop.cancel();
@@ -216,6 +228,17 @@ pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Resu
 fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
     Catalog::pinned(contracts, loaded.config.naming(), pins)
         .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))
+}
+
+/// What a configuration makes of its parts.
+fn world(
+    loaded: &Loaded,
+    catalog: Arc<Catalog>,
+    upstreams: BTreeMap<String, Upstream>,
+    callbacks: Arc<Callbacks>,
+) -> World {
+    let (naming, expectations) = (loaded.config.naming(), loaded.config.expectations());
+    World { catalog, upstreams, naming, expectations, callbacks }
 }
 
 /// A notebook for commands that leave nothing behind.

@@ -302,7 +302,7 @@ fn not_connected() -> PerformFailure {
 struct Withdrawn;
 
 /// An HTTP error in words, without the address, which may hold secrets.
-fn describe(error: &reqwest::Error) -> String {
+pub(crate) fn describe(error: &reqwest::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -53,6 +53,7 @@ async fn fenced(arguments: &'static str) -> Fenced {
         owner: OwnerId::new(),
         timeout_ms: 60_000,
         continues: None,
+        outlasts: false,
         record,
         accepts_lost_commits: false,
     };

@@ -79,7 +79,7 @@ pub(super) fn assemble(
         },
         error_contract: error_contract(mutates),
         binding: Binding { upstream: upstream.to_owned(), tool: descriptor.name.clone() },
-        execution: Some(Execution { timeout_class, cache_ttl_sec: None, retry: None }),
+        execution: Some(Execution { timeout_class, cache_ttl_sec: None, retry: None, poll: None }),
         effect: Some(effect(upstream, reading)),
         behaviour: Some(Behaviour {
             mutability: if mutates { Mutability::Mutates } else { Mutability::Pure },

@@ -145,6 +145,37 @@ fn version_registered_auth_policy_defined_and_timeout_class_assigned() {
 }
 
 #[test]
+fn an_operation_can_be_asked_about_as_the_plan_says() {
+    let plan = |changes: &[(&str, Value)]| {
+        let mut execution = json!({ "timeout_class": "async", "poll": {
+            "tool": "company.status", "operation_pointer": "/id", "operation_argument": "id", "state_pointer": "/state",
+            "done_states": ["done"], "failed_states": ["failed"],
+        } });
+        for (member, value) in changes {
+            let place = execution.pointer_mut(member).map(|place| *place = value.clone());
+            if place.is_none() {
+                execution["poll"][member.rsplit('/').next().unwrap()] = value.clone();
+            }
+        }
+        execution
+    };
+    let table = [
+        ("execution.poll is for long work", plan(&[("/timeout_class", json!("standard"))])),
+        ("execution.poll.tool is the tool itself", plan(&[("/poll/tool", json!("company.void_invoice"))])),
+        ("execution.poll.operation_pointer must be a JSON Pointer", plan(&[("/poll/operation_pointer", json!("id"))])),
+        ("execution.poll.state_pointer must be a JSON Pointer", plan(&[("/poll/state_pointer", json!(""))])),
+        ("execution.poll.result_pointer must be a JSON Pointer", plan(&[("/poll/result_pointer", json!("out"))])),
+        ("execution.poll.operation_argument is empty", plan(&[("/poll/operation_argument", json!(" "))])),
+        ("execution.poll.done_states is empty", plan(&[("/poll/done_states", json!([]))])),
+        ("execution.poll: `done` cannot mean both", plan(&[("/poll/failed_states", json!(["done"]))])),
+    ];
+    for (reason, execution) in table {
+        check(Conjunct::TimeoutClassAssigned, &[(reason, &[("/execution", execution)])]);
+    }
+    assert_eq!(failures(&changed(&[("/execution", plan(&[]))])), [], "a whole plan is admitted");
+}
+
+#[test]
 fn idempotency_specified() {
     let keyed = "effect class K needs effect.key and effect.key_window_sec";
     let header = "effect.key names a header that cannot be sent";

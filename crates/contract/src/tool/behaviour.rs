@@ -115,6 +115,11 @@ vocabulary! {
 }
 
 impl Behaviour {
+    /// The three words, and nothing finer.
+    pub fn new(mutability: Mutability, action: Action, output_domain: OutputDomain) -> Self {
+        Self { mutability, action, output_domain, content_type: None, action_kind: None, output_kind: None }
+    }
+
     /// The behavioural identity: the first 16 hex digits of SHA-256 over the three words joined by `|`.
     pub fn identity(&self) -> String {
         short_hash(&self.words())

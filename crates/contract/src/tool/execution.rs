@@ -15,6 +15,9 @@ pub struct Execution {
     /// How a retry waits; `runtime.max_retries` says how often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
+    /// Long work only: how the end of what the tool submitted is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub poll: Option<PollPlan>,
 }
 
 /// The latency a tool promises.
@@ -46,6 +49,33 @@ pub struct RetryPolicy {
     pub jitter_percent: u8,
 }
 
+/// How the end of a submitted operation is asked for: the tool answers at once with an operation's id, and a read-only tool of
+/// the same upstream tells how that operation stands. Pointers are JSON Pointers into structured answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PollPlan {
+    /// The status tool, by contract name.
+    pub tool: String,
+    /// Where the operation's id is in what this tool answers.
+    pub operation_pointer: String,
+    /// The argument of the status tool that takes it.
+    pub operation_argument: String,
+    /// Where its state is in what the status tool answers.
+    pub state_pointer: String,
+    /// States that mean that it is done.
+    pub done_states: Vec<String>,
+    /// States that mean that it failed for good. Any other state means that it goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_states: Vec<String>,
+    /// Where the result is in what the status tool answers; all of it if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_pointer: Option<String>,
+    /// How long to wait before the first question, and at the least between two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 60_000))]
+    pub interval_ms: Option<u64>,
+}
+
 impl TimeoutClass {
     /// The longest a call of this class may take. An async call is bounded by `runtime.timeout_ms` alone.
     pub const fn timeout_ms_max(self) -> u64 {
@@ -55,5 +85,10 @@ impl TimeoutClass {
             Self::LongRunning => 300_000,
             Self::Async => u64::MAX,
         }
+    }
+
+    /// Whether callers are not expected to wait for the end.
+    pub const fn is_long(self) -> bool {
+        matches!(self, Self::LongRunning | Self::Async)
     }
 }

@@ -21,7 +21,7 @@ pub use effect::{
     Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,
 };
-pub use execution::{Execution, RetryPolicy, TimeoutClass};
+pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
 pub use kinds::Kind;
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
@@ -106,5 +106,10 @@ impl ToolContract {
     pub fn timeout_ms(&self) -> u64 {
         let class_ms = self.execution.as_ref().map_or(u64::MAX, |execution| execution.timeout_class.timeout_ms_max());
         class_ms.min(self.runtime.timeout_ms)
+    }
+
+    /// Whether it is long work: its callers are not expected to wait for the end, and can ask for it later.
+    pub fn is_long(&self) -> bool {
+        self.execution.as_ref().is_some_and(|execution| execution.timeout_class.is_long())
     }
 }

@@ -82,6 +82,16 @@ impl Notebook for SlowNotebook {
         self.notes.read(kind, key, now)
     }
 
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        self.notes.list(kind, after, limit, now)
+    }
+
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         self.events.send_modify(|events| events.push(format!("erase {key}")));
         self.notes.erase(kind, key)

@@ -101,7 +101,7 @@ impl Conversation<'_> {
     /// Makes the request and whatever follows from it.
     pub(crate) async fn run<E: Errand>(self, errand: &mut E) -> Ending {
         let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation } = self;
-        let hears = hearer.sink.is_some() || reception.is_some();
+        let hears = hearer.sink.is_some() || reception.is_some() || outlet.ear.is_some();
         let (sink, mut remarks) = hears.then(|| mpsc::channel(REMARKS_MAX)).unzip();
         let host = reception.clone();
         let mut arrivals = match &host {
@@ -289,6 +289,9 @@ impl Shell<'_> {
 
     async fn park(&mut self, input_requests: &str) -> bool {
         let Some(reception) = &self.reception else { return false };
+        if reception.is_deserted() {
+            return false;
+        }
         if self.bridge.closing.is_cancelled() || !self.bridge.parked.enter(reception) {
             tracing::warn!("questions of an upstream are declined: there is no place for a request that waits");
             return false;

@@ -36,7 +36,10 @@ pub(crate) use self::{
     outlet::{Hearer, Outlet},
     reception::{Claim, Final, Reception, Turn},
 };
-use crate::seal::{Carried, Purpose, Seal};
+use crate::{
+    seal::{Carried, Purpose, Seal},
+    works::Work,
+};
 
 /// How long a guest may look for answers before a request at a legacy server goes on without them.
 pub(crate) const INPUT_MS_MAX: u64 = 600_000;
@@ -210,6 +213,13 @@ impl Bridge {
                 () = gives_up.cancelled(), if !reception.cancel.is_cancelled() => reception.cancel.cancel(),
             }
         }
+    }
+
+    /// The request that waits under that id, and the long work it is, if it is one.
+    pub(crate) fn waiting_work(&self, id: &str) -> Option<(Arc<Reception>, Arc<Work>)> {
+        let reception = self.parked.find(id)?;
+        let work = Arc::clone(reception.work()?);
+        Some((reception, work))
     }
 
     /// A request whose guest was asked something, to its end. An answer that nobody waits for is kept for a while.

@@ -12,7 +12,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::{Remark, RemarkSink};
 
-use crate::{log_level, relay::Exposure, tasks::TaskIndex};
+use crate::{log_level, relay::Exposure, tasks::TaskIndex, works::Ear};
 
 /// Who hears it.
 #[derive(Debug, Clone, Default)]
@@ -29,11 +29,16 @@ pub(crate) struct Outlet {
     pub(crate) upstream: Arc<str>,
     pub(crate) guest_era: Era,
     pub(crate) tasks: Arc<TaskIndex>,
+    /// Who keeps the progress of long work.
+    pub(crate) ear: Option<Ear>,
 }
 
 impl Outlet {
     /// Hands a remark to whoever hears. What does not fit is lost; a question that is lost is declined.
     pub(crate) fn pass(&self, hearer: &Hearer, remark: Remark) {
+        if let (Some(ear), Remark::Progress(params)) = (&self.ear, &remark) {
+            ear.hear(params);
+        }
         let Some(sink) = &hearer.sink else { return };
         if let Some(remark) = self.translate(hearer.level, remark) {
             let _ = sink.try_send(remark);
@@ -120,7 +125,7 @@ mod tests {
     fn outlet(guest_era: Era) -> Outlet {
         let tasks = TaskIndex::default();
         tasks.learn("up", "theirs", "ours");
-        Outlet { naming: Naming::Prefixed, upstream: Arc::from("up"), guest_era, tasks: Arc::new(tasks) }
+        Outlet { naming: Naming::Prefixed, upstream: Arc::from("up"), guest_era, tasks: Arc::new(tasks), ear: None }
     }
 
     /// What a guest of that era hears of a remark.

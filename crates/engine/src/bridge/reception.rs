@@ -5,7 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::value::RawValue;
@@ -22,6 +25,7 @@ use super::outlet::Hearer;
 use crate::{
     gateway::{CallAnswer, InquiryAnswer},
     seal::{Bearer, Carried, Purpose},
+    works::Work,
 };
 
 /// Requests that wait for their guests, in all.
@@ -70,6 +74,10 @@ pub(crate) struct Reception {
     pub(super) arrivals: AsyncMutex<mpsc::Receiver<Visitor>>,
     waiting: Mutex<Option<Waiter>>,
     lapses_at: Mutex<Option<Instant>>,
+    /// Whether its guest was told that it need not wait any longer, and asks for the end in another way.
+    deserted: AtomicBool,
+    /// The long work that the request is.
+    work: OnceLock<Arc<Work>>,
 }
 
 /// A guest that comes again.
@@ -124,6 +132,8 @@ impl Reception {
             arrivals: AsyncMutex::new(arrivals),
             waiting: Mutex::new(Some(Waiter { turn, hearer })),
             lapses_at: Mutex::new(None),
+            deserted: AtomicBool::new(false),
+            work: OnceLock::new(),
         };
         (Arc::new(reception), turns)
     }
@@ -132,6 +142,24 @@ impl Reception {
     pub(super) fn carried(&self, expires_at: Timestamp) -> Carried {
         let purpose = Purpose::Parked { id: self.id.clone() };
         Carried::new(self.claim.bearer(), expires_at, self.claim.first_call.clone(), purpose)
+    }
+
+    /// Nobody comes again: nobody is asked anything any more.
+    pub(crate) fn desert(&self) {
+        self.deserted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_deserted(&self) -> bool {
+        self.deserted.load(Ordering::Relaxed)
+    }
+
+    /// Says that the request is long work, for which nobody waits for ever.
+    pub(crate) fn is_work(&self, work: &Arc<Work>) {
+        let _ = self.work.set(Arc::clone(work));
+    }
+
+    pub(super) fn work(&self) -> Option<&Arc<Work>> {
+        self.work.get()
     }
 
     /// Until when answers are waited for; also how long an answer is kept that nobody waits for.

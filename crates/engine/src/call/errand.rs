@@ -6,17 +6,18 @@ use std::{sync::Arc, time::Duration};
 use serde_json::value::RawValue;
 use servanda_contract::tool::RetryPolicy;
 use servanda_gates::Fenced;
-use servanda_mcp::envelope::code;
-use servanda_upstream::{Answer, Delivery, PerformFailure};
+use servanda_mcp::{Era, envelope::code};
+use servanda_upstream::{Answer, Continuation, Delivery, PerformFailure};
 use tokio::time::Instant;
 
 use crate::{
     bridge::{Errand, Leg},
-    core::Tallies,
+    core::{Tallies, random},
     outline::Outline,
     resilience::{Attempt, Shut, Verdict, decide},
     scene::Member,
     tasks, upstream_failure,
+    works::{self, Ear, Followed},
 };
 
 /// A call at its upstream.
@@ -29,6 +30,10 @@ pub(super) struct CallErrand {
     pub(super) param_headers: Vec<(String, String)>,
     /// What the guest wants of a task, if it wants one.
     pub(super) task: Option<Box<RawValue>>,
+    /// Whether the engine wants a task that it follows itself.
+    pub(super) submits: bool,
+    /// Who keeps what is said about long work.
+    pub(super) ear: Option<Ear>,
     pub(super) persistence: Persistence,
     /// Whether the server made a task of it.
     pub(super) was_task: bool,
@@ -49,12 +54,17 @@ pub(super) struct Persistence {
 impl Errand for CallErrand {
     async fn send(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         if let Some(task) = self.task.clone() {
-            return self.perform(leg, Some(task)).await;
+            let answer = self.perform(leg.clone(), Some(task)).await?;
+            return self.followed(answer, leg).await;
         }
-        if self.takes_only_tasks(&leg).await {
+        if self.submits || self.takes_only_tasks(&leg).await {
             return self.as_task(leg).await;
         }
-        let outcome = self.perform(leg.clone(), None).await;
+        let outcome = match self.perform(leg.clone(), None).await {
+            // A modern server says itself that it made a task.
+            Ok(answer) if answer.era == Era::Modern => self.followed(answer, leg.clone()).await,
+            outcome => outcome,
+        };
         if let Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) = &outcome {
             // A server that takes a tool only as a task must say so in the tool's definition and answer just this. Both
             // together are reason enough to do what it asks; that it had done nothing yet is only its word.
@@ -163,9 +173,30 @@ impl CallErrand {
     /// Makes a task of the call and waits for its end, as if it were none.
     async fn as_task(&mut self, leg: Leg) -> Result<Answer, PerformFailure> {
         let answer = self.perform(leg.clone(), Some(tasks::plain_request())).await?;
+        if self.ear.is_some() {
+            return self.followed(answer, leg).await;
+        }
         let Some(created) = tasks::created(&answer) else { return Ok(answer) };
         self.was_task = true;
         tasks::drive(&self.member, &created, &leg, |leg| self.outline.delivery(leg)).await
+    }
+
+    /// Long work that the server made a task of is followed to its end, unless the guest is told of the task.
+    async fn followed(&mut self, answer: Answer, leg: Leg) -> Result<Answer, PerformFailure> {
+        let claim = self.fenced.as_ref().and_then(Fenced::claim).cloned();
+        let (Some(ear), Some(claim)) = (self.ear.clone(), claim) else { return Ok(answer) };
+        let Some(created) = tasks::created(&answer) else { return Ok(answer) };
+        if ear.work.relays() {
+            return Ok(answer);
+        }
+        self.was_task = true;
+        let outline = &self.outline;
+        let delivery = |until: Instant| {
+            let leg = Leg { deadline: until, continuation: Continuation::default(), ..leg.clone() };
+            outline.delivery(leg)
+        };
+        let followed = Followed { ear, member: &self.member, claim, deadline: leg.deadline, delivery: &delivery };
+        works::follow(&followed, &created).await
     }
 }
 
@@ -175,11 +206,4 @@ fn retry_after_ms(failure: &PerformFailure) -> Option<u64> {
         PerformFailure::HttpStatus { retry_after_ms, .. } => *retry_after_ms,
         _ => None,
     }
-}
-
-/// Any number. Where there is none to be had, callers come back at the same moment, which is all that is lost.
-fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let _ = getrandom::fill(&mut bytes);
-    u64::from_le_bytes(bytes)
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    blocked::Waiting,
     passage::{Mark, NotSent, Passage},
     way::{Round, Way},
 };
@@ -123,7 +124,9 @@ impl Passage<'_> {
             Ok(_) if self.is_over(key, effect_key).await => return Ok(()),
             Ok(turn) => {
                 let now = Instant::now();
-                let until = now + deadline.saturating_duration_since(now) / 2;
+                let half = now + deadline.saturating_duration_since(now) / 2;
+                // Before its turn there is nothing that a caller could ask about, so that it is told in time to come again.
+                let until = self.work.as_ref().map_or(half, |work| half.min(work.patient_until));
                 let come = tokio::select! {
                     come = turn.comes(until) => Some(come),
                     () = cancel.cancelled() => None,
@@ -166,7 +169,7 @@ impl Passage<'_> {
     ) -> Result<Fenced, NotSent> {
         let started_us = self.stopwatch.elapsed_us();
         let effect_key = permit.effect_key(key.clone());
-        let claimed = match self.begin(permit, key, times).await {
+        let claimed = match self.begin(permit, key, times, cancel).await {
             Ok(Begun::Claimed(claimed)) => *claimed,
             Ok(Begun::Fenced(fenced)) => {
                 self.trail.note(GateName::Fence, true, started_us);
@@ -257,11 +260,18 @@ impl Passage<'_> {
         }
     }
 
-    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again.
-    async fn begin(&self, mut permit: Permit, key: ClientKey, times: Times) -> Result<Begun, NotSent> {
+    /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again. Where another gateway
+    /// changes the same, it is waited for.
+    async fn begin(
+        &self,
+        mut permit: Permit,
+        key: ClientKey,
+        times: Times,
+        cancel: &CancellationToken,
+    ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
         let effect_key = permit.effect_key(key.clone());
-        let mut asked = false;
+        let (mut asked, mut waiting) = (false, Waiting::until_half(deadline));
         loop {
             let call_id = permit.call_id().clone();
             let intent = Intent {
@@ -269,6 +279,7 @@ impl Passage<'_> {
                 owner: self.core.owner.clone(),
                 timeout_ms,
                 continues: self.nonce.clone(),
+                outlasts: self.work.is_some(),
                 record: self.dispatching_record(),
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };
@@ -290,6 +301,19 @@ impl Passage<'_> {
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
                     Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
                     (asked, permit) = (true, back);
+                }
+                WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
+                    tokio::select! {
+                        biased;
+                        () = cancel.cancelled() => return Err(NotSent::Refused(refusals::given_up(call_id))),
+                        goes_on = waiting.wait() => {
+                            if !goes_on {
+                                tracing::info!(%call_id, %other, "another effect that changes the same did not end in time");
+                                return Err(NotSent::Standing(Reply::Blocked(other), effect));
+                            }
+                        }
+                    }
+                    permit = back;
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {
                     return Err(NotSent::Standing(Reply::Unknown, effect));
@@ -323,7 +347,13 @@ fn abandon(core: &Arc<Core>, key: EffectKey, call_id: CallId) {
             if let Some(effect) = own.filter(open) {
                 let end = End::NotExecuted("it was not on record in time, so it was not sent".to_owned());
                 let event = Event::Settle(effect.claim(), end);
-                let change = Change { target: Target::Id(effect.id), event, record: None, quarantine: None };
+                let change = Change {
+                    target: Target::Id(effect.id),
+                    event,
+                    record: None,
+                    quarantine: None,
+                    notices: Vec::new(),
+                };
                 if inside.effects.apply(change).await.is_ok() {
                     return;
                 }

@@ -1,13 +1,16 @@
 //! A tool call, from the door to its answer: what its state says it is, who waits for it, and the way through the gates.
 
+mod blocked;
 mod caching;
 mod ending;
 mod errand;
 mod fencing;
+mod fetching;
 pub(crate) mod headers;
 mod passage;
 mod replay;
 mod way;
+mod working;
 
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ use servanda_contract::{
 };
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use self::{
     passage::Passage,
@@ -23,11 +27,12 @@ use self::{
 };
 use crate::{
     bridge::{Brought, Claim, Final, Opening, Reception, Turn},
-    core::Core,
+    core::{Core, lost},
     gateway::{CallAnswer, CallRequest},
     records,
     scene::Scene,
     strict, trace,
+    works::{self, Work},
 };
 
 /// Takes a call through to its answer, or to the next question.
@@ -42,7 +47,7 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
             .await;
     }
     if way.guest.era == Era::Legacy {
-        return pass(core, &scene, proposal, record, way).await;
+        return go(core, &scene, proposal, record, way).await;
     }
     let claim = Claim {
         caller: proposal.caller.clone(),
@@ -61,22 +66,83 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
         }
         Ok(Opening::Parked { id, first_call }) => {
             let hearer = way.hearer(core);
-            let turn = core.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, &way.terms.cancel).await;
-            return answer(turn);
+            let visit = core.bridge.visit(&id, first_call.as_ref(), answers.as_deref(), hearer, &way.terms.cancel);
+            let Some((reception, work)) = core.bridge.waiting_work(&id) else { return answer(visit.await) };
+            return until_left(core, visit, &reception, &work).await;
         }
         Err(error) => return refuse_early(core, record, error, "make the call anew, without `requestState`").await,
     }
     let claim = Claim { first_call: way.continues.clone().or(claim.first_call), ..claim };
     way.claim = Some(claim.clone());
     if !way.guest.capabilities.answers_anything() {
-        return pass(core, &scene, proposal, record, way).await;
+        return go(core, &scene, proposal, record, way).await;
     }
     let gives_up = way.terms.cancel.clone();
     let (reception, turns) = Reception::open(claim, way.hearer(core));
     way.reception = Some(Arc::clone(&reception));
     let inside = Arc::clone(core);
-    let underway = Box::pin(async move { Final::Call(pass(&inside, &scene, proposal, record, way).await) });
-    answer(core.bridge.host(reception, turns, underway, &gives_up).await)
+    let Some(work) = long(core, &scene, &proposal, &mut way, reception.cancel.clone()) else {
+        let underway = Box::pin(async move { Final::Call(pass(&inside, &scene, proposal, record, way).await) });
+        return answer(core.bridge.host(reception, turns, underway, &gives_up).await);
+    };
+    reception.is_work(&work);
+    let running = core.in_flight.spawn(async move { pass(&inside, &scene, proposal, record, way).await });
+    let underway =
+        Box::pin(async move { Final::Call(running.await.unwrap_or_else(|error| CallAnswer::Failed(lost(&error)))) });
+    let hosting = core.bridge.host(Arc::clone(&reception), turns, underway, &gives_up);
+    until_left(core, hosting, &reception, &work).await
+}
+
+/// Takes a call of which nobody is asked anything by its answer. Long work goes on in a task of its own, so that its caller
+/// can be answered before its end.
+async fn go(core: &Arc<Core>, scene: &Arc<Scene>, proposal: Proposal, record: CallRecord, mut way: Way) -> CallAnswer {
+    let gives_up = way.terms.cancel.clone();
+    let Some(work) = long(core, scene, &proposal, &mut way, CancellationToken::new()) else {
+        return pass(core, scene, proposal, record, way).await;
+    };
+    let (inside, scene) = (Arc::clone(core), Arc::clone(scene));
+    let running = core.in_flight.spawn(async move { pass(&inside, &scene, proposal, record, way).await });
+    work.attend(core, running, &gives_up).await
+}
+
+/// The long work that a call is, by its contract. From then on the work's own token cancels it, and no longer the caller's.
+fn long(
+    core: &Core,
+    scene: &Scene,
+    proposal: &Proposal,
+    way: &mut Way,
+    cancel: CancellationToken,
+) -> Option<Arc<Work>> {
+    let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
+    let terms = works::Terms {
+        guest: &way.guest,
+        asks_for_task: way.task.is_some(),
+        caller_wait_ms: proposal.caller_wait_ms,
+        started: way.started,
+        trace_id: &proposal.trace_id,
+        cancel: cancel.clone(),
+    };
+    let work = Work::of(core, contract, terms)?;
+    way.terms.cancel = cancel;
+    way.work = Some(Arc::clone(&work));
+    Some(work)
+}
+
+/// Waits with a guest that can be asked something, until it need not wait any longer.
+async fn until_left(
+    core: &Arc<Core>,
+    waiting: impl Future<Output = Turn>,
+    reception: &Reception,
+    work: &Work,
+) -> CallAnswer {
+    tokio::select! {
+        biased;
+        turn = waiting => answer(turn),
+        told = work.told(core) => {
+            reception.desert();
+            told
+        }
+    }
 }
 
 /// The way through the gates and back. It can be left alone: what was dispatched is read to its end and recorded.

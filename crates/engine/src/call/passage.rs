@@ -14,6 +14,7 @@ use servanda_gates::{
 use servanda_mcp::Era;
 use servanda_upstream::Counterpart;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     caching,
@@ -23,7 +24,8 @@ use super::{
     way::Way,
 };
 use crate::{
-    bridge::{Conversation, Ending, Listener, Outlet},
+    bridge::{Claim, Conversation, Ending, Listener, NotGiven, Outlet},
+    cache::UnderWay,
     clock::CallStopwatch,
     core::{Core, Held},
     expectations,
@@ -33,6 +35,7 @@ use crate::{
     scene::{Member, Scene},
     tasks,
     turns::Turn,
+    works::{self, Entered, Work},
 };
 
 /// One call on its way.
@@ -51,6 +54,10 @@ pub(super) struct Passage<'a> {
     pub(super) nonce: Option<String>,
     /// That nobody else changes the same meanwhile, until the end of this call is on record.
     pub(super) turn: Option<Turn>,
+    /// The long work it is, if it is one.
+    pub(super) work: Option<Arc<Work>>,
+    /// That it is under way here and can be asked about, until the end of this call is on record.
+    pub(super) entered: Option<Entered>,
     chain: String,
 }
 
@@ -71,6 +78,8 @@ pub(super) struct Exchange {
     pub(super) retry_after_ms: Option<u64>,
     /// Whether the server made a task of it that was waited for.
     pub(super) was_task: bool,
+    /// When an answer has to be there.
+    pub(super) deadline: Instant,
 }
 
 /// A call that was not performed.
@@ -93,9 +102,10 @@ impl Passage<'_> {
         let trail = Trail::new(&stopwatch);
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
-        let (stopwatch, mark, nonce, turn) = (&stopwatch, None, None, None);
-        let begun = started;
-        let passage = Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, chain };
+        let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
+        let (begun, work) = (started, way.work.clone());
+        let passage =
+            Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, chain };
         Box::pin(passage.run(proposal, way)).await
     }
 
@@ -124,6 +134,9 @@ impl Passage<'_> {
         };
         self.core.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
+        if self.own_tool(&self.record.tool).is_some() {
+            return self.fetch(&contract, &permit, &way).await;
+        }
         let key = match self.identify(&permit, &way).await {
             Ok(key) => key,
             Err(refusal) => {
@@ -139,9 +152,9 @@ impl Passage<'_> {
             None => None,
         };
         let claim = way.claim.take().map(|claim| claim.for_operation(&key));
-        let (guest_era, wants_task) = (way.guest.era, way.task.is_some());
+        let cancel = way.terms.cancel.clone();
         let spent = self.nonce.clone().filter(|_| !key.can_come_again());
-        let (exchange, ending) = match self.perform(permit, key, way, guest_era, wants_task).await {
+        let (exchange, ending) = match self.perform(permit, key, way).await {
             Ok(performed) => performed,
             Err(NotSent::Refused(refusal)) => {
                 let unsent = refusal.effect == EffectKnowledge::None;
@@ -157,13 +170,32 @@ impl Passage<'_> {
         };
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
         self.leave_round(spent.filter(|_| unsent)).await;
+        self.end(exchange, ending, kept, claim, cancel).await
+    }
+
+    /// Ends a call that was performed, each way to end in its own way.
+    async fn end(
+        self,
+        exchange: Exchange,
+        ending: Ending,
+        kept: Option<Box<UnderWay>>,
+        claim: Option<Claim>,
+        cancel: CancellationToken,
+    ) -> CallAnswer {
         match ending {
             Ending::Answered { answer, asked } => {
-                let kept = kept.filter(|_| !asked && !exchange.was_task);
-                self.answered(exchange, answer, kept).await
+                let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&exchange.contract).is_none());
+                match self.see_through(&exchange, answer, cancel).await {
+                    Ok(answer) => self.answered(exchange, answer, kept).await,
+                    Err(failure) => self.failed(&exchange, failure).await,
+                }
             }
             Ending::Task(answer) => self.answered_with_task(exchange, answer).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
+            Ending::Input(answer) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
+                let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
+                self.not_given(&exchange, &answer, NotGiven { method: "input".to_owned(), why }).await
+            }
             Ending::Input(answer) => self.input_required(&exchange, &answer, claim).await,
             Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required).await,
             Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what).await,
@@ -176,8 +208,11 @@ impl Passage<'_> {
         guest: &Guest,
         only_upstream: Option<&str>,
     ) -> Result<Resolved, Box<Refusal>> {
-        let catalog = &self.scene.catalog;
-        self.trail.judge(GateName::Resolve, || match catalog.resolve(&proposal.tool, &guest.capabilities) {
+        let found = match self.own_tool(&proposal.tool) {
+            Some(contract) => Ok(contract),
+            None => self.scene.catalog.resolve(&proposal.tool, &guest.capabilities),
+        };
+        self.trail.judge(GateName::Resolve, || match found {
             // The world changed between two rounds: an upstream's state is nobody else's.
             Ok(contract) if only_upstream.is_some_and(|only| only != contract.contract().binding.upstream) => {
                 Err(Box::new(refusals::moved(proposal.call_id.clone())))
@@ -187,17 +222,21 @@ impl Passage<'_> {
         })
     }
 
+    /// The contract of the gateway's own tool, where callers are given handles that it takes.
+    fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
+        self.scene.own_tool(name).filter(|_| self.core.long_wait_ms_max.is_some())
+    }
+
     /// Fences a permitted call and has it performed, with everything that is asked on the way. An error means that nothing
     /// was sent.
     async fn perform(
         &mut self,
         permit: Permit,
         key: effect::ClientKey,
-        way: Way,
-        guest_era: Era,
-        wants_task: bool,
+        mut way: Way,
     ) -> Result<(Exchange, Ending), NotSent> {
-        let (of_contract_ms, wait_ms) = limits_ms(&permit);
+        let guest_era = way.guest.era;
+        let (of_contract_ms, wait_ms) = self.limits_ms(&permit);
         let timeout_ms = of_contract_ms.min(wait_ms.unwrap_or(u64::MAX));
         let member = self.member(&permit).map_err(NotSent::Refused)?;
         self.record.deadline_ms = Some(timeout_ms);
@@ -209,8 +248,10 @@ impl Passage<'_> {
         self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
         let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
         self.record.dispatched_at = Some(self.core.clock.now());
+        let submits = self.begin_work(&member, &fenced, deadline, &mut way).await;
+        let wants_task = way.task.is_some();
         let started_us = self.stopwatch.elapsed_us();
-        let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way).await;
+        let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way, submits).await;
         errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
         // Before, because what is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());
@@ -221,7 +262,7 @@ impl Passage<'_> {
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let fenced = errand.fenced.ok_or_else(|| NotSent::Refused(refusals::lost_evidence(call_id)))?;
         let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
-        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task }, ending))
+        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task, deadline }, ending))
     }
 
     async fn prepare(
@@ -231,11 +272,14 @@ impl Passage<'_> {
         fenced: Fenced,
         deadline: Instant,
         way: Way,
+        submits: bool,
     ) -> (CallErrand, Conversation<'_>) {
         let hearer = way.hearer(self.core);
+        let ear = self.ear(&fenced);
         let Way { guest, terms, task, continuation, reception, .. } = way;
         let cancel = reception.as_ref().map_or_else(|| terms.cancel.clone(), |reception| reception.cancel.clone());
-        let capabilities = tasks::capabilities(&guest, member, task.is_some(), deadline).await;
+        let wants_task = submits || (task.is_some() && guest.era == Era::Legacy);
+        let capabilities = tasks::capabilities(&guest, member, wants_task, deadline).await;
         let counterpart = Counterpart { capabilities, affinity: Arc::clone(&guest.affinity) };
         let level = self.core.sessions.level(&guest, terms.log_level.as_deref());
         self.core.sessions.tell_level(member, &counterpart, level, deadline).await;
@@ -244,7 +288,7 @@ impl Passage<'_> {
         let outline = Outline {
             cancel: cancel.clone(),
             counterpart,
-            wants_progress: terms.wants_progress,
+            wants_progress: terms.wants_progress || self.work.is_some(),
             log_level: level.map(|level| level.as_str().to_owned()),
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(self.core, &guest, terms.meta).await,
@@ -260,6 +304,7 @@ impl Passage<'_> {
             upstream: Arc::clone(&member.id),
             guest_era: guest.era,
             tasks: Arc::clone(&self.core.tasks),
+            ear: ear.clone(),
         };
         let persistence = Persistence {
             retries_max: contract.runtime.max_retries,
@@ -269,13 +314,14 @@ impl Passage<'_> {
             retry_after_ms: None,
         };
         let (member, fenced) = (Arc::clone(member), Some(fenced));
-        let errand = CallErrand { member, fenced, outline, param_headers, task, persistence, was_task: false };
+        let errand =
+            CallErrand { member, fenced, outline, param_headers, task, submits, ear, persistence, was_task: false };
         let bridge = &self.core.bridge;
         let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
         (errand, conversation)
     }
 
-    fn changed(&self, member: &Member, changes: Option<&[String]>) {
+    pub(super) fn changed(&self, member: &Member, changes: Option<&[String]>) {
         if let Some(changes) = changes {
             self.core.cache.changed(&member.id, changes);
         }
@@ -283,21 +329,23 @@ impl Passage<'_> {
 
     /// When an answer has to be there: the contract's time begins when the server is there, the caller's at the door.
     pub(super) fn deadline(&self, permit: &Permit) -> Instant {
-        let (of_contract_ms, wait_ms) = limits_ms(permit);
+        let (of_contract_ms, wait_ms) = self.limits_ms(permit);
         let of_contract = self.begun + Duration::from_millis(of_contract_ms);
         wait_ms.map_or(of_contract, |wait_ms| of_contract.min(self.started + Duration::from_millis(wait_ms)))
+    }
+
+    /// How long the contract lets a call take, and how long its caller waits, where it says so. Long work goes on when its
+    /// caller does not wait any longer.
+    fn limits_ms(&self, permit: &Permit) -> (u64, Option<u64>) {
+        let wait_ms = permit.proposal().caller_wait_ms.filter(|_| self.work.is_none());
+        let of_contract_ms = permit.contract().contract().timeout_ms();
+        (of_contract_ms.min(TIMEOUT_MS_MAX), wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX)))
     }
 
     fn member(&self, permit: &Permit) -> Result<Arc<Member>, Box<Refusal>> {
         let id = &permit.contract().contract().binding.upstream;
         self.scene.member(id).cloned().ok_or_else(|| refusals::no_upstream(permit.call_id().clone(), id))
     }
-}
-
-/// How long the contract lets a call take, and how long its caller waits, where it says so.
-fn limits_ms(permit: &Permit) -> (u64, Option<u64>) {
-    let wait_ms = permit.proposal().caller_wait_ms.map(|wait_ms| wait_ms.min(TIMEOUT_MS_MAX));
-    (permit.contract().contract().timeout_ms().min(TIMEOUT_MS_MAX), wait_ms)
 }
 
 /// A day: what no call outlasts, whatever its contract says.

@@ -5,9 +5,8 @@ use bytes::Bytes;
 use servanda_contract::{Digest, Observation, Refusal, digest::Domain, record::Outcome};
 use servanda_gates::{
     CompiledContract,
-    effect::{Effect, Reply, StoredAnswer},
+    effect::{Awaits, Effect, Ending, Reply, StoredAnswer},
 };
-use servanda_mcp::envelope::to_json;
 
 use super::passage::Passage;
 use crate::{
@@ -15,8 +14,11 @@ use crate::{
     gateway::{CallAnswer, ToolResult},
     observe, records, refusals,
     relay::Exposure,
-    standing,
+    standing, works,
 };
+
+/// How long something has just become known.
+const JUST_NOW_MS: u64 = 60_000;
 
 impl Passage<'_> {
     /// Answers by how the operation stands.
@@ -36,9 +38,29 @@ impl Passage<'_> {
                     let count = self.core.tallies.count_blind_retry();
                     tracing::warn!(%call_id, effect = %twin, count, "an unsafe retry was stopped: an identical call without a key ended unknown");
                 }
+                if let (Reply::Unknown, Some(effect)) = (&reply, &effect) {
+                    self.tell_of_unknown(effect).await;
+                }
                 let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
-                CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)
+                let task = match (&self.work, &reply, &effect) {
+                    (Some(work), Reply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
+                        work.told_again(self.core, &effect.id).await
+                    }
+                    _ => None,
+                };
+                let refused = self.refuse(contract.contract(), refusal, Outcome::Refused, None).await;
+                task.map_or(CallAnswer::Result(refused), CallAnswer::Task)
             }
+        }
+    }
+
+    /// Whoever comes before recovery does is the first to learn that nobody knows, and so has to tell. What has been
+    /// unknown for longer was told.
+    async fn tell_of_unknown(&self, effect: &Effect) {
+        let told = self.core.told(self.scene);
+        if told.now.unix_ms().saturating_sub(effect.changed_ms) < JUST_NOW_MS {
+            let notes = told.of_ended(effect, Ending::Unknown);
+            records::note_deliveries(self.core, &effect.call_id, notes).await;
         }
     }
 
@@ -48,9 +70,7 @@ impl Passage<'_> {
             StoredAnswer::Result(result) => self.replay_result(contract, &result, effect).await,
             StoredAnswer::Refusal(refusal) => self.replay_refusal(contract, *refusal).await,
             StoredAnswer::Known(known) if contract.output().is_none() => {
-                let text = format!("It was done before. {known}");
-                let result = format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, to_json(&text));
-                self.replay_result(contract, &Bytes::from(result), effect).await
+                self.replay_result(contract, &works::known_result(&known), effect).await
             }
             // A result that lacks what the contract promises would be none.
             StoredAnswer::Known(known) => {
@@ -85,5 +105,14 @@ impl Passage<'_> {
         let observation = Observation::of_refusal(&self.occasion(contract.contract()), &refusal, verification);
         records::put_down(self.core, self.record, true, None).await;
         answer::of_refusal(&refusal, &observation)
+    }
+}
+
+/// Whether an operation that is under way can be asked about by its own handle.
+fn is_ours(awaits: Option<&Awaits>, effect: &Effect) -> bool {
+    match awaits {
+        None => true,
+        Some(Awaits::Task(id)) => id == effect.id.as_str(),
+        Some(Awaits::Input(_)) => false,
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     bridge::{Claim, Hearer, Reception},
     core::Core,
     gateway::{Guest, Terms},
+    works::Work,
 };
 
 /// The way of one call.
@@ -30,6 +31,8 @@ pub(super) struct Way {
     pub(super) claim: Option<Claim>,
     /// Where a modern guest that can be asked something waits.
     pub(super) reception: Option<Arc<Reception>>,
+    /// The long work that it is, if it is one.
+    pub(super) work: Option<Arc<Work>>,
 }
 
 /// What a state of ours says about the round that it begins.
@@ -54,6 +57,7 @@ impl Way {
             round: None,
             claim: None,
             reception: None,
+            work: None,
         }
     }
 

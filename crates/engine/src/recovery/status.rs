@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use servanda_contract::{Caller, tool::StatusQuery};
 use servanda_gates::{
     CompiledContract,
-    effect::{Change, Claim, Effect, End, Event, StoredAnswer, Target},
+    effect::{Applied, Change, Claim, Effect, End, Event, Reply, StoredAnswer, Target},
 };
 use tokio::time::Instant;
 
@@ -16,6 +16,7 @@ use crate::{
     asking::{self, Asking, Unanswered},
     core::Core,
     scene::Scene,
+    works,
 };
 
 /// How much of a status tool's answer is kept.
@@ -32,9 +33,18 @@ pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim
         }
     };
     let event = Event::Settle(claim, end);
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None };
-    if let Err(error) = core.effects.apply(change).await {
-        tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+    let notices = core.told(scene).of_effect(effect);
+    let is_told = !notices.is_empty();
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
+    match core.effects.apply(change).await {
+        Ok(Applied { reply: Reply::Settled, effect: Some(settled) }) => works::ended(core, &settled, None).await,
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+        }
+    }
+    if is_told {
+        core.outbox.wake();
     }
 }
 

@@ -82,6 +82,7 @@ impl Party {
             upstream: Arc::clone(&member.id),
             guest_era: guest.era,
             tasks: Arc::clone(&core.tasks),
+            ear: None,
         };
         let bridge = &core.bridge;
         let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };

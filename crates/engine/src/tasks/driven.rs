@@ -1,12 +1,13 @@
 //! Tasks that the engine makes itself, for a guest that knows none: a legacy server takes some tools only as tasks.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use servanda_mcp::{
     Era, RawObject,
+    capabilities::TASKS_EXTENSION,
     envelope::to_json,
     fields::{member as field, method},
 };
@@ -17,7 +18,7 @@ use super::shape::{Created, Status, with_related_task};
 use crate::{
     bridge::Leg,
     core::within_ms,
-    scene::{Member, has},
+    scene::{Member, TaskSupport, has},
     upstream_failure,
 };
 
@@ -35,15 +36,29 @@ pub(crate) fn plain_request() -> Box<RawValue> {
 /// Whether a server takes a tool only as a task: by its capabilities, and by the tool's definition. Asked for once; what
 /// cannot be asked counts as no.
 pub(crate) async fn is_required(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> bool {
-    if let Some(known) = member.task_only() {
-        return known.contains(tool);
-    }
-    let Some(known) = task_only(member, counterpart, deadline).await.map(Arc::new) else { return false };
-    member.learn_task_only(Arc::clone(&known));
-    known.contains(tool)
+    support(member, counterpart, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
-async fn task_only(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<BTreeSet<String>> {
+/// Whether a server offers to work on a tool as a task: a legacy one by the tool's definition, a modern one by its own.
+pub(crate) async fn is_offered(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> bool {
+    let Ok(offer) = member.server.offer(deadline).await else { return false };
+    if offer.era == Era::Modern {
+        return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]);
+    }
+    let support = support(member, counterpart, deadline).await;
+    support.is_some_and(|support| support.required.contains(tool) || support.optional.contains(tool))
+}
+
+async fn support(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<Arc<TaskSupport>> {
+    if let Some(known) = member.task_support() {
+        return Some(known);
+    }
+    let known = Arc::new(ask_support(member, counterpart, deadline).await?);
+    member.learn_task_support(Arc::clone(&known));
+    Some(known)
+}
+
+async fn ask_support(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<TaskSupport> {
     #[derive(Deserialize)]
     struct Definition {
         #[serde(default)]
@@ -55,16 +70,21 @@ async fn task_only(member: &Member, counterpart: &Counterpart, deadline: Instant
         task_support: Option<String>,
     }
     let offer = member.server.offer(deadline).await.ok()?;
+    let mut support = TaskSupport::default();
     if offer.era != Era::Legacy || !has(&offer.capabilities, &["tasks", "requests", "tools", "call"]) {
-        return Some(BTreeSet::new());
+        return Some(support);
     }
     let list = tokio::time::timeout_at(deadline, member.server.tools(counterpart)).await.ok()?.ok()?;
-    let required = |definition: &RawValue| {
-        let definition = serde_json::from_str::<Definition>(definition.get()).ok();
+    for tool in list.tools {
+        let definition = serde_json::from_str::<Definition>(tool.definition.get()).ok();
         let execution = definition.and_then(|definition| definition.execution);
-        execution.and_then(|execution| execution.task_support).as_deref() == Some("required")
-    };
-    Some(list.tools.into_iter().filter(|tool| required(&tool.definition)).map(|tool| tool.name).collect())
+        match execution.and_then(|execution| execution.task_support).as_deref() {
+            Some("required") => support.required.insert(tool.name),
+            Some("optional") => support.optional.insert(tool.name),
+            _ => false,
+        };
+    }
+    Some(support)
 }
 
 /// Waits for a task's end and fetches its result, as if the call had been an ordinary one.
@@ -128,7 +148,7 @@ fn cancel(member: Arc<Member>, theirs: String, delivery: Delivery) {
 }
 
 /// A question about a task of an upstream.
-pub(super) fn question(method: &'static str, theirs: &str) -> Question {
+pub(crate) fn question(method: &'static str, theirs: &str) -> Question {
     let id = RawValue::from_string(to_json(theirs)).ok();
     let params = id.map(|id| (field::TASK_ID.to_owned(), id)).into_iter().collect();
     Question { method, name: Some(theirs.to_owned()), params }

@@ -26,6 +26,7 @@ use crate::{
     relay::{INQUIRY_MS_MAX, Party, invalid_params, of_failure, text, with_text},
     scene::{Member, Scene},
     upstream_failure,
+    works::{self, Asker},
 };
 
 /// How long a legacy guest may wait for a task's result.
@@ -56,13 +57,20 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
         params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
     let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
-    let caller = guest.caller.clone();
+    let (caller, cancel) = (guest.caller.clone(), terms.cancel.clone());
     let party = Party::of(core, guest, terms, ms_max).await;
     if subject == Subject::Tasks {
         return list(core, &party).await;
     }
     let ours = text(&params, field::TASK_ID)?;
-    let note = note::find(core, &caller, &ours).await?;
+    let note = match note::find(core, &caller, &ours).await {
+        Ok(note) => note,
+        Err(no_task) => {
+            let seen = works::find(core, &party.guest, &ours).await.ok_or(no_task)?;
+            let asker = Asker { guest: &party.guest, deadline: party.deadline, cancel: &cancel };
+            return works::inquire(core, asker, seen, subject).await;
+        }
+    };
     let scene = core.scene();
     let member = scene.member(&note.upstream).cloned().ok_or_else(|| {
         invalid_params("the server that works on this task is not there any more")
@@ -283,7 +291,13 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
     let mut order = Vec::new();
     let mut tasks = HashMap::new();
     for ours in note::listed(core, &party.guest.caller).await {
-        let Ok(note) = note::find(core, &party.guest.caller, &ours).await else { continue };
+        let Ok(note) = note::find(core, &party.guest.caller, &ours).await else {
+            if let Some(seen) = works::find(core, &party.guest, &ours).await {
+                order.push(ours.clone());
+                tasks.insert(ours, works::state(&core.scene(), &seen, party.guest.era));
+            }
+            continue;
+        };
         let scene = core.scene();
         let Some(member) = scene.member(&note.upstream).cloned() else { continue };
         order.push(ours.clone());
@@ -305,7 +319,7 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
 }
 
 /// The error of a failed task.
-fn of_task_error(raw: Option<&RawValue>) -> RpcError {
+pub(crate) fn of_task_error(raw: Option<&RawValue>) -> RpcError {
     let error = raw.and_then(|raw| serde_json::from_str::<RpcError>(raw.get()).ok());
     error.unwrap_or_else(|| RpcError::new(code::INTERNAL_ERROR, "the task failed without saying why"))
 }
@@ -324,7 +338,7 @@ fn with_status(task: &str, status: &str) -> String {
 }
 
 /// A legacy result says which task it is of.
-fn add_related_task(result: &str, ours: &str) -> String {
+pub(crate) fn add_related_task(result: &str, ours: &str) -> String {
     let members: RawObject<'_> = serde_json::from_str(result).unwrap_or_default();
     let notes = members.get(field::META).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let notes = with_members(

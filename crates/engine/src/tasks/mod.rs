@@ -14,7 +14,7 @@ mod shape;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use servanda_contract::{CallRecord, Timestamp};
+use servanda_contract::{CallRecord, Caller, Timestamp};
 use servanda_gates::{JournalError, effect::Claim};
 use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION, envelope::to_json, fields::meta};
 use servanda_upstream::Answer;
@@ -22,16 +22,17 @@ use tokio::time::Instant;
 
 use self::note::TaskNote;
 pub(crate) use self::{
-    driven::{drive, is_required, plain_request},
+    driven::{drive, is_offered, is_required, plain_request, question},
     index::TaskIndex,
-    inquiry::inquire,
-    shape::{Created, created},
+    inquiry::{add_related_task, inquire, of_task_error},
+    shape::{Created, Status, created, with_members, with_related_task},
 };
 use crate::{
     core::{Core, within_ms},
     gateway::{Guest, News},
     scene::Member,
     sessions,
+    works::Seen,
 };
 
 /// How long a server has to agree to announce a task's changes.
@@ -65,7 +66,7 @@ pub(crate) async fn keep(
     let json = shape::render_created(answer, guest_era, &id)
         .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
     note::write(core, &id, &note).await?;
-    note::enlist(core, &id, &note).await?;
+    note::enlist(core, &note.record.caller, &id, note.expires_at).await?;
     listen(core, member, created, id.clone());
     Ok(Kept { id, json, expires_at: note.expires_at })
 }
@@ -86,7 +87,18 @@ fn listen(core: &Arc<Core>, member: &Arc<Member>, created: &Created, ours: Strin
     });
 }
 
-/// What a server may expect of a guest: tasks only where the guest can be told of them.
+/// Adds a long work to the list of its principal's tasks.
+pub(crate) async fn enlist(core: &Core, seen: &Seen) {
+    let (key, order) = (&seen.effect.key, &seen.effect.order);
+    let kept_ms = order.timeout_ms.saturating_add(order.dedup_window_ms);
+    let expires_at = Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(kept_ms));
+    let caller = Caller { client: None, session: None, tenant: key.tenant.clone(), principal: key.principal.clone() };
+    if let Err(error) = note::enlist(core, &caller, seen.effect.id.as_str(), expires_at).await {
+        tracing::warn!(%error, effect = %seen.effect.id, "a long work is not in the list of its principal's tasks");
+    }
+}
+
+/// What a server may expect of a guest: tasks only where the guest can be told of them, or the engine follows them itself.
 pub(crate) async fn capabilities(
     guest: &Guest,
     member: &Member,
@@ -94,7 +106,7 @@ pub(crate) async fn capabilities(
     deadline: Instant,
 ) -> ClientCapabilities {
     let plain = sessions::counterpart(guest).capabilities;
-    if guest.era == Era::Legacy && wants_task {
+    if wants_task && !plain.extends(TASKS_EXTENSION) {
         // The extension only where it means something: a legacy server would take it for another client.
         let modern = member.server.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern);
         if modern {

@@ -111,11 +111,18 @@ pub(super) async fn read(core: &Core, ours: &str) -> Option<TaskNote> {
 }
 
 /// Adds a task to the list of its principal.
-pub(super) async fn enlist(core: &Core, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
+pub(super) async fn enlist(
+    core: &Core,
+    caller: &Caller,
+    ours: &str,
+    expires_at: Timestamp,
+) -> Result<(), JournalError> {
     let _alone = core.tasks.listing().await;
-    let caller = &note.record.caller;
     let mut listed = list(core, caller).await;
-    listed.push(Listed { id: ours.to_owned(), expires_at: note.expires_at });
+    if listed.iter().any(|listed| listed.id == ours) {
+        return Ok(());
+    }
+    listed.push(Listed { id: ours.to_owned(), expires_at });
     let surplus = listed.len().saturating_sub(LISTED_MAX);
     listed.drain(..surplus);
     let expires_at = listed.iter().map(|listed| listed.expires_at).max();

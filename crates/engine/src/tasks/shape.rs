@@ -131,7 +131,7 @@ fn renamed(task: &RawObject<'_>, ours: &str, other_name: impl Fn(&str) -> Option
 }
 
 /// An object with more members, which must be JSON and new to it.
-pub(super) fn with_members(object: &str, members: &str) -> String {
+pub(crate) fn with_members(object: &str, members: &str) -> String {
     let inside = object.strip_suffix('}').unwrap_or(object);
     let separator = if inside.ends_with('{') { "" } else { "," };
     format!("{inside}{separator}{members}}}")

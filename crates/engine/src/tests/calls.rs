@@ -97,6 +97,7 @@ fn engine(journal: Arc<Disk>) -> Engine {
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: Naming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),
+            callbacks: Arc::default(),
         },
         journal: journal.clone(),
         notebook,

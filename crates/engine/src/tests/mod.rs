@@ -13,4 +13,5 @@ mod relays;
 mod retries;
 mod state;
 mod tasks;
+mod works;
 mod worlds;

@@ -20,7 +20,10 @@ use super::{
     conversations::result,
     effects::{Bank, keyed, refusal},
 };
-use crate::{CallRequest, Terms, testing::text};
+use crate::{
+    CallRequest, Terms,
+    testing::{draft, scene_of, text},
+};
 
 /// A server that works on what it is told until it is let go, and remembers how many calls it worked on at once.
 struct Works {
@@ -66,6 +69,55 @@ async fn one_waits_for_the_other() {
         assert_eq!(result(call.await.unwrap())["content"][0]["text"], "done");
     }
     assert_eq!((works.at_once_max.load(Ordering::SeqCst), works.bank.calls()), (1, 3));
+}
+
+/// Another gateway on the same store, in front of the same server.
+fn beside(works: &Works) -> Arc<Bank> {
+    let Bank { house, server, clock } = &*works.bank;
+    let scene = scene_of(server, vec![draft("up", "write", true)]);
+    let house = house.restarted(scene, clock.clone());
+    Arc::new(Bank { house, server: server.clone(), clock: clock.clone() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_waits_for_the_other_at_another_gateway() {
+    let works = works(|_| {});
+    let other = beside(&works);
+    let first = works.call(keyed("a"));
+    works.begun.notified().await;
+    let second = tokio::spawn(async move { other.call(keyed("b")).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((works.bank.calls(), works.bank.states().await), (1, vec![EffectState::Dispatching]));
+    works.gate.notify_one();
+    result(first.await.unwrap());
+    works.begun.notified().await;
+    works.gate.notify_one();
+    assert_eq!(result(second.await.unwrap())["content"][0]["text"], "done");
+    assert_eq!((works.at_once_max.load(Ordering::SeqCst), works.bank.calls()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_another_gateway_in_vain_is_refused_and_has_sent_nothing() {
+    let works = works(|_| {});
+    let other = beside(&works);
+    let first = works.call(keyed("a"));
+    works.begun.notified().await;
+    let refused = refusal(other.call(keyed("b")).await);
+    assert_eq!((refused.gate, refused.error_code), (GateName::Fence, TaxonomyClass::IdempotencyConflict));
+    assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::None, true));
+    assert!(refused.retry_after_ms.is_some());
+    let cancel = CancellationToken::new();
+    let request = CallRequest { terms: Terms { cancel: cancel.clone(), ..Terms::default() }, ..keyed("c") };
+    let left = other.clone();
+    let left = tokio::spawn(async move { left.call(request).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    cancel.cancel();
+    assert_eq!(refusal(left.await.unwrap()).effect, EffectKnowledge::None);
+    assert_eq!((works.bank.calls(), works.bank.states().await), (1, vec![EffectState::Dispatching]));
+    works.gate.notify_one();
+    result(first.await.unwrap());
+    works.gate.notify_one();
+    result(other.call(keyed("b")).await);
 }
 
 #[tokio::test]

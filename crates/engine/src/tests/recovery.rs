@@ -9,9 +9,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use servanda_contract::{ToolContract, refusal::EffectKnowledge};
-use servanda_gates::effect::{ByHand, Change, EffectState, Effects as _, Event, StoredAnswer, Target};
+use servanda_contract::{ToolContract, refusal::EffectKnowledge, time::Clock as _};
+use servanda_gates::effect::{ByHand, Change, EffectState, Effects as _, Ending, Event, StoredAnswer, Target};
 use servanda_mcp::Era;
+use servanda_upstream::PostAddress;
 use tokio::sync::Notify;
 
 use super::{
@@ -20,6 +21,7 @@ use super::{
 };
 use crate::{
     Gateway as _,
+    callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
     recovery::look_once,
     testing::{House, Scripted, draft, parse, said, scene_of, text},
 };
@@ -78,6 +80,26 @@ async fn crashed(contracts: Vec<ToolContract>, found: Value) -> Crashed {
 }
 
 impl Crashed {
+    /// From now on somebody wants to be told.
+    fn subscribe(&self, contracts: Vec<ToolContract>) {
+        let subscription = Subscription {
+            name: "books".to_owned(),
+            on: BTreeSet::from([Ending::Completed, Ending::Failed, Ending::Unknown]),
+            tools: vec!["wri*".to_owned()],
+        };
+        let address = PostAddress::parse("https://example.com/hook").unwrap();
+        let secret = SigningSecret::parse("123456789012345678901234").unwrap();
+        let mut scene = scene_of(&self.bank.server, contracts);
+        scene.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
+        self.restarted.engine.enter(scene);
+    }
+
+    /// What is written down to be told.
+    async fn told(&self) -> Vec<String> {
+        let kept = deliveries(self.restarted.notebook.as_ref(), self.bank.clock.now()).await.unwrap();
+        kept.into_iter().map(|delivery| delivery.event_type).collect()
+    }
+
     async fn look(&self) {
         look_once(self.restarted.engine.core(), &mut BTreeSet::new()).await;
     }
@@ -250,7 +272,11 @@ async fn overtaken(settled_by_hand: bool) -> (Arc<Bank>, Value) {
         let by_hand = ByHand { completed: false, by: "ada".to_owned(), evidence: "the log".to_owned() };
         let target = Target::Id(bank.effects().await[0].id.clone());
         let event = Event::SettleByHand(by_hand);
-        bank.house.effects.apply(Change { target, event, record: None, quarantine: None }).await.unwrap();
+        bank.house
+            .effects
+            .apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })
+            .await
+            .unwrap();
     }
     gate.notify_one();
     let answer = result(calling.await);
@@ -272,4 +298,39 @@ async fn an_answer_that_comes_too_late_is_given_and_on_record_and_changes_nothin
     assert_eq!(answer["content"][0]["text"], "done", "the caller gets the truth");
     assert_eq!(bank.states().await, [EffectState::FailedRetryable], "a person has settled it");
     assert_eq!(bank.house.last_record().outcome.name(), "completed");
+}
+
+/// What recovery settles is told with the commit that settles it; and whoever asks before recovery has come tells too.
+#[tokio::test]
+async fn what_a_crash_left_is_told_when_it_ends() {
+    let keyed_tool =
+        |window_sec: u64| writing(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": window_sec}));
+    let asked_tool = || {
+        writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+            "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}))
+    };
+    let table = [
+        (vec![writing(json!({"class": "N"}))], json!(null), "call.outcome_unknown"),
+        (vec![keyed_tool(3_600)], json!(null), "call.completed"),
+        (vec![keyed_tool(60)], json!(null), "call.outcome_unknown"),
+        (vec![asked_tool(), status_tool()], json!({"found": true}), "call.completed"),
+        (vec![asked_tool(), status_tool()], json!({"found": false}), "call.failed"),
+    ];
+    for (contracts, found, expected) in table {
+        let crashed = crashed(contracts.clone(), found).await;
+        crashed.subscribe(contracts);
+        assert_eq!(crashed.told().await, [""; 0], "it has not ended");
+        crashed.bank.clock.pass_ms(MINUTE_MS);
+        crashed.look().await;
+        crashed.look().await;
+        assert_eq!(crashed.told().await, [expected]);
+    }
+    let contracts = vec![writing(json!({"class": "N"}))];
+    let crashed = crashed(contracts.clone(), json!(null)).await;
+    crashed.subscribe(contracts);
+    crashed.bank.clock.pass_ms(MINUTE_MS);
+    for _ in 0..2 {
+        refusal(crashed.restarted.engine.call(keyed("k")).await);
+        assert_eq!(crashed.told().await, ["call.outcome_unknown"], "once, for the call that was sent");
+    }
 }

@@ -12,9 +12,9 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, is_orphaned, owner_silence_ms_max, step,
+    OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, owner_silence_ms_max, step,
 };
-use crate::{JournalError, PortFuture};
+use crate::{FleetingNotebook, JournalError, PortFuture};
 
 /// Effects in memory.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct FleetingEffects {
     clock: Arc<dyn Clock>,
     kept: Mutex<Kept>,
     applied: AtomicU64,
+    notebook: Option<Arc<FleetingNotebook>>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +35,13 @@ struct Kept {
 impl FleetingEffects {
     /// None yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0) }
+        Self { clock, kept: Mutex::default(), applied: AtomicU64::new(0), notebook: None }
+    }
+
+    /// The same, with a notebook for what is to be told of how effects end.
+    #[must_use]
+    pub fn with_notebook(self, notebook: Arc<FleetingNotebook>) -> Self {
+        Self { notebook: Some(notebook), ..self }
     }
 
     /// How many events were applied.
@@ -70,7 +77,21 @@ impl Kept {
             (None, Event::Begin(begin)) => self.twin(begin),
             _ => None,
         };
-        Circumstances { now_ms, owner_is_gone, twin }
+        let blocked_by = match event {
+            Event::Begin(begin) => self.in_the_way(begin, now_ms),
+            _ => None,
+        };
+        Circumstances { now_ms, owner_is_gone, twin, blocked_by }
+    }
+
+    fn in_the_way(&self, begin: &Begin, now_ms: u64) -> Option<EffectId> {
+        let blocks = |effect: &&Effect| {
+            let gone = self.is_gone(&effect.owner, now_ms);
+            effect.key.tenant == begin.key.tenant
+                && effect.key != begin.key
+                && effect.holds().is_some_and(|held| is_in_the_way(held, begin, now_ms, gone))
+        };
+        self.effects.values().find(blocks).map(|effect| effect.id.clone())
     }
 
     fn twin(&self, begin: &Begin) -> Option<EffectId> {
@@ -97,6 +118,9 @@ impl Effects for FleetingEffects {
         if let Some(effect) = &changed {
             kept.effects.insert(effect.key.clone(), effect.clone());
             kept.records.extend(change.record);
+            if let Some(notebook) = &self.notebook {
+                notes_due(&change.notices, effect).for_each(|note| drop(notebook.put_first(note.clone())));
+            }
         }
         let applied = Applied { reply, effect: changed.or(before) };
         Box::pin(std::future::ready(Ok(applied)))
@@ -120,7 +144,7 @@ impl Effects for FleetingEffects {
         let (kept, now_ms) = (self.kept(), self.clock.now().unix_ms());
         let orphaned = |effect: &&Effect| {
             let owner_is_gone = kept.is_gone(&effect.owner, now_ms);
-            is_orphaned(effect, &Circumstances { now_ms, owner_is_gone, twin: None })
+            is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now_ms) })
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let orphans = kept.effects.values().filter(orphaned).take(limit).cloned().collect();
@@ -136,7 +160,7 @@ impl Effects for FleetingEffects {
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
         let now_ms = self.clock.now().unix_ms();
         let mut kept = self.kept();
-        let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+        let around = Circumstances::at(now_ms);
         let over = |effect: &Effect| step(Some(effect), &Event::Expire, &around).change;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let tombstones: Vec<Effect> = kept.effects.values().filter_map(over).take(limit).collect();

@@ -8,6 +8,7 @@ mod key;
 mod step;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::fmt;
 
@@ -15,11 +16,12 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 
-use crate::{JournalError, PortFuture};
+use crate::{JournalError, Note, PortFuture};
 
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
+pub use turn::{Held, is_in_the_way};
 
 /// Where an effect is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,6 +127,9 @@ pub struct Order {
     /// What it changes, by name: two that overlap are never dispatched at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
+    /// Whether others may change the same at the same time, as its contract says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overlaps: bool,
 }
 
 /// What the end of a dispatched effect waits for.
@@ -272,6 +277,8 @@ pub enum Reply {
     Unknown,
     /// The same payload of the same caller, without a key, ended unknown under this handle: this may be a blind retry.
     Twin(EffectId),
+    /// Another effect that is under way, by its handle, changes the same: its turn has not come.
+    Blocked(EffectId),
     /// The key was used once, and its answer is gone.
     KeyExpired,
     /// Class Q: whoever gets this asks the status tool and settles.
@@ -306,6 +313,34 @@ pub struct Change {
     pub record: Option<CallRecord>,
     /// An answer that broke its contract, kept beside the record.
     pub quarantine: Option<Bytes>,
+    /// What is to be told of how it ended, written if and only if the effect changes and comes to that.
+    pub notices: Vec<Notice>,
+}
+
+/// A note that is written with a change, unless there is one of its kind and key, where that change ends the effect so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// How the effect has to end for it.
+    pub ending: Ending,
+    /// The note.
+    pub note: Note,
+}
+
+/// How something ended, as far as everybody needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// It is done.
+    Completed,
+    /// It failed, or never ran.
+    Failed,
+    /// It was sent and nobody knows.
+    Unknown,
+}
+
+/// The notes that go with an effect as it has become.
+pub fn notes_due<'a>(notices: &'a [Notice], effect: &Effect) -> impl Iterator<Item = &'a Note> {
+    let ending = effect.state.ending();
+    notices.iter().filter(move |notice| Some(notice.ending) == ending).map(|notice| &notice.note)
 }
 
 /// What became of a change.
@@ -359,6 +394,16 @@ pub fn owner_silence_ms_max() -> u64 {
 }
 
 impl EffectState {
+    /// How it ended, if it has.
+    pub const fn ending(self) -> Option<Ending> {
+        match self {
+            Self::Completed => Some(Ending::Completed),
+            Self::FailedFinal | Self::FailedRetryable => Some(Ending::Failed),
+            Self::OutcomeUnknown => Some(Ending::Unknown),
+            Self::Claimed | Self::Dispatching | Self::Compensated | Self::Expired => None,
+        }
+    }
+
     /// All of them, in the order of a life.
     pub const ALL: [Self; 8] = [
         Self::Claimed,

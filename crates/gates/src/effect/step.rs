@@ -26,6 +26,15 @@ pub struct Circumstances {
     pub owner_is_gone: bool,
     /// For a call without a key: an effect of the same caller and payload that ended unknown.
     pub twin: Option<EffectId>,
+    /// For a call that takes turns: another effect that is under way and changes the same.
+    pub blocked_by: Option<EffectId>,
+}
+
+impl Circumstances {
+    /// Nothing but the time.
+    pub const fn at(now_ms: u64) -> Self {
+        Self { now_ms, owner_is_gone: false, twin: None, blocked_by: None }
+    }
 }
 
 /// What an event comes to.
@@ -83,7 +92,7 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
         changed_ms: now_ms,
         expires_ms: now_ms.saturating_add(begin.order.dedup_window_ms),
     };
-    take(&effect, begin, now_ms)
+    take(&effect, begin, around)
 }
 
 /// A key that was used before.
@@ -100,21 +109,22 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
             let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
             Step::reply(Reply::Replay(effect.answer.clone().unwrap_or_else(lost)))
         }
-        EffectState::FailedRetryable => take(effect, begin, now_ms),
-        EffectState::Claimed if now_ms >= effect.lease_until_ms || around.owner_is_gone => take(effect, begin, now_ms),
+        EffectState::FailedRetryable => take(effect, begin, around),
+        EffectState::Claimed if now_ms >= effect.lease_until_ms || around.owner_is_gone => take(effect, begin, around),
         EffectState::Claimed => running(effect, effect.lease_until_ms, now_ms),
-        EffectState::Dispatching if goes_on(effect, begin) => take(effect, begin, now_ms),
-        EffectState::Dispatching if is_orphan(effect, around) => after_uncertainty(effect, Some(begin), now_ms),
+        EffectState::Dispatching if goes_on(effect, begin) => take(effect, begin, around),
+        EffectState::Dispatching if is_orphan(effect, around) => after_uncertainty(effect, Some(begin), around),
         EffectState::Dispatching => running(effect, effect.overdue_at_ms, now_ms),
-        EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), now_ms),
+        EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), around),
     }
 }
 
 /// What may follow when nobody knows whether it was done, by class. With a call that wants it, what may be sent again is.
-fn after_uncertainty(effect: &Effect, begin: Option<&Begin>, now_ms: u64) -> Step {
+fn after_uncertainty(effect: &Effect, begin: Option<&Begin>, around: &Circumstances) -> Step {
+    let now_ms = around.now_ms;
     match (effect.class, begin) {
-        (EffectClass::R, Some(begin)) => take(effect, begin, now_ms),
-        (EffectClass::K, Some(begin)) if in_key_window(effect, now_ms) => take(effect, begin, now_ms),
+        (EffectClass::R, Some(begin)) => take(effect, begin, around),
+        (EffectClass::K, Some(begin)) if in_key_window(effect, now_ms) => take(effect, begin, around),
         (EffectClass::Q, _) => Step::reply(Reply::Ask(effect.claim())),
         _ if effect.state == EffectState::OutcomeUnknown => Step::reply(Reply::Unknown),
         _ => {
@@ -124,8 +134,12 @@ fn after_uncertainty(effect: &Effect, begin: Option<&Begin>, now_ms: u64) -> Ste
     }
 }
 
-/// Makes it the caller's, one epoch on.
-fn take(effect: &Effect, begin: &Begin, now_ms: u64) -> Step {
+/// Makes it the caller's, one epoch on, unless another that changes the same is under way.
+fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
+    if let Some(other) = &around.blocked_by {
+        return Step::reply(Reply::Blocked(other.clone()));
+    }
+    let now_ms = around.now_ms;
     let mut taken = Effect {
         epoch: effect.epoch.saturating_add(1),
         owner: begin.owner.clone(),
@@ -163,6 +177,10 @@ fn dispatch(effect: &mut Effect, now_ms: u64) {
 /// I1: bytes leave only after this compare-and-set.
 fn fence(effect: &Effect, claim: &Claim, now_ms: u64) -> Step {
     if !effect.is_of(claim) || effect.state != EffectState::Claimed {
+        return Step::reply(Reply::Stale);
+    }
+    // A claim that is not good any more has kept nobody from changing the same.
+    if effect.order.takes_turns() && now_ms >= effect.lease_until_ms {
         return Step::reply(Reply::Stale);
     }
     let mut fenced = Effect { changed_ms: now_ms, ..effect.clone() };
@@ -239,7 +257,7 @@ fn recover(effect: &Effect, owner: &OwnerId, around: &Circumstances) -> Step {
                 let claim = taken.claim();
                 Step { change: Some(taken), reply: Reply::Mine(claim) }
             }
-            _ => after_uncertainty(effect, None, now_ms),
+            _ => after_uncertainty(effect, None, around),
         },
         _ => Step::reply(Reply::NotNow),
     }

@@ -1,12 +1,13 @@
 //! The state machine as a table, and as a law: whatever happens in whatever order, class N is never done twice.
 
+mod schedules;
+
 use bytes::Bytes;
-use proptest::prelude::*;
 use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
 
 use super::{
     Awaits, Begin, ByHand, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
-    Order, OwnerId, Reply, StoredAnswer, step,
+    Order, OwnerId, Reply, StoredAnswer, is_in_the_way, step,
 };
 use EffectClass::{K, N, Q, R};
 use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
@@ -32,6 +33,7 @@ fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        overlaps: false,
     }
 }
 
@@ -64,7 +66,7 @@ fn began(class: EffectClass) -> Event {
 }
 
 fn at(now_ms: u64) -> Circumstances {
-    Circumstances { now_ms, owner_is_gone: false, twin: None }
+    Circumstances::at(now_ms)
 }
 
 fn answer() -> StoredAnswer {
@@ -102,6 +104,7 @@ fn word(reply: &Reply) -> &'static str {
         Reply::Mismatch => "mismatch",
         Reply::Unknown => "unknown",
         Reply::Twin(_) => "twin",
+        Reply::Blocked(_) => "blocked",
         Reply::KeyExpired => "expired",
         Reply::Ask(_) => "ask",
         Reply::Settled => "settled",
@@ -115,6 +118,71 @@ fn word(reply: &Reply) -> &'static str {
 fn follows(before: &Effect, event: &Event, around: &Circumstances) -> (EffectState, &'static str) {
     let after = step(Some(before), event, around);
     (after.change.map_or(before.state, |changed| changed.state), word(&after.reply))
+}
+
+/// What takes the effect into the caller's hands waits for others; what only answers does not.
+#[test]
+fn another_that_changes_the_same_is_in_the_way() {
+    let other = EffectId::from("eff_other".to_owned());
+    let blocked = |now_ms| Circumstances { blocked_by: Some(other.clone()), ..at(now_ms) };
+    let first = step(None, &began(N), &blocked(NOW_MS));
+    assert_eq!((first.change, first.reply), (None, Reply::Blocked(other.clone())));
+    let (soon, late) = (blocked(NOW_MS + 1), blocked(NOW_MS + 11_000));
+    let table = [
+        (Claimed, N, &soon, "running"),
+        (Claimed, N, &late, "blocked"),
+        (FailedRetryable, N, &soon, "blocked"),
+        (Completed, N, &soon, "replay"),
+        (FailedFinal, N, &soon, "replay"),
+        (Expired, N, &soon, "expired"),
+        (Dispatching, N, &soon, "running"),
+        (Dispatching, K, &late, "blocked"),
+        (Unknown, K, &soon, "blocked"),
+        (Unknown, N, &soon, "unknown"),
+        (Unknown, Q, &soon, "ask"),
+    ];
+    for (state, class, around, reply) in table {
+        let before = effect(class, state);
+        assert_eq!(follows(&before, &began(class), around), (state, reply), "{state:?} {class:?}");
+    }
+    // Recovery takes what has held its place all the time.
+    let recovered = Event::Recover(OwnerId::from("b".to_owned()));
+    assert_eq!(follows(&effect(K, Dispatching), &recovered, &late), (Dispatching, "mine"));
+}
+
+#[test]
+fn what_an_effect_holds() {
+    let order = Order { resources: vec!["invoice/1".to_owned()], ..order() };
+    let holding = |state| Effect { order: order.clone(), ..effect(N, state) };
+    let wants = |name: &str| {
+        let order = Order { resources: vec![name.to_owned()], ..order.clone() };
+        Begin { order, ..begin(N, "b") }
+    };
+    for state in EffectState::ALL {
+        assert_eq!(holding(state).holds().is_some(), [Claimed, Dispatching].contains(&state), "{state:?}");
+    }
+    let sent = holding(Dispatching);
+    let blocks = |effect: &Effect, begin: &Begin, now_ms, gone| {
+        effect.holds().is_some_and(|held| is_in_the_way(held, begin, now_ms, gone))
+    };
+    let never = NOW_MS + 100 * HOUR_MS;
+    for (name, expected) in [("invoice/1", true), ("invoice/*", true), ("*", true), ("invoice/2", false)] {
+        assert_eq!(blocks(&sent, &wants(name), never, true), expected, "{name}: until somebody settles it");
+    }
+    let claim = holding(Claimed);
+    assert!(blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, false));
+    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms, false), "its time is over");
+    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, true), "its owner is gone");
+    let fence = Event::Fence(claim.claim());
+    assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms - 1)), (Dispatching, "mine"));
+    assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms)), (Claimed, "stale"), "others may have begun");
+    let paused = |awaits| Effect { awaits: Some(awaits), ..sent.clone() };
+    assert!(paused(Awaits::Input("n".to_owned())).holds().is_none());
+    assert!(paused(Awaits::Task("t".to_owned())).holds().is_some());
+    let allowed = Order { overlaps: true, ..order.clone() };
+    assert!(Effect { order: allowed.clone(), ..sent.clone() }.holds().is_none());
+    assert!(!blocks(&sent, &Begin { order: allowed, ..wants("invoice/1") }, NOW_MS, false));
+    assert!(effect(N, Dispatching).holds().is_none(), "what changes nothing that has a name");
 }
 
 #[test]
@@ -296,165 +364,4 @@ fn a_blind_retry_of_what_nobody_knows_is_stopped() {
     let around = Circumstances { twin: Some(twin.clone()), ..at(NOW_MS) };
     let after = step(None, &began(N), &around);
     assert_eq!((after.change, after.reply), (None, Reply::Twin(twin)));
-}
-
-/// What can happen to one key, with two owners, a network and a clock.
-#[derive(Debug, Clone)]
-enum Happening {
-    Begins { owner: u8, claims: bool },
-    Fences { owner: u8 },
-    Sends { owner: u8 },
-    Answers { owner: u8 },
-    Resets { owner: u8 },
-    NeverSends { owner: u8 },
-    Recovers,
-    Waits(u64),
-    OwnersVanish,
-    SettlesByHand,
-    Expires,
-}
-
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
-    let owner = 0..3u8;
-    let one = prop_oneof![
-        4 => (owner.clone(), any::<bool>()).prop_map(|(owner, claims)| Happening::Begins { owner, claims }),
-        3 => owner.clone().prop_map(|owner| Happening::Fences { owner }),
-        4 => owner.clone().prop_map(|owner| Happening::Sends { owner }),
-        2 => owner.clone().prop_map(|owner| Happening::Answers { owner }),
-        2 => owner.clone().prop_map(|owner| Happening::Resets { owner }),
-        1 => owner.prop_map(|owner| Happening::NeverSends { owner }),
-        2 => Just(Happening::Recovers),
-        2 => prop_oneof![Just(100u64), Just(12_000), Just(HOUR_MS)].prop_map(Happening::Waits),
-        1 => Just(Happening::OwnersVanish),
-        1 => Just(Happening::SettlesByHand),
-        1 => Just(Happening::Expires),
-    ];
-    proptest::collection::vec(one, 1..60)
-}
-
-/// A process that does what it is allowed to do, whenever it gets to it.
-#[derive(Debug, Default, Clone)]
-struct Process {
-    claimed: Option<Claim>,
-    may_send: Option<Claim>,
-    sent: Option<Claim>,
-}
-
-struct World {
-    effect: Option<Effect>,
-    now_ms: u64,
-    owners_gone: bool,
-    processes: [Process; 3],
-    /// How often the upstream did it.
-    done: u32,
-}
-
-impl World {
-    fn apply(&mut self, event: &Event) -> Reply {
-        let around = Circumstances { now_ms: self.now_ms, owner_is_gone: self.owners_gone, twin: None };
-        let after = step(self.effect.as_ref(), event, &around);
-        if let Some(changed) = after.change {
-            self.effect = Some(changed);
-        }
-        after.reply
-    }
-
-    fn happens(&mut self, class: EffectClass, happening: &Happening) {
-        match happening {
-            Happening::Begins { owner, claims } => {
-                let go = if *claims { Go::Claim { lease_ms: 10_000 } } else { Go::Dispatch };
-                let wants = Begin { go, ..begin(class, &owner.to_string()) };
-                if let Reply::Mine(claim) = self.apply(&Event::Begin(Box::new(wants))) {
-                    let fenced = self.effect.as_ref().unwrap().state == Dispatching;
-                    let process = &mut self.processes[usize::from(*owner)];
-                    if fenced { process.may_send = Some(claim) } else { process.claimed = Some(claim) }
-                }
-            }
-            Happening::Fences { owner } => {
-                let Some(claim) = self.processes[usize::from(*owner)].claimed.take() else { return };
-                if let Reply::Mine(claim) = self.apply(&Event::Fence(claim)) {
-                    self.processes[usize::from(*owner)].may_send = Some(claim);
-                }
-            }
-            // A zombie may wake up at any time and send what it was once allowed to send.
-            Happening::Sends { owner } => {
-                let process = &mut self.processes[usize::from(*owner)];
-                let Some(claim) = process.may_send.take() else { return };
-                process.sent = Some(claim);
-                self.done += u32::from(class != K || self.done == 0);
-            }
-            Happening::Answers { owner } => {
-                let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
-                self.apply(&Event::Settle(claim, End::Completed(answer())));
-            }
-            Happening::Resets { owner } => {
-                let Some(claim) = self.processes[usize::from(*owner)].sent.take() else { return };
-                self.apply(&Event::Settle(claim, End::Unknown("reset".to_owned())));
-            }
-            Happening::NeverSends { owner } => {
-                let Some(claim) = self.processes[usize::from(*owner)].may_send.take() else { return };
-                self.apply(&Event::Settle(claim, End::NotExecuted("refused".to_owned())));
-            }
-            Happening::Recovers => {
-                if let Reply::Mine(claim) = self.apply(&Event::Recover(OwnerId::from("2".to_owned()))) {
-                    self.processes[2].may_send = Some(claim);
-                }
-            }
-            Happening::Waits(ms) => {
-                self.now_ms += ms;
-                self.owners_gone = false;
-            }
-            Happening::OwnersVanish => self.owners_gone = true,
-            Happening::SettlesByHand => {
-                let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "seen".to_owned() };
-                self.apply(&Event::SettleByHand(by_hand));
-            }
-            Happening::Expires => drop(self.apply(&Event::Expire)),
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
-
-    /// Two processes, pauses of any length, lost answers, zombies, recoveries: one effect at most.
-    #[test]
-    fn nothing_of_class_n_or_k_is_ever_done_twice(k in any::<bool>(), happenings in happenings()) {
-        let class = if k { K } else { N };
-        let mut world = World {
-            effect: None, now_ms: NOW_MS, owners_gone: false, processes: Default::default(), done: 0,
-        };
-        for (number, happening) in happenings.iter().enumerate() {
-            let before = world.effect.clone();
-            world.happens(class, happening);
-            prop_assert!(world.done <= 1, "done {} times after {number}: {happening:?}", world.done);
-            if let (Some(before), Some(after)) = (before, &world.effect) {
-                prop_assert!(after.epoch >= before.epoch);
-                prop_assert!(legal(before.state, after.state), "{:?} to {:?}", before.state, after.state);
-            }
-        }
-    }
-}
-
-/// The arrows of the design, and standing still.
-fn legal(before: EffectState, after: EffectState) -> bool {
-    let arrows = [
-        (Claimed, Dispatching),
-        (Claimed, FailedRetryable),
-        (Claimed, FailedFinal),
-        (Dispatching, Completed),
-        (Dispatching, FailedFinal),
-        (Dispatching, FailedRetryable),
-        (Dispatching, Unknown),
-        (FailedRetryable, Claimed),
-        (FailedRetryable, Dispatching),
-        (FailedRetryable, Expired),
-        (Unknown, Completed),
-        (Unknown, FailedFinal),
-        (Unknown, FailedRetryable),
-        (Unknown, Dispatching),
-        (Completed, Expired),
-        (FailedFinal, Expired),
-    ];
-    before == after || arrows.contains(&(before, after))
 }

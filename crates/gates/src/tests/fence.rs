@@ -104,7 +104,15 @@ pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
         outcome: Outcome::Dispatching,
         ..CallRecord::new(permit.proposal())
     };
-    Intent { key, owner: owner(), timeout_ms: 5_000, continues: None, record, accepts_lost_commits: false }
+    Intent {
+        key,
+        owner: owner(),
+        timeout_ms: 5_000,
+        continues: None,
+        outlasts: false,
+        record,
+        accepts_lost_commits: false,
+    }
 }
 
 fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
@@ -195,6 +203,17 @@ fn a_read_only_call_needs_no_mark_unless_it_is_an_operation() {
 }
 
 #[test]
+fn a_read_whose_end_can_be_asked_for_later_is_an_effect() {
+    let permit = read_only();
+    let key = ClientKey::Call(permit.call_id().clone());
+    let effects = effects();
+    let lasting = Intent { outlasts: true, ..intent(&permit, key) };
+    let claim = now(fence(permit, lasting, &effects)).unwrap().claim().cloned().unwrap();
+    let effect = now(effects.find(Target::Id(claim.id))).unwrap().unwrap();
+    assert_eq!(effect.state, EffectState::Dispatching);
+}
+
+#[test]
 fn every_class_but_r_waits_for_its_mark() {
     let manifest = json!([{ "resource": "room", "operation": "UPDATE", "scope": "tenant" }]);
     let queried = json!({ "class": "Q", "mutation_class": "write_irreversible", "key": { "meta": "key" },
@@ -222,14 +241,18 @@ fn what_was_sent_before_under_a_key_is_sent_again_in_the_same_bytes_by_whoever_f
     let effects = FleetingEffects::new(clock.clone());
     let first = keyed(of_class_k(), &effects).unwrap();
     let claim = first.claim().unwrap().clone();
-    assert!(matches!(now(recover(&claim.id, &owner(), None, &effects)).unwrap(), Recovery::Done(Reply::NotNow, _)));
+    assert!(matches!(
+        now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap(),
+        Recovery::Done(Reply::NotNow, _)
+    ));
     *clock.0.lock().unwrap() = 60_000;
-    let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, &effects)).unwrap() else {
+    let Recovery::Resend(again, _) = now(recover(&claim.id, &owner(), None, Vec::new(), &effects)).unwrap() else {
         panic!("nobody else looks after it");
     };
     assert_eq!((again.arguments(), again.upstream_key()), (first.arguments(), first.upstream_key()));
     assert_eq!(again.claim().unwrap().epoch, claim.epoch + 1);
     let unknown = Event::Settle(claim.clone(), End::Unknown("reset".to_owned()));
-    let late = Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None };
+    let late =
+        Change { target: Target::Id(claim.id), event: unknown, record: None, quarantine: None, notices: Vec::new() };
     assert_eq!(now(effects.apply(late)).unwrap().reply, Reply::Stale, "the former owner may change nothing any more");
 }

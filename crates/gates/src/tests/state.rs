@@ -168,7 +168,8 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
     let first = claimed(permit(), &effects);
     let claim = first.claim().unwrap().clone();
     let event = Event::Settle(claim.clone(), End::NotExecuted("given up".to_owned()));
-    let change = Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None };
+    let change =
+        Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
     now(effects.apply(change)).unwrap();
     let second = claimed(permit(), &effects);
     assert_eq!(second.claim().unwrap().epoch, claim.epoch + 1);

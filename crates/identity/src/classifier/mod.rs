@@ -1,1 +1,117 @@
-//! Recovers mutability, action and output domain from a descriptor, with the evidence for each. It does not decide anything.
+//! Recovers mutability, action, output domain and content type from a descriptor, with the evidence for each. It decides
+//! nothing about a call, and it never believes a hint that would make a tool look safer.
+//!
+//! Mutability is a sum of learnt weights (`model`) over readable features (`features`), overruled only by rules of caution
+//! (`caution`). The other fields are rules on verbs and nouns. `docs/classifier.md` is the model card.
+
+mod action;
+mod caution;
+mod corroboration;
+mod descriptor;
+mod domain;
+mod evidence;
+mod features;
+mod lexicon;
+mod mask;
+mod model;
+mod mutability;
+mod phrases;
+mod reading;
+mod schema;
+#[cfg(test)]
+mod tests;
+pub mod training;
+mod words;
+
+use serde::Serialize;
+use servanda_contract::tool::Behaviour;
+
+pub use caution::{Caution, Rule};
+pub use corroboration::{Claim, Corroboration, Difference, Direction, corroborate};
+pub use descriptor::{Annotations, Descriptor};
+pub use evidence::{Reason, Source};
+
+/// What may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Whether the name and the title are read; without them the name is also masked in the description.
+    pub names: bool,
+    /// Whether the author's hints are read. They can only raise danger.
+    pub annotations: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { names: true, annotations: true }
+    }
+}
+
+/// What a tool does, as far as its descriptor tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classification {
+    /// The four fields.
+    pub behaviour: Behaviour,
+    /// How sure each is.
+    pub confidence: Confidence,
+    /// What each stands on.
+    pub evidence: Evidence,
+}
+
+/// How sure each field is, from nothing to one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Confidence {
+    /// Of the mutability.
+    pub mutability: f64,
+    /// Of the action, given the mutability.
+    pub action: f64,
+    /// Of the output domain, given both.
+    pub output_domain: f64,
+    /// Of the content type.
+    pub content_type: f64,
+}
+
+/// What each field stands on, the weightiest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The mutability.
+    pub mutability: Vec<Reason>,
+    /// The action.
+    pub action: Vec<Reason>,
+    /// The output domain.
+    pub output_domain: Vec<Reason>,
+    /// The content type.
+    pub content_type: Vec<Reason>,
+}
+
+/// Classifies a tool with the weights that ship.
+pub fn classify(descriptor: &Descriptor, options: Options) -> Classification {
+    classify_with(model::shipped(), descriptor, options)
+}
+
+fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options) -> Classification {
+    let reading = reading::read(descriptor, options.names);
+    let hints = descriptor.annotations.filter(|_| options.annotations);
+    let judgement = mutability::judge(model, &reading, options.names, hints);
+    let deed = action::of(&reading, judgement.mutability);
+    let domain = domain::of(&reading, judgement.mutability, deed.action);
+    let (content_type, certainty, reasons) = domain::content_type(&reading, judgement.mutability);
+    let rounded = |confidence: f64| (confidence * 1000.0).round() / 1000.0;
+    Classification {
+        behaviour: Behaviour {
+            content_type: Some(content_type),
+            ..Behaviour::new(judgement.mutability, deed.action, domain.domain)
+        },
+        confidence: Confidence {
+            mutability: rounded(judgement.confidence),
+            action: rounded(deed.confidence),
+            output_domain: rounded(domain.confidence),
+            content_type: rounded(certainty),
+        },
+        evidence: Evidence {
+            mutability: judgement.reasons,
+            action: deed.reasons,
+            output_domain: domain.reasons,
+            content_type: reasons,
+        },
+    }
+}

@@ -124,7 +124,7 @@ pub struct Limits {
 impl Limits {
     /// Enough for what people write, and little enough for a thread's stack.
     pub const DEFAULT: Self =
-        Self { text_bytes_max: 256 * 1024, statements_max: 1_000, tokens_max: 50_000, depth_max: 40 };
+        Self { text_bytes_max: 256 * 1024, statements_max: 1_000, tokens_max: 50_000, depth_max: 30 };
 }
 
 impl Default for Limits {

@@ -1,1 +1,276 @@
+use proptest::prelude::*;
 
+use super::*;
+
+mod statements;
+
+fn sql(dialect: Dialect, text: &str) -> Verdict {
+    classify(Language::Sql(dialect), text)
+}
+
+use Effect::{Read, Unknown, Write};
+
+#[test]
+fn a_verdict_names_the_statement_and_the_function_and_no_literal() {
+    let verdict = sql(Dialect::Postgres, "SELECT 1; SELECT steal('hunter2')");
+    assert_eq!(verdict.why, "calls steal(), a function that is not known");
+    assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("SELECT") }));
+    let verdict = classify(Language::Shell, "cat a; rm hunter2");
+    assert_eq!(verdict.why, "rm changes files or the system");
+    assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("rm") }));
+    assert_eq!(
+        serde_json::to_string(&verdict).expect("json"),
+        r#"{"effect":"write","why":"rm changes files or the system","statement":{"index":1,"kind":"rm"}}"#
+    );
+}
+
+#[test]
+fn beyond_a_limit_nothing_is_claimed() {
+    let limits = Limits { text_bytes_max: 100, statements_max: 2, tokens_max: 20, depth_max: 4 };
+    let judge = |language, text: &str| classify_within(language, text, &limits).effect;
+    let postgres = Language::Sql(Dialect::Postgres);
+    assert_eq!(judge(postgres, "SELECT 1; SELECT 2"), Read);
+    assert_eq!(judge(postgres, "SELECT 1; SELECT 2; SELECT 3"), Unknown);
+    assert_eq!(judge(postgres, &format!("SELECT {}", "1,".repeat(12))), Unknown);
+    assert_eq!(judge(postgres, &format!("SELECT '{}'", "x".repeat(100))), Unknown);
+    assert_eq!(judge(Language::Shell, &format!("ls {}", "x".repeat(100))), Unknown);
+    assert_eq!(judge(Language::Shell, "ls; ls; ls; ls"), Unknown);
+    assert_eq!(judge(postgres, "SELECT 1\0; DROP TABLE t"), Unknown);
+}
+
+#[test]
+fn deep_and_long_texts_neither_overflow_nor_pass() {
+    let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(sql(Dialect::Postgres, &deep).effect, Read, "too deep for the parser, and its words can do nothing");
+    let deep_call = format!("SELECT {}mine(){}", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(sql(Dialect::Postgres, &deep_call).effect, Unknown);
+    for chain in [
+        "+1",
+        " OR a",
+        " UNION SELECT 1",
+        "::int",
+        "[1]",
+        "->'a'",
+        " IS NULL",
+        " COLLATE x",
+        ".a",
+        " NOT NULL",
+        "||1",
+        " AND NOT 1",
+        " JOIN t ON true",
+        " LIKE a",
+        " IN (1)",
+        " BETWEEN 1 AND 2",
+        " AT TIME ZONE 'x'",
+    ] {
+        for dialect in [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic] {
+            let long = format!("SELECT a FROM t WHERE a{}", chain.repeat(3_000));
+            let _ = sql(dialect, &long);
+        }
+    }
+    for unit in [
+        "$(",
+        "(",
+        "{ ",
+        "`",
+        "${a:-",
+        "$((",
+        "[[ ",
+        "if ",
+        "case a in ",
+        "<(",
+        "\"$(",
+        "'",
+        "\\",
+        "<<A ",
+        "a|",
+        "a&&",
+        "!",
+        "x=(",
+        "a[",
+        "f() { ",
+    ] {
+        let text = unit.repeat(3_000);
+        assert_ne!(
+            classify(Language::Shell, text.get(..6_000.min(text.len())).unwrap_or_default()).effect,
+            Write,
+            "{unit}"
+        );
+    }
+}
+
+#[test]
+fn shell_text_that_changes_something_is_never_read() {
+    let wrong: Vec<String> = include_str!("tests/mutating.txt")
+        .split("\n%%\n")
+        .map(str::trim_start)
+        .filter(|text| !text.trim().is_empty())
+        .filter_map(|text| {
+            let verdict = classify(Language::Shell, text);
+            (verdict.effect == Read).then(|| format!("{text:?}: {}", verdict.why))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "called read:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn shell_text_that_only_looks_is_read() {
+    let wrong: Vec<String> = include_str!("tests/reading.txt")
+        .split("\n%%\n")
+        .map(str::trim_start)
+        .filter(|text| !text.trim().is_empty())
+        .filter_map(|text| {
+            let verdict = classify(Language::Shell, text);
+            (verdict.effect != Read).then(|| format!("{text:?}: {} {}", verdict.effect, verdict.why))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "not called read:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_proved_is_called_write() {
+    for text in [
+        "rm x",
+        "\\rm x",
+        "a=rm; $a x",
+        "sh -c 'rm x'",
+        "find . -delete",
+        "ls > x",
+        "sed -i p x",
+        "echo $(rm x)",
+        "eval rm x",
+        "sudo rm x",
+        "xargs rm",
+        "cat <<E | tee x\na\nE",
+    ] {
+        let verdict = classify(Language::Shell, text);
+        assert_eq!(verdict.effect, Write, "{text}: {}", verdict.why);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,200}", language in languages()) {
+        let _ = classify(language, &text);
+    }
+
+    #[test]
+    fn no_pile_of_program_parts_makes_it_panic(parts in prop::collection::vec(prop::sample::select(PARTS), 0..40), language in languages()) {
+        let _ = classify(language, &parts.concat());
+    }
+
+    /// A change stays a change whatever harmless statements stand around it.
+    #[test]
+    fn a_change_is_found_among_reads(before in reads(), after in reads(), change in prop::sample::select(&["DELETE FROM t", "DROP TABLE t", "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", "SELECT nextval('s')"][..])) {
+        let text = format!("{before};{change};{after}");
+        for dialect in [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic] {
+            prop_assert_ne!(sql(dialect, &text).effect, Read);
+        }
+    }
+
+    /// The same for the shell.
+    #[test]
+    fn a_command_that_changes_is_found_among_others(before in "(ls|cat a|echo b|true)", joint in prop::sample::select(&[";", "\n", " && ", " || ", " | ", " & "][..]), wrap in prop::sample::select(&["rm x", "(rm x)", "{ rm x; }", "if true; then rm x; fi", "for i in a; do rm x; done", "echo $(rm x)", "echo \"`rm x`\"", "echo <(rm x)", "! rm x"][..])) {
+        let text = format!("{before}{joint}{wrap}");
+        prop_assert_ne!(classify(Language::Shell, &text).effect, Read, "{}", text);
+    }
+}
+
+fn languages() -> impl Strategy<Value = Language> {
+    prop::sample::select(
+        &[
+            Language::Sql(Dialect::Postgres),
+            Language::Sql(Dialect::Sqlite),
+            Language::Sql(Dialect::MySql),
+            Language::Sql(Dialect::Generic),
+            Language::Shell,
+        ][..],
+    )
+}
+
+fn reads() -> impl Strategy<Value = String> {
+    prop::sample::select(&["SELECT 1", "SELECT 'a;b'", "/* c */ SELECT 2", "VALUES (1)", "", "SELECT \"x\" FROM t"][..])
+        .prop_map(str::to_owned)
+}
+
+const PARTS: &[&str] = &[
+    "SELECT ",
+    "WITH a AS (",
+    "DELETE FROM t ",
+    "(",
+    ")",
+    "'",
+    "\"",
+    "`",
+    "$$",
+    "$a$",
+    "/*",
+    "*/",
+    "/*!",
+    "--",
+    "#",
+    ";",
+    "\n",
+    "\\",
+    "E'",
+    "U&\"",
+    "[",
+    "]",
+    ",",
+    ".",
+    "1e",
+    "0x",
+    "a",
+    "é",
+    "\u{1F600}",
+    "::",
+    "EXPLAIN ",
+    "ANALYZE ",
+    "COPY ",
+    "PRAGMA ",
+    "SET ",
+    "DECLARE ",
+    "PREPARE ",
+    " AS ",
+    " FOR ",
+    "CASE ",
+    "END ",
+    " OVER ",
+    "$(",
+    "${",
+    "}",
+    "<<E\n",
+    "E\n",
+    "<(",
+    "|",
+    "&",
+    ">",
+    "find . ",
+    "-exec ",
+    "sed ",
+    "awk '{",
+    "}' ",
+    "xargs ",
+    "sh -c '",
+    "if ",
+    "then ",
+    "fi",
+    "case x in ",
+    "esac",
+    "function f ",
+    "() {",
+    "[[ ",
+    " ]]",
+    "((",
+    "))",
+    "x=",
+    "$x",
+    "eval ",
+    "$'\\",
+    "*",
+    "{a,b}",
+    "!",
+    "~",
+];

@@ -1,3 +1,5 @@
 //! What this crate promises, from outside.
 
+mod classifier;
+mod effects;
 mod vectors;

@@ -30,7 +30,7 @@ pub(crate) struct Encoded {
 pub(crate) fn encoded() -> Encoded {
     let call_id = CallId::new();
     let event = Event::Begin(Box::new(begin(&call_id)));
-    let around = Circumstances { now_ms: 1_800_000_000_000, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(1_800_000_000_000);
     let effect = step(None, &event, &around).change.unwrap();
     Encoded {
         body: serde_json::to_string(&effect).unwrap(),
@@ -49,6 +49,7 @@ pub(crate) async fn call(ledger: Arc<Ledger>) {
         event,
         record: Some(record(call_id.clone(), outcome)),
         quarantine: None,
+        notices: Vec::new(),
     };
     let begun = change(Target::Key(key), Event::Begin(Box::new(first)), Outcome::Dispatching);
     let Reply::Mine(claim) = ledger.apply(begun).await.unwrap().reply else { unreachable!("the key is new") };
@@ -92,6 +93,7 @@ fn order() -> Order {
         dedup_window_ms: 3_600_000,
         keeps_answer: true,
         resources: Vec::new(),
+        overlaps: false,
     }
 }
 

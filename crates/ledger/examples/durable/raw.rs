@@ -1,5 +1,5 @@
-//! The rows that one commit of a call writes, an effect and a record, put into tables like the ledger's: already encoded, and
-//! without anything being read, decided or compared. As many writers as the ledger has take what has queued up.
+//! An effect and a record, put into tables like the ledger's: already encoded, and without anything being read, decided or
+//! compared. As many writers as the ledger has take what has queued up.
 
 use std::{
     path::Path,
@@ -51,6 +51,8 @@ impl Raw {
         }
         connection.execute_batch(include_str!("../../sql/sqlite/0001_calls.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0003_effects.sql")).unwrap();
+        connection.execute_batch(include_str!("../../sql/sqlite/0004_open_records.sql")).unwrap();
+        connection.execute_batch(include_str!("../../sql/sqlite/0005_turns.sql")).unwrap();
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         std::thread::spawn(move || {
             while let Some(first) = jobs.blocking_recv() {
@@ -85,6 +87,8 @@ impl Raw {
             if writer == 0 {
                 client.batch_execute(include_str!("../../sql/postgres/0001_calls.sql")).await.unwrap();
                 client.batch_execute(include_str!("../../sql/postgres/0003_effects.sql")).await.unwrap();
+                client.batch_execute(include_str!("../../sql/postgres/0004_open_records.sql")).await.unwrap();
+                client.batch_execute(include_str!("../../sql/postgres/0005_turns.sql")).await.unwrap();
             }
             let insert = client.prepare(INSERT).await.unwrap();
             let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
@@ -114,10 +118,9 @@ impl Raw {
 }
 
 const INSERT: &str = "with new as (
-    insert into effects (effect_id, key_digest, tenant, principal, tool, contract_major, client_key, request, state, epoch,
-        revision, owner, needs_owner, due_ms, expires_ms, body, arguments, answer)
-    select effect_id, key_digest, 'acme', 'ada', 'bank.pay', 1, effect_id::bytea, key_digest, 'dispatching', 1, 1, 'own_bench',
-        true, 1, 1, body, arguments, null
+    insert into effects (effect_id, key_digest, tenant, principal, request, state, epoch, revision, owner, needs_owner, due_ms,
+        expires_ms, body, arguments, answer)
+    select effect_id, key_digest, 'acme', 'ada', key_digest, 'dispatching', 1, 1, 'own_bench', true, 1, 1, body, arguments, null
     from unnest($1::text[], $2::bytea[], $3::text[], $4::bytea[]) as fresh (effect_id, key_digest, body, arguments)
 )
 insert into calls (call_id, tenant, principal, tool, outcome, class, received_ms, finished_ms, record)
@@ -134,9 +137,6 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
             digest,
             "acme",
             "ada",
-            "bank.pay",
-            1,
-            effect_id,
             digest,
             "dispatching",
             1,
@@ -147,6 +147,8 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
             encoded.body,
             &encoded.arguments[..],
             None::<&[u8]>,
+            None::<&str>,
+            None::<&str>,
         ])
         .unwrap();
     let mut call = transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql")).unwrap();

@@ -2,10 +2,7 @@
 update effects
 set state = after.state, epoch = after.epoch, revision = after.revision_before + 1, owner = after.owner,
     needs_owner = after.needs_owner, due_ms = after.due_ms, expires_ms = after.expires_ms, body = after.body,
-    arguments = after.arguments, answer = after.answer
-from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::boolean[], $6::bigint[], $7::bigint[],
-    $8::text[], $9::bytea[], $10::bytea[], $11::bigint[], $12::text[], $13::bigint[]) as after (effect_id, state,
-    epoch, owner, needs_owner, due_ms, expires_ms, body, arguments, answer, epoch_before, state_before, revision_before)
+    arguments = after.arguments, answer = after.answer, record = after.record, holds = after.holds
+from unnest($1::changed_effect[]) as after
 where effects.effect_id = after.effect_id and effects.epoch = after.epoch_before and effects.state = after.state_before
     and effects.revision = after.revision_before
-returning effects.effect_id

@@ -5,19 +5,28 @@ use std::collections::BTreeMap;
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, Step, Target, is_in_the_way,
+    owner_silence_ms_max, step,
 };
 
-use crate::codec::{key_digest, unsigned};
+use crate::{
+    LedgerError,
+    codec::{key_digest, unsigned},
+    placing::{Kept, displaced, holds, placing},
+    queue::Recorded,
+};
 
 /// The effects of a batch.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct Batch<'a> {
     now_ms: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
     twins: Vec<Twin>,
+    holders: Vec<Holder>,
+    /// Records that were kept with an effect, and go to `calls`.
+    displaced: Vec<Recorded>,
 }
 
 /// What an effect was when it was read: what a compare-and-set compares with.
@@ -30,7 +39,9 @@ pub(super) struct Before {
 
 /// One effect of a batch.
 #[derive(Debug, Default)]
-struct Slot {
+struct Slot<'a> {
+    /// What it is looked up by, if that was asked for.
+    digest: Option<Digest>,
     /// As it was read; none if it was not there.
     before: Option<Before>,
     /// As it is by now.
@@ -39,6 +50,31 @@ struct Slot {
     changed: bool,
     /// When its owner was last heard of.
     beat_ms: Option<i64>,
+    /// The record that is kept with it.
+    open: Open<'a>,
+}
+
+/// The record of the call of an effect that is under way.
+#[derive(Debug, Default)]
+enum Open<'a> {
+    /// None, or one that will be replaced by one of the same call.
+    #[default]
+    Nothing,
+    /// As it was read.
+    Stored(String),
+    /// It comes with this batch.
+    Of(&'a Recorded),
+}
+
+/// An effect that has to be written.
+#[derive(Debug)]
+pub(super) struct Changed<'a> {
+    pub(super) effect: &'a Effect,
+    /// What it was; none if it is new.
+    pub(super) before: Option<Before>,
+    pub(super) digest: Digest,
+    /// The record that is kept with it.
+    pub(super) record: Option<&'a str>,
 }
 
 /// An effect whose outcome nobody knows, and whose it is.
@@ -48,6 +84,16 @@ pub(super) struct Twin {
     pub(super) request: Vec<u8>,
     pub(super) tenant: Vec<u8>,
     pub(super) principal: Vec<u8>,
+}
+
+/// An effect that is under way and keeps others from changing something.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) id: EffectId,
+    pub(super) tenant: Vec<u8>,
+    pub(super) resources: Vec<String>,
+    pub(super) until_ms: Option<u64>,
+    pub(super) beat_ms: Option<i64>,
 }
 
 /// What became of one event.
@@ -60,17 +106,27 @@ pub(super) struct Stepped {
     pub(super) changed: bool,
 }
 
-impl Batch {
-    pub(super) fn new(now_ms: u64, twins: Vec<Twin>) -> Self {
-        Self { now_ms, slots: Vec::new(), by_key: BTreeMap::new(), by_id: BTreeMap::new(), twins }
+impl<'a> Batch<'a> {
+    pub(super) fn new(now_ms: u64, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
+        let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
+        Self { now_ms, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
     }
 
-    /// An effect that was read.
-    pub(super) fn add(&mut self, effect: Effect, before: Before, beat_ms: Option<i64>) {
-        let index = self.slots.len();
-        self.by_key.insert(key_digest(&effect.key), index);
+    /// An effect that was read, and the record that is kept with it.
+    pub(super) fn add(&mut self, effect: Effect, before: Before, beat_ms: Option<i64>, record: Option<String>) {
+        let (index, digest) = (self.slots.len(), key_digest(&effect.key));
+        self.by_key.insert(digest, index);
         self.by_id.insert(effect.id.clone(), index);
-        self.slots.push(Slot { before: Some(before), now: Some(effect), changed: false, beat_ms });
+        let open = record.map_or(Open::Nothing, Open::Stored);
+        let (before, now, digest) = (Some(before), Some(effect), Some(digest));
+        self.slots.push(Slot { digest, before, now, changed: false, beat_ms, open });
+    }
+
+    /// An effect as we last wrote it.
+    pub(super) fn remember(&mut self, effect: Effect, before: Before) {
+        let index = self.slots.len();
+        self.by_id.insert(effect.id.clone(), index);
+        self.slots.push(Slot { before: Some(before), now: Some(effect), ..Slot::default() });
     }
 
     /// Whether an effect is here already.
@@ -78,8 +134,20 @@ impl Batch {
         self.by_id.contains_key(id)
     }
 
+    /// Whether the record that is kept with an effect, if one is, need not be read for a change that comes with this record.
+    pub(super) fn replaces_record(&self, id: &EffectId, recorded: Option<&Recorded>) -> bool {
+        let slot = self.by_id.get(id).and_then(|index| self.slots.get(*index));
+        let Some(effect) = slot.and_then(|slot| slot.now.as_ref()) else { return false };
+        !holds(effect) || recorded.is_some_and(|recorded| recorded.record.call_id == effect.call_id)
+    }
+
     /// Applies an event to what has become of its effect so far.
-    pub(super) fn apply(&mut self, target: &Target, event: &Event) -> Stepped {
+    pub(super) fn apply(
+        &mut self,
+        target: &Target,
+        event: &Event,
+        recorded: Option<&'a Recorded>,
+    ) -> Result<Stepped, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
         let around = self.around(slot, before, event);
@@ -89,17 +157,36 @@ impl Batch {
         if let (Some(index), Some(effect)) = (slot, changed) {
             self.by_id.insert(effect.id.clone(), index);
             if let Some(slot) = self.slots.get_mut(index) {
-                // Whoever changed it has just been heard of.
-                *slot = Slot { before: slot.before, now: Some(effect), changed: true, beat_ms: None };
+                self.displaced.extend(slot.change(effect, recorded)?);
             }
         }
-        stepped
+        Ok(stepped)
     }
 
-    /// The effects that have to be written, and what each was.
-    pub(super) fn changed(&self) -> impl Iterator<Item = (Option<Before>, &Effect)> {
+    /// The effects that have to be written.
+    pub(super) fn changed(&self) -> impl Iterator<Item = Changed<'_>> {
         let changed = self.slots.iter().filter(|slot| slot.changed);
-        changed.filter_map(|slot| slot.now.as_ref().map(|effect| (slot.before, effect)))
+        changed.filter_map(|slot| {
+            let effect = slot.now.as_ref()?;
+            let record = match &slot.open {
+                Open::Nothing => None,
+                Open::Stored(text) => Some(text.as_str()),
+                Open::Of(recorded) => Some(recorded.text.as_str()),
+            };
+            let digest = slot.digest.unwrap_or_else(|| key_digest(&effect.key));
+            Some(Changed { effect, before: slot.before, digest, record })
+        })
+    }
+
+    /// Whether a record is kept with the effect of a slot.
+    pub(super) fn keeps(&self, slot: Option<usize>, recorded: &Recorded) -> bool {
+        let slot = slot.and_then(|index| self.slots.get(index));
+        slot.is_some_and(|slot| matches!(slot.open, Open::Of(kept) if std::ptr::eq(kept, recorded)))
+    }
+
+    /// Records that were kept with effects and are not any more.
+    pub(super) fn displaced(&self) -> &[Recorded] {
+        &self.displaced
     }
 
     /// The handle of a slot's effect, if that effect has to be written: what depends on it stands and falls with it.
@@ -112,10 +199,10 @@ impl Batch {
         match target {
             Target::Id(id) => self.by_id.get(id).copied(),
             Target::Key(key) => {
-                let fresh = self.slots.len();
-                let index = *self.by_key.entry(key_digest(key)).or_insert(fresh);
+                let (fresh, digest) = (self.slots.len(), key_digest(key));
+                let index = *self.by_key.entry(digest).or_insert(fresh);
                 if index == fresh {
-                    self.slots.push(Slot::default());
+                    self.slots.push(Slot { digest: Some(digest), ..Slot::default() });
                 }
                 Some(index)
             }
@@ -124,12 +211,39 @@ impl Batch {
 
     fn around(&self, slot: Option<usize>, effect: Option<&Effect>, event: &Event) -> Circumstances {
         let beat_ms = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.beat_ms);
-        let silent_ms = beat_ms.map_or(0, |beat_ms| self.now_ms.saturating_sub(unsigned(beat_ms)));
         let twin = match (effect, event) {
             (None, Event::Begin(begin)) if is_keyless(begin) => self.twin(begin),
             _ => None,
         };
-        Circumstances { now_ms: self.now_ms, owner_is_gone: silent_ms > owner_silence_ms_max(), twin }
+        let blocked_by = match event {
+            Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
+            _ => None,
+        };
+        Circumstances { now_ms: self.now_ms, owner_is_gone: self.is_gone(beat_ms), twin, blocked_by }
+    }
+
+    fn is_gone(&self, beat_ms: Option<i64>) -> bool {
+        let silent_ms = beat_ms.map_or(0, |beat_ms| self.now_ms.saturating_sub(unsigned(beat_ms)));
+        silent_ms > owner_silence_ms_max()
+    }
+
+    /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.
+    fn in_the_way(&self, begin: &Begin) -> Option<EffectId> {
+        let here = self.slots.iter().find_map(|slot| {
+            let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
+            let blocks = effect.key.tenant == begin.key.tenant
+                && is_in_the_way(effect.holds()?, begin, self.now_ms, self.is_gone(slot.beat_ms));
+            blocks.then(|| effect.id.clone())
+        });
+        let stored = || {
+            self.holders.iter().find(|holder| {
+                let held = Held { resources: &holder.resources, until_ms: holder.until_ms };
+                !self.by_id.contains_key(&holder.id)
+                    && holder.tenant == begin.key.tenant.as_bytes()
+                    && is_in_the_way(held, begin, self.now_ms, self.is_gone(holder.beat_ms))
+            })
+        };
+        here.or_else(|| stored().map(|holder| holder.id.clone()))
     }
 
     fn twin(&self, begin: &Begin) -> Option<EffectId> {
@@ -150,6 +264,26 @@ impl Batch {
             })
         };
         here.map(|effect| effect.id.clone()).or_else(|| stored().map(|twin| twin.id.clone()))
+    }
+}
+
+impl<'a> Slot<'a> {
+    /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
+    fn change(&mut self, effect: Effect, recorded: Option<&'a Recorded>) -> Result<Option<Recorded>, LedgerError> {
+        let placing = placing(self.now.as_ref(), &effect, recorded);
+        let open = match (placing.kept, recorded) {
+            (Kept::Same, _) => std::mem::take(&mut self.open),
+            (Kept::New, Some(recorded)) => Open::Of(recorded),
+            (Kept::New | Kept::Nothing, _) => Open::Nothing,
+        };
+        let was = std::mem::replace(&mut self.open, open);
+        let displaced = match was {
+            Open::Stored(text) if placing.displaces => Some(displaced(&text, &effect)?),
+            _ => None,
+        };
+        // Whoever changed it has just been heard of.
+        (self.now, self.changed, self.beat_ms) = (Some(effect), true, None);
+        Ok(displaced)
     }
 }
 

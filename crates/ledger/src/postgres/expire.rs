@@ -4,10 +4,15 @@ use servanda_gates::effect::{Circumstances, Event, step};
 use tokio_postgres::Client;
 
 use super::{
+    batch::Changed,
     rows::{self, Rows},
-    statements::Statements,
+    statements::{Conflicts, Statements},
 };
-use crate::{LedgerError, codec::signed, time::StoreTime};
+use crate::{
+    LedgerError,
+    codec::{key_digest, signed},
+    time::StoreTime,
+};
 
 /// How long a process is remembered that is not heard of any more and has left nothing open.
 const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -32,14 +37,13 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
     let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
-    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
-    let mut tombstones = Rows::default();
+    let around = Circumstances::at(now_ms);
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
-    let mut count = 0;
+    let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {
         let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            tombstones.effect(Some(*before), &tombstone)?;
+            kept.push((tombstone, *before));
         } else {
             over.0.push(effect.id.as_str());
             over.1.push(signed(effect.epoch));
@@ -47,8 +51,13 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         }
         count += 1;
     }
+    let mut tombstones = Rows::default();
+    for (effect, before) in &kept {
+        let digest = key_digest(&effect.key);
+        tombstones.effect(&Changed { effect, before: Some(*before), digest, record: None })?;
+    }
     if !tombstones.is_empty() {
-        tombstones.write(client, statements).await?;
+        tombstones.write(client, statements, Conflicts::Settle).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
     let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));

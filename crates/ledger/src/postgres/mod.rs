@@ -8,6 +8,7 @@ mod migrate;
 mod notes;
 mod read;
 mod recent;
+mod record;
 mod rows;
 mod session;
 mod statements;
@@ -26,7 +27,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target, owner_silence_ms_max},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, Event, OwnerId, Target, owner_silence_ms_max},
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
@@ -185,6 +186,17 @@ impl Notebook for PostgresLedger {
         })
     }
 
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let after = after.to_owned();
+        Box::pin(self.ask(async move |client: &Client| notes::list(client, kind, &after, limit, now).await))
+    }
+
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         let key = key.to_owned();
         Box::pin(async move { self.queue(&key)?.put(Write::Erasure { kind, key: key.clone() }, true).await })
@@ -193,7 +205,14 @@ impl Notebook for PostgresLedger {
 
 impl Effects for PostgresLedger {
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
-        Box::pin(async move { self.queue(&change.target)?.apply(change).await })
+        Box::pin(async move {
+            // Those of a tenant who take turns go one way, so that they do not wait for each other's locks here.
+            let queue = match &change.event {
+                Event::Begin(begin) if begin.order.takes_turns() => self.queue(&begin.key.tenant)?,
+                _ => self.queue(&change.target)?,
+            };
+            queue.apply(change).await
+        })
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {

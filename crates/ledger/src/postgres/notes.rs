@@ -2,7 +2,7 @@
 
 use servanda_contract::Timestamp;
 use servanda_gates::{Note, NoteKind};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::{
     LedgerError,
@@ -25,8 +25,17 @@ pub(super) async fn put(client: &Client, write: &Write) -> Result<(), LedgerErro
         // Records are written with the batch, beats by the desk.
         Write::Call(_) | Write::Beat(_) => return Ok(()),
         Write::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),
-        Write::FirstNote(note) => (include_str!("../../sql/postgres/put_first_note.sql"), note),
+        Write::FirstNote(note) => return put_first(client, note).await,
     };
+    put_by(client, statement, note).await
+}
+
+/// A note, unless there is one.
+pub(super) async fn put_first(client: &Client, note: &Note) -> Result<(), LedgerError> {
+    put_by(client, include_str!("../../sql/postgres/put_first_note.sql"), note).await
+}
+
+async fn put_by(client: &Client, statement: &str, note: &Note) -> Result<(), LedgerError> {
     let expires_ms = note.expires_at.map(|at| signed(at.unix_ms()));
     client
         .execute(statement, &[&note.kind.as_str(), &note.key.as_bytes(), &note.value.as_bytes(), &expires_ms])
@@ -36,11 +45,33 @@ pub(super) async fn put(client: &Client, write: &Write) -> Result<(), LedgerErro
 
 /// The note of that kind and key, expired or not.
 pub(super) async fn find(client: &Client, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
-    let sql = "select value, expires_ms from notes where kind = $1 and key = $2";
-    let Some(row) = client.query_opt(sql, &[&kind.as_str(), &key.as_bytes()]).await? else { return Ok(None) };
-    let reason = |_| LedgerError::Record { call_id: key.to_owned(), reason: "the note is not text".to_owned() };
-    let value = String::from_utf8(row.try_get(0)?).map_err(reason)?;
-    let expires_ms: Option<i64> = row.try_get(1)?;
+    let sql = "select key, value, expires_ms from notes where kind = $1 and key = $2";
+    let row = client.query_opt(sql, &[&kind.as_str(), &key.as_bytes()]).await?;
+    row.map(|row| note(kind, &row)).transpose()
+}
+
+/// Notes of that kind behind a key, in the order of their keys.
+pub(super) async fn list(
+    client: &Client,
+    kind: NoteKind,
+    after: &str,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<Note>, LedgerError> {
+    let sql = include_str!("../../sql/postgres/list_notes.sql");
+    let now_ms = signed(now.unix_ms());
+    let rows = client.query(sql, &[&kind.as_str(), &after.as_bytes(), &now_ms, &i64::from(limit)]).await?;
+    rows.iter().map(|row| note(kind, row)).collect()
+}
+
+fn note(kind: NoteKind, row: &Row) -> Result<Note, LedgerError> {
+    let text = |bytes: Vec<u8>| {
+        String::from_utf8(bytes).map_err(|_| LedgerError::Record {
+            call_id: format!("a {} note", kind.as_str()),
+            reason: "the note is not text".to_owned(),
+        })
+    };
+    let expires_ms: Option<i64> = row.try_get(2)?;
     let expires_at = expires_ms.map(|ms| Timestamp::from_unix_ms(unsigned(ms)));
-    Ok(Some(Note { kind, key: key.to_owned(), value, expires_at }))
+    Ok(Note { kind, key: text(row.try_get(0)?)?, value: text(row.try_get(1)?)?, expires_at })
 }

@@ -13,6 +13,8 @@ use crate::{
     reader::{CallQuery, CallSummary, Quarantined},
 };
 
+const LATEST: &str = include_str!("../../sql/postgres/latest_calls.sql");
+
 /// The record of a finished call.
 pub(super) async fn call(client: &Client, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
     // Text here cannot hold every character; with such an id there is no call.
@@ -43,23 +45,20 @@ impl ServerReader {
 
     pub(crate) async fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
         let (client, limit) = (&self.session.client, i64::from(limit));
-        let rows = match query {
-            CallQuery::Id(id) if id.contains('\0') => Vec::new(),
-            CallQuery::Id(id) => {
-                let sql = "select call_id, record from calls where call_id >= $1 and call_id < $1 || '~' order by call_id limit $2";
-                client.query(sql, &[id, &limit]).await?
-            }
-            CallQuery::Latest => {
-                let sql = "select call_id, record from calls order by received_ms desc, call_id desc limit $1";
-                client.query(sql, &[&limit]).await?
-            }
+        let CallQuery::Id(id) = query else {
+            let rows = client.query(LATEST, &[&limit]).await?;
+            return rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(5)?)).collect();
         };
+        if id.contains('\0') {
+            return Ok(Vec::new());
+        }
+        let sql = "select call_id, record from all_calls where call_id >= $1 and call_id < $1 || '~' order by call_id limit $2";
+        let rows = client.query(sql, &[id, &limit]).await?;
         rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(1)?)).collect()
     }
 
     pub(crate) async fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let sql = "select call_id, tool, outcome, class, received_ms from calls order by received_ms desc, call_id desc limit $1";
-        let rows = self.session.client.query(sql, &[&i64::from(limit)]).await?;
+        let rows = self.session.client.query(LATEST, &[&i64::from(limit)]).await?;
         let summary = |row: &tokio_postgres::Row| {
             Ok(CallSummary {
                 call_id: row.try_get(0)?,
@@ -79,6 +78,6 @@ impl ServerReader {
     }
 
     pub(crate) async fn count(&self) -> Result<i64, LedgerError> {
-        Ok(self.session.client.query_one("select count(*) from calls", &[]).await?.try_get(0)?)
+        Ok(self.session.client.query_one("select count(*) from all_calls", &[]).await?.try_get(0)?)
     }
 }

@@ -1,11 +1,16 @@
-//! A batch as the arrays of one statement.
+//! A batch as the parameters of one statement.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
+use servanda_contract::Digest;
 use servanda_gates::effect::{Effect, EffectId};
 use tokio_postgres::{Client, Row, types::ToSql};
 
-use super::{batch::Before, statements::Statements};
+use super::{
+    batch::{Before, Changed},
+    record::Record,
+    statements::{Conflicts, Statements},
+};
 use crate::{
     LedgerError,
     codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
@@ -22,10 +27,18 @@ pub(super) struct Written {
 /// What one statement writes.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'a> {
-    fresh: Vec<EffectRow>,
-    changed: Vec<(EffectRow, Before)>,
+    fresh: Vec<EffectColumns<'a>>,
+    changed: Vec<(EffectColumns<'a>, Before)>,
     calls: Vec<(Option<&'a str>, CallRow<'a>)>,
     quarantine: Vec<(Option<&'a str>, &'a str, i64, &'a [u8])>,
+}
+
+/// An effect, what it is found by, and the record that is kept with it.
+#[derive(Debug)]
+struct EffectColumns<'a> {
+    row: EffectRow<'a>,
+    digest: Digest,
+    record: Option<&'a str>,
 }
 
 impl<'a> Rows<'a> {
@@ -34,11 +47,12 @@ impl<'a> Rows<'a> {
     }
 
     /// An effect that has to be written, and what has to be there for it.
-    pub(super) fn effect(&mut self, before: Option<Before>, effect: &Effect) -> Result<(), LedgerError> {
-        let row = EffectRow::of(effect)?;
+    pub(super) fn effect(&mut self, changed: &Changed<'a>) -> Result<(), LedgerError> {
+        let Changed { effect, before, digest, record } = *changed;
+        let columns = EffectColumns { row: EffectRow::of(effect)?, digest, record };
         match before {
-            None => self.fresh.push(row),
-            Some(before) => self.changed.push((row, before)),
+            None => self.fresh.push(columns),
+            Some(before) => self.changed.push((columns, before)),
         }
         Ok(())
     }
@@ -55,106 +69,108 @@ impl<'a> Rows<'a> {
 
     /// In one order, so that no two batches wait for each other's rows.
     pub(super) fn sort(&mut self) {
-        self.fresh.sort_by_key(|row| row.key_digest);
-        self.changed.sort_by(|(one, _), (other, _)| one.effect_id.cmp(&other.effect_id));
+        self.fresh.sort_by_key(|fresh| fresh.digest);
+        self.changed.sort_by_key(|(changed, _)| changed.row.effect_id);
         self.calls.sort_by_key(|(_, call)| call.call_id);
     }
 
-    /// Writes all of it, and says which effects were written, and when by the database's clock. A statement that does less
-    /// is cheaper to start.
-    pub(super) async fn write(&self, client: &Client, statements: &Statements) -> Result<Written, LedgerError> {
-        let plain: Vec<[String; 3]> = self.calls.iter().map(|(_, call)| storable(call)).collect();
-        let calls = self.calls_columns(&plain);
-        let (statement, columns) =
-            if !self.quarantine.is_empty() || (!self.fresh.is_empty() && !self.changed.is_empty()) {
-                let columns = [self.fresh_columns(), self.changed_columns(), calls, self.quarantine_columns()];
-                (&statements.write_batch, columns.into_iter().flatten().collect::<Columns<'_>>())
-            } else if self.changed.is_empty() {
-                (&statements.write_new, self.fresh_columns().into_iter().chain(calls).collect())
-            } else {
-                (&statements.write_changed, self.changed_columns().into_iter().chain(calls).collect())
-            };
-        let params: Vec<&(dyn ToSql + Sync)> = columns.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect();
+    /// Writes all of it, and says which effects were written, and when by the database's clock.
+    pub(super) async fn write(
+        &self,
+        client: &Client,
+        statements: &Statements,
+        conflicts: Conflicts,
+    ) -> Result<Written, LedgerError> {
+        let plain: Vec<[Cow<'_, str>; 3]> = self.calls.iter().map(|(_, call)| storable(call)).collect();
+        let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
+        let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
+        let calls: Vec<_> = self.calls.iter().zip(&plain).map(|(call, plain)| call_beside(call, plain)).collect();
+        let quarantine: Vec<_> = self.quarantine.iter().map(quarantine_beside).collect();
+        let parts: [(&(dyn ToSql + Sync), bool); 4] = [
+            (&fresh, !fresh.is_empty()),
+            (&changed, !changed.is_empty()),
+            (&calls, !calls.is_empty()),
+            (&quarantine, !quarantine.is_empty()),
+        ];
+        let statement = statements.writing(client, parts.map(|(_, is_there)| is_there), conflicts).await?;
+        let there = parts.iter().filter(|(_, is_there)| *is_there);
+        let params: Vec<&(dyn ToSql + Sync)> = there.map(|(rows, _)| *rows).collect();
         let mut written = Written::default();
-        for row in &client.query(statement, &params).await? {
+        for row in &client.query(&statement, &params).await? {
             written.effects.insert(row.try_get(0)?);
             written.clock_ms = Some(row.try_get(1)?);
         }
         Ok(written)
     }
+}
 
-    fn fresh_columns(&self) -> Columns<'_> {
-        let fresh = &self.fresh;
-        vec![
-            column(fresh, |row| row.effect_id.as_str()),
-            column(fresh, |row| &row.key_digest.as_bytes()[..]),
-            column(fresh, |row| row.key.tenant.as_bytes()),
-            column(fresh, |row| row.key.principal.as_bytes()),
-            column(fresh, |row| row.key.tool.as_bytes()),
-            column(fresh, |row| signed(row.key.contract_major)),
-            column(fresh, |row| row.client_key.as_bytes()),
-            column(fresh, |row| &row.request.as_bytes()[..]),
-            column(fresh, |row| row.state),
-            column(fresh, |row| row.epoch),
-            column(fresh, |row| row.owner.as_str()),
-            column(fresh, |row| row.needs_owner),
-            column(fresh, |row| row.due_ms),
-            column(fresh, |row| row.expires_ms),
-            column(fresh, |row| row.body.as_str()),
-            column(fresh, |row| &row.arguments[..]),
-            column(fresh, |row| row.answer.as_deref()),
-            column(fresh, |row| !row.key.client_key.can_come_again()),
-        ]
+impl EffectColumns<'_> {
+    /// As `new_effect`.
+    fn fresh(&self) -> Record<'_, 17> {
+        let Self { row, digest, record } = self;
+        Record([
+            row.effect_id.into(),
+            digest.as_bytes()[..].into(),
+            row.key.tenant.as_bytes().into(),
+            row.key.principal.as_bytes().into(),
+            row.request.as_bytes()[..].into(),
+            row.state.into(),
+            row.epoch.into(),
+            row.owner.into(),
+            row.needs_owner.into(),
+            row.due_ms.into(),
+            row.expires_ms.into(),
+            row.body.as_str().into(),
+            row.arguments.into(),
+            row.answer.into(),
+            (*record).into(),
+            (!row.key.client_key.can_come_again()).into(),
+            row.holds.as_deref().into(),
+        ])
     }
 
-    fn changed_columns(&self) -> Columns<'_> {
-        let changed = &self.changed;
-        vec![
-            column(changed, |(row, _)| row.effect_id.as_str()),
-            column(changed, |(row, _)| row.state),
-            column(changed, |(row, _)| row.epoch),
-            column(changed, |(row, _)| row.owner.as_str()),
-            column(changed, |(row, _)| row.needs_owner),
-            column(changed, |(row, _)| row.due_ms),
-            column(changed, |(row, _)| row.expires_ms),
-            column(changed, |(row, _)| row.body.as_str()),
-            column(changed, |(row, _)| &row.arguments[..]),
-            column(changed, |(row, _)| row.answer.as_deref()),
-            column(changed, |(_, before)| signed(before.epoch)),
-            column(changed, |(_, before)| before.state.name()),
-            column(changed, |(_, before)| before.revision),
-        ]
-    }
-
-    fn calls_columns<'b>(&'b self, plain: &'b [[String; 3]]) -> Columns<'b> {
-        let calls = &self.calls;
-        vec![
-            column(calls, |(beside, _)| *beside),
-            column(calls, |(_, call)| call.call_id),
-            column(plain, |[tenant, _, _]| tenant.as_str()),
-            column(plain, |[_, principal, _]| principal.as_str()),
-            column(plain, |[_, _, tool]| tool.as_str()),
-            column(calls, |(_, call)| call.outcome),
-            column(calls, |(_, call)| call.class),
-            column(calls, |(_, call)| call.received_ms),
-            column(calls, |(_, call)| call.finished_ms),
-            column(calls, |(_, call)| call.record),
-        ]
-    }
-
-    fn quarantine_columns(&self) -> Columns<'_> {
-        let quarantine = &self.quarantine;
-        vec![
-            column(quarantine, |(beside, ..)| *beside),
-            column(quarantine, |(_, call_id, ..)| *call_id),
-            column(quarantine, |(_, _, bytes_total, _)| *bytes_total),
-            column(quarantine, |(.., body)| *body),
-        ]
+    /// As `changed_effect`.
+    fn changed(&self, before: Before) -> Record<'_, 15> {
+        let Self { row, record, .. } = self;
+        Record([
+            row.effect_id.into(),
+            row.state.into(),
+            row.epoch.into(),
+            row.owner.into(),
+            row.needs_owner.into(),
+            row.due_ms.into(),
+            row.expires_ms.into(),
+            row.body.as_str().into(),
+            row.arguments.into(),
+            row.answer.into(),
+            (*record).into(),
+            signed(before.epoch).into(),
+            before.state.name().into(),
+            before.revision.into(),
+            row.holds.as_deref().into(),
+        ])
     }
 }
 
-/// The arrays of a statement, in its order.
-type Columns<'a> = Vec<Box<dyn ToSql + Sync + Send + 'a>>;
+fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>), plain: &'a [Cow<'_, str>; 3]) -> Record<'a, 10> {
+    let [tenant, principal, tool] = plain;
+    Record([
+        (*beside).into(),
+        call.call_id.into(),
+        (&**tenant).into(),
+        (&**principal).into(),
+        (&**tool).into(),
+        call.outcome.into(),
+        call.class.into(),
+        call.received_ms.into(),
+        call.finished_ms.into(),
+        call.record.into(),
+    ])
+}
+
+fn quarantine_beside<'a>((beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8])) -> Record<'a, 4> {
+    Record([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
+}
 
 /// An effect as it was read, by the columns of `effect_columns`.
 pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
@@ -176,14 +192,27 @@ pub(super) fn locked(row: &Row) -> Result<(Effect, Before), LedgerError> {
     Ok((effect, before))
 }
 
-fn column<'a, R, T: ToSql + Sync + Send + 'a>(
-    rows: &'a [R],
-    value: impl Fn(&'a R) -> T,
-) -> Box<dyn ToSql + Sync + Send + 'a> {
-    Box::new(rows.iter().map(value).collect::<Vec<T>>())
+/// A record that is not kept with its effect any more.
+pub(super) async fn put_displaced(client: &Client, recorded: &Recorded) -> Result<(), LedgerError> {
+    let row = recorded.row();
+    let [tenant, principal, tool] = storable(&row);
+    let columns: [&(dyn ToSql + Sync); 9] = [
+        &row.call_id,
+        &tenant,
+        &principal,
+        &tool,
+        &row.outcome,
+        &row.class,
+        &row.received_ms,
+        &row.finished_ms,
+        &row.record,
+    ];
+    client.execute(include_str!("../../sql/postgres/displaced_call.sql"), &columns).await?;
+    Ok(())
 }
 
 /// Text here cannot hold every character that a client may send. The record can; these columns are only for finding it.
-fn storable(call: &CallRow<'_>) -> [String; 3] {
-    [call.tenant, call.principal, call.tool].map(|text| text.replace('\0', "\u{fffd}"))
+fn storable<'a>(call: &CallRow<'a>) -> [Cow<'a, str>; 3] {
+    [call.tenant, call.principal, call.tool]
+        .map(|text| if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) })
 }

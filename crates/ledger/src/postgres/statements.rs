@@ -1,6 +1,7 @@
 //! The statements of the writers, prepared once a connection. What writes is put together of parts that each say one thing
 //! once: a batch writes some of them, and a statement that does less is cheaper to start.
 
+use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Statement};
 
 use crate::LedgerError;
@@ -8,12 +9,42 @@ use crate::LedgerError;
 /// The database's time.
 const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 
-const NEW: Part = Part { name: "new", sql: include_str!("../../sql/postgres/new_effects.sql"), parameters: 18 };
-const CHANGED: Part =
-    Part { name: "changed", sql: include_str!("../../sql/postgres/changed_effects.sql"), parameters: 13 };
-const CALLS: Part = Part { name: "recorded", sql: include_str!("../../sql/postgres/calls_beside.sql"), parameters: 10 };
-const QUARANTINE: Part =
-    Part { name: "kept", sql: include_str!("../../sql/postgres/quarantine_beside.sql"), parameters: 4 };
+/// What a batch may write, in the order of its parameters: effects, and what is written beside them.
+const PARTS: [Part; 4] = [
+    Part {
+        name: "new",
+        sql: include_str!("../../sql/postgres/new_effects.sql"),
+        or: include_str!("../../sql/postgres/or_first_key.sql"),
+        returning: "returning effects.effect_id",
+    },
+    Part {
+        name: "changed",
+        sql: include_str!("../../sql/postgres/changed_effects.sql"),
+        or: "",
+        returning: "returning effects.effect_id",
+    },
+    Part {
+        name: "recorded",
+        sql: include_str!("../../sql/postgres/calls_beside.sql"),
+        or: include_str!("../../sql/postgres/or_end_call.sql"),
+        returning: "",
+    },
+    Part {
+        name: "kept",
+        sql: include_str!("../../sql/postgres/quarantine_beside.sql"),
+        or: "on conflict (call_id) do nothing",
+        returning: "",
+    },
+];
+
+/// What a statement does about a row that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Conflicts {
+    /// It fails, and all of the batch with it: what is hoped to be new costs less so.
+    Fail,
+    /// It goes by what is there.
+    Settle,
+}
 
 /// The statements.
 #[derive(Debug)]
@@ -21,19 +52,21 @@ pub(super) struct Statements {
     pub(super) clock: Statement,
     pub(super) lock_effects: Statement,
     pub(super) find_twins: Statement,
-    /// New and changed effects, records, answers that were kept back, in this order.
-    pub(super) write_batch: Statement,
-    /// New effects and records.
-    pub(super) write_new: Statement,
-    /// Changed effects and records.
-    pub(super) write_changed: Statement,
+    pub(super) make_turns: Statement,
+    pub(super) lock_turns: Statement,
+    pub(super) find_holders: Statement,
+    /// One for every choice of parts, when it is needed first; those that fail and those that settle conflicts.
+    writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
 }
 
-/// A part of a statement that writes; its parameters count from one.
+/// A part of a statement that writes; its one parameter is `$1`.
 struct Part {
     name: &'static str,
     sql: &'static str,
-    parameters: usize,
+    /// How it settles conflicts.
+    or: &'static str,
+    /// Where it writes effects: which.
+    returning: &'static str,
 }
 
 impl Statements {
@@ -42,54 +75,73 @@ impl Statements {
             clock: client.prepare(&format!("select {CLOCK}")).await?,
             lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
             find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
-            write_batch: client.prepare(&writing(&[NEW, CHANGED], &[CALLS, QUARANTINE])).await?,
-            write_new: client.prepare(&writing(&[NEW], &[CALLS])).await?,
-            write_changed: client.prepare(&writing(&[CHANGED], &[CALLS])).await?,
+            make_turns: client.prepare(include_str!("../../sql/postgres/make_turns.sql")).await?,
+            lock_turns: client.prepare(include_str!("../../sql/postgres/lock_turns.sql")).await?,
+            find_holders: client.prepare(include_str!("../../sql/postgres/find_holders.sql")).await?,
+            writing: std::array::from_fn(|_| std::array::from_fn(|_| OnceCell::new())),
         })
+    }
+
+    /// The statement that writes some parts.
+    pub(super) async fn writing(
+        &self,
+        client: &Client,
+        parts: [bool; PARTS.len()],
+        conflicts: Conflicts,
+    ) -> Result<Statement, tokio_postgres::Error> {
+        let index = parts.iter().fold(0, |index, is_there| index * 2 + usize::from(*is_there));
+        let prepare = || async { client.prepare(&writing(parts, conflicts)).await };
+        let [failing, settling] = &self.writing;
+        match if conflicts == Conflicts::Fail { failing } else { settling }.get(index) {
+            Some(kept) => kept.get_or_try_init(prepare).await.cloned(),
+            None => prepare().await,
+        }
     }
 }
 
 /// One statement that writes effects, and beside those that were written, the rest. It returns which were, and the time.
-fn writing(effects: &[Part], beside: &[Part]) -> String {
-    let mut first = 0;
-    let mut clause = |part: &Part| {
-        let clause = format!("{} as (\n{})", part.name, shifted(part.sql, first));
-        first += part.parameters;
-        clause
+fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
+    let there = || PARTS.iter().zip(parts).filter(|(_, is_there)| *is_there).map(|(part, _)| part);
+    let effects: Vec<String> = there()
+        .filter(|part| !part.returning.is_empty())
+        .map(|part| format!("select effect_id from {}", part.name))
+        .collect();
+    let written = match &effects[..] {
+        [] => "select null::text as effect_id where false".to_owned(),
+        effects => effects.join(" union all "),
     };
-    let mut clauses: Vec<String> = effects.iter().map(&mut clause).collect();
-    let written: Vec<String> = effects.iter().map(|part| format!("select effect_id from {}", part.name)).collect();
-    clauses.push(format!("written as ({})", written.join(" union all ")));
-    clauses.extend(beside.iter().map(&mut clause));
+    let clause = |(parameter, part): (usize, &Part)| {
+        let sql = part.sql.replace("$1", &format!("${parameter}"));
+        let or = if conflicts == Conflicts::Settle { part.or } else { "" };
+        format!("{} as (\n{sql}{or}{})", part.name, part.returning)
+    };
+    let mut clauses: Vec<String> = (1..).zip(there()).map(clause).collect();
+    clauses.insert(effects.len(), format!("written as ({written})"));
     format!("with {}\nselect effect_id, {CLOCK} as clock_ms from written", clauses.join(",\n"))
-}
-
-/// The same with every parameter so much further on.
-fn shifted(sql: &str, by: usize) -> String {
-    let mut pieces = sql.split('$');
-    let mut shifted = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let end = piece.find(|character: char| !character.is_ascii_digit()).unwrap_or(piece.len());
-        let (number, rest) = piece.split_at(end);
-        let number = number.parse::<usize>().map_or_else(|_| number.to_owned(), |number| (number + by).to_string());
-        shifted.extend(["$", &number, rest]);
-    }
-    shifted
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CALLS, CHANGED, NEW, Part, QUARANTINE, shifted, writing};
+    use super::{Conflicts, PARTS, writing};
 
     #[test]
-    fn parameters_count_on_from_part_to_part() {
-        assert_eq!(shifted("a $1::text, $12, $x $", 18), "a $19::text, $30, $x $");
-        for Part { name, sql, parameters } in [NEW, CHANGED, CALLS, QUARANTINE] {
-            let mentions = |number: usize| sql.contains(&format!("${number}::"));
-            assert!((1..=parameters).all(mentions) && !mentions(parameters + 1), "{name}");
+    fn every_part_has_the_parameter_of_its_place() {
+        for part in &PARTS {
+            assert_eq!(part.sql.matches('$').count(), 1, "{}", part.name);
         }
-        let all = writing(&[NEW, CHANGED], &[CALLS, QUARANTINE]);
-        assert!((1..=45).all(|number| all.matches(&format!("${number}::")).count() == 1), "{all}");
-        assert!(all.contains("written as (select effect_id from new union all select effect_id from changed)"));
+        let all = writing([true; 4], Conflicts::Settle);
+        for parameter in 1..=4 {
+            assert_eq!(all.matches(&format!("${parameter}::")).count(), 1, "{all}");
+        }
+        assert!(
+            all.contains("written as (select effect_id from new union all select effect_id from changed)"),
+            "{all}"
+        );
+        assert_eq!(all.matches("on conflict").count(), 3, "{all}");
+        let settled = writing([false, true, true, false], Conflicts::Fail);
+        assert!(settled.contains("$1::changed_effect") && settled.contains("$2::call_beside"), "{settled}");
+        assert!(!settled.contains("new as") && !settled.contains("kept as"), "{settled}");
+        assert_eq!(settled.matches("on conflict").count(), 0, "{settled}");
+        assert!(writing([false, false, true, false], Conflicts::Fail).contains("where false"), "records by themselves");
     }
 }

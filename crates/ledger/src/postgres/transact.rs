@@ -2,19 +2,19 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{EffectId, Event, Target};
+use servanda_gates::effect::{EffectId, Event, Target, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
-    batch::{Batch, Stepped, Twin, is_keyless},
+    batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
     notes,
     recent::Recent,
     rows::{self, Rows, Written},
-    statements::Statements,
+    statements::{Conflicts, Statements},
 };
 use crate::{
     LedgerError,
-    codec::key_digest,
+    codec::{decode_held, key_digest, unsigned},
     queue::{Job, Outcome, Write},
     time::StoreTime,
 };
@@ -42,14 +42,14 @@ enum Part {
 
 /// Does what can be done without reading: one statement, one round trip.
 pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
-    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new());
-    let parts: Vec<Part> = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect();
+    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new(), Vec::new());
+    let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
         return Ok((jobs.iter().map(|_| None).collect(), None));
     }
     faults::at("ledger.before_commit")?;
-    let written = rows.write(tools.client, tools.statements).await?;
+    let written = rows.write(tools.client, tools.statements, Conflicts::Fail).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
     // Without a read nothing is known but what was written.
@@ -71,70 +71,103 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
     Ok((done?, None))
 }
 
-fn hope(batch: &mut Batch, recent: &Recent, job: &Job) -> Part {
-    let (target, event) = match job {
-        Job::Put { write: Write::Call(_), .. } => return Part::Put,
-        Job::Apply { target, event, .. } => (target, event),
-        Job::Put { .. } | Job::Expire { .. } => return Part::Left,
+fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part, LedgerError> {
+    let (target, event, recorded) = match job {
+        Job::Put { write: Write::Call(_), .. } => return Ok(Part::Put),
+        // Notices are few, and are written beside with a round trip each.
+        Job::Apply { notices, .. } if !notices.is_empty() => return Ok(Part::Left),
+        Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
+        Job::Put { .. } | Job::Expire { .. } => return Ok(Part::Left),
     };
     match (target, event) {
-        (Target::Key(_), Event::Begin(_)) => Part::Stepped(batch.apply(target, event)),
+        // Whoever takes turns has to look for others first.
+        (Target::Key(_), Event::Begin(begin)) if begin.order.takes_turns() => Ok(Part::Left),
+        (Target::Key(_), Event::Begin(_)) => batch.apply(target, event, recorded).map(Part::Stepped),
         (Target::Id(id), Event::Fence(_) | Event::Release(..) | Event::Settle(..)) => {
             if !batch.has(id) {
-                let Some((effect, before)) = recent.get(id) else { return Part::Left };
-                batch.add(effect, before, None);
+                let Some((effect, before)) = recent.get(id) else { return Ok(Part::Left) };
+                batch.remember(effect, before);
             }
-            Part::Stepped(batch.apply(target, event))
+            if !batch.replaces_record(id, recorded) {
+                return Ok(Part::Left);
+            }
+            batch.apply(target, event, recorded).map(Part::Stepped)
         }
-        _ => Part::Left,
+        _ => Ok(Part::Left),
     }
 }
 
 /// Opens the transaction, and locks and reads what it is about: one round trip.
-async fn lock(tools: Tools<'_>, jobs: &[Job]) -> Result<Batch, LedgerError> {
+async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, LedgerError> {
     let Tools { client, statements, .. } = tools;
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
-        return Ok(Batch::new(0, Vec::new()));
+        return Ok(Batch::new(0, Vec::new(), Vec::new()));
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
     // A handle comes from outside, and text here cannot hold every character; with such a one there is no effect.
     let ids: Vec<&str> = changes().filter_map(id_of).filter(|id| !id.contains('\0')).collect();
     let keyless: Vec<&[u8]> = changes().filter_map(keyless_request).collect();
+    let mut tenants: Vec<&[u8]> = changes().filter_map(taking_turns).collect();
+    tenants.sort_unstable();
+    tenants.dedup();
     let concerned: [&(dyn ToSql + Sync); 2] = [&keys, &ids];
-    // Polled in this order, and sent together.
-    let (begun, locked, twins, clock) = tokio::join!(
+    // Polled in this order, and sent together. What somebody who had the lock before has committed is seen by what follows it.
+    let (begun, holders, locked, twins, clock) = tokio::join!(
         biased;
         client.batch_execute("begin"),
+        take_turns(client, statements, &tenants),
         client.query(&statements.lock_effects, &concerned),
         find_twins(client, statements, &keyless),
         client.query_one(&statements.clock, &[]),
     );
     begun?;
-    let (locked, twins) = (locked?, twins?);
-    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins);
+    let (holders, locked, twins) = (holders?, locked?, twins?);
+    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins, holders);
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
-        batch.add(effect, before, row.try_get(7)?);
+        batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);
     }
     Ok(batch)
 }
 
 /// Steps the effects, and writes and commits what came of it: one round trip more.
-async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec<Option<Outcome>>, LedgerError> {
+async fn commit<'a>(
+    tools: Tools<'_>,
+    batch: &mut Batch<'a>,
+    jobs: &'a [Job],
+) -> Result<Vec<Option<Outcome>>, LedgerError> {
     let Tools { client, statements, .. } = tools;
-    let step = |job| change_of(job).map_or(Part::Put, |(target, event)| Part::Stepped(batch.apply(target, event)));
-    let parts: Vec<Part> = jobs.iter().map(step).collect();
+    let step = |job: &'a Job| match change_of(job) {
+        Some((target, event)) => batch.apply(target, event, job.recorded()).map(Part::Stepped),
+        None => Ok(Part::Put),
+    };
+    let parts = jobs.iter().map(step).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(batch, jobs, &parts)?;
+    for recorded in batch.displaced() {
+        rows::put_displaced(client, recorded).await?;
+    }
     for job in jobs {
         if let Job::Put { write, .. } = job {
             notes::put(client, write).await?;
         }
     }
+    for (job, part) in jobs.iter().zip(&parts) {
+        // The effect is locked, so that what changed it here is what is written.
+        if let Part::Stepped(Stepped { applied, changed: true, .. }) = part
+            && let Some(effect) = &applied.effect
+        {
+            for note in notes_due(job.notices(), effect) {
+                notes::put_first(client, note).await?;
+            }
+        }
+    }
     faults::at("ledger.before_commit")?;
-    let write = async { if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements).await } };
+    let write = async {
+        if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements, Conflicts::Settle).await }
+    };
     let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
     // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
     let written = written?;
@@ -145,14 +178,14 @@ async fn commit(tools: Tools<'_>, batch: &mut Batch, jobs: &[Job]) -> Result<Vec
     Ok(outcomes(parts, stands))
 }
 
-fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
+fn rows_of<'a>(batch: &'a Batch<'_>, jobs: &'a [Job], parts: &[Part]) -> Result<Rows<'a>, LedgerError> {
     let mut rows = Rows::default();
-    for (before, effect) in batch.changed() {
-        rows.effect(before, effect)?;
+    for changed in batch.changed() {
+        rows.effect(&changed)?;
     }
     for (job, part) in jobs.iter().zip(parts) {
         match (part, job.recorded()) {
-            (Part::Stepped(stepped), Some(recorded)) if stepped.changed => {
+            (Part::Stepped(stepped), Some(recorded)) if stepped.changed && !batch.keeps(stepped.slot, recorded) => {
                 rows.call(batch.waits_for(stepped.slot), recorded);
             }
             (Part::Put, Some(recorded)) => rows.call(None, recorded),
@@ -164,8 +197,8 @@ fn rows_of<'a>(batch: &'a Batch, jobs: &'a [Job], parts: &[Part]) -> Result<Rows
 }
 
 /// What was written is known from now on; what was not is not what we thought.
-fn remember(recent: &Recent, batch: &Batch, written: &Written) {
-    for (before, effect) in batch.changed() {
+fn remember(recent: &Recent, batch: &Batch<'_>, written: &Written) {
+    for Changed { effect, before, .. } in batch.changed() {
         if written.effects.contains(effect.id.as_str()) {
             recent.written(effect, before);
         } else {
@@ -198,6 +231,29 @@ async fn find_twins(
     client.query(&statements.find_twins, &[&requests]).await?.iter().map(twin).collect()
 }
 
+/// Takes turns with everybody else who begins what others of its tenant may be changing, and looks for those.
+async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]]) -> Result<Vec<Holder>, LedgerError> {
+    if tenants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of: [&(dyn ToSql + Sync); 1] = [&tenants];
+    let (made, locked, found) = tokio::join!(
+        biased;
+        client.execute(&statements.make_turns, &of),
+        client.query(&statements.lock_turns, &of),
+        client.query(&statements.find_holders, &of),
+    );
+    made?;
+    locked?;
+    let holder = |row: &Row| {
+        let id: String = row.try_get(0)?;
+        let resources = decode_held(&id, row.try_get(2)?)?;
+        let until_ms = if row.try_get(3)? { Some(unsigned(row.try_get(4)?)) } else { None };
+        Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms, beat_ms: row.try_get(5)? })
+    };
+    found?.iter().map(holder).collect()
+}
+
 fn change_of(job: &Job) -> Option<(&Target, &Event)> {
     match job {
         Job::Apply { target, event, .. } => Some((target, event)),
@@ -216,6 +272,13 @@ fn id_of<'a>((target, _): (&'a Target, &Event)) -> Option<&'a str> {
     match target {
         Target::Key(_) => None,
         Target::Id(id) => Some(id.as_str()),
+    }
+}
+
+fn taking_turns<'a>((_, event): (&Target, &'a Event)) -> Option<&'a [u8]> {
+    match event {
+        Event::Begin(begin) if begin.order.takes_turns() => Some(begin.key.tenant.as_bytes()),
+        _ => None,
     }
 }
 

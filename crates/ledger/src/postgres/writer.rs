@@ -79,6 +79,8 @@ impl Writer {
             jobs = match self.attempt(&jobs, attempt == 0).await {
                 Ok(outcomes) => self.answer(jobs, outcomes),
                 Err(error) if error.is_of_contention() => jobs,
+                // What was hoped to be new was not.
+                Err(error) if attempt == 0 && error.is_of_a_duplicate() => jobs,
                 Err(error) if error.is_of_the_connection() => {
                     self.ready = None;
                     self.give_up(jobs, &error)

@@ -2,13 +2,15 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Step, Target, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice, Step, Target,
+    is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, effect_columns, key_digest, signed, unsigned},
+    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, unsigned},
+    placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
 
@@ -28,22 +30,32 @@ pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Ef
     found.optional()?.map(StoredEffect::decode).transpose()
 }
 
-/// Applies an event, and puts its record down if the effect changed.
+/// An event, and what is written beside it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Changing<'a> {
+    pub(super) target: &'a Target,
+    pub(super) event: &'a Event,
+    pub(super) recorded: Option<&'a Recorded>,
+    pub(super) notices: &'a [Notice],
+}
+
+/// Applies an event, and puts its record and its notices down if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
     recent: &mut Recent,
-    (target, event, recorded): (&Target, &Event, Option<&Recorded>),
+    changing: Changing<'_>,
     now_ms: u64,
 ) -> Result<Applied, LedgerError> {
+    let Changing { target, event, recorded, notices } = changing;
     // Most keys are new: that is tried before it is looked up.
     if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
         let around = circumstances(transaction, None, event, now_ms)?;
         let Step { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none())
-            && insert(transaction, &effect)?
+            && insert(transaction, &effect, recorded)?
         {
             recent.put(&effect);
-            recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+            put_notices(transaction, notices, &effect)?;
             return Ok(Applied { reply, effect: Some(effect) });
         }
     }
@@ -55,17 +67,22 @@ pub(super) fn apply(
     let Step { change: changed, reply } = step(before.as_ref(), event, &around);
     if let Some(effect) = &changed {
         let written = match &before {
-            Some(before) => replace(transaction, before, effect)?,
-            None => insert(transaction, effect)?,
+            Some(before) => replace(transaction, before, effect, recorded)?,
+            None => insert(transaction, effect, recorded)?,
         };
         if !written {
             let reason = "it changed between being read and being written".to_owned();
             return Err(LedgerError::Effect { effect_id: effect.id.to_string(), reason });
         }
         recent.put(effect);
-        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+        put_notices(transaction, notices, effect)?;
     }
     Ok(Applied { reply, effect: changed.or(before) })
+}
+
+/// What is to be told of an effect that was written.
+fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) -> Result<(), LedgerError> {
+    notes_due(notices, effect).try_for_each(|note| put::put_first_note(transaction, note))
 }
 
 /// Makes tombstones; what nobody can ask for again is forgotten.
@@ -76,12 +93,12 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
         " from effects where state in ('completed', 'failed_final', 'failed_retryable', 'compensated')",
         " and expires_ms <= ?1 order by expires_ms limit ?2"
     );
-    let around = Circumstances { now_ms, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(now_ms);
     let mut count = 0;
     for effect in many(transaction, sql, params![signed(now_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
-            replace(transaction, &effect, &tombstone)?;
+            replace(transaction, &effect, &tombstone, None)?;
         } else {
             let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_effect.sql"))?;
             erase.execute(params![effect.id.as_str(), signed(effect.epoch), effect.state.name()])?;
@@ -138,7 +155,29 @@ fn circumstances(
         }
         _ => None,
     };
-    Ok(Circumstances { now_ms, owner_is_gone, twin })
+    let blocked_by = match event {
+        Event::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now_ms)?,
+        _ => None,
+    };
+    Ok(Circumstances { now_ms, owner_is_gone, twin, blocked_by })
+}
+
+/// Another effect that is under way and changes the same. There is one writer at a time, so that no two can pass.
+fn in_the_way(transaction: &Connection, begin: &Begin, now_ms: u64) -> Result<Option<EffectId>, LedgerError> {
+    let sql = "select effect_id, holds, state = 'claimed', due_ms, owner from effects \
+               where tenant = ?1 and holds is not null and key_digest <> ?2 order by effect_id";
+    let mut statement = transaction.prepare_cached(sql)?;
+    let mut rows = statement.query(params![begin.key.tenant, key_digest(&begin.key).as_bytes()])?;
+    while let Some(row) = rows.next()? {
+        let (id, holds, is_claim): (String, String, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let resources = decode_held(&id, &holds)?;
+        let until_ms = if is_claim { Some(unsigned(row.get(3)?)) } else { None };
+        let gone = is_claim && is_gone(transaction, &row.get::<_, String>(4)?, now_ms)?;
+        if is_in_the_way(Held { resources: &resources, until_ms }, begin, now_ms, gone) {
+            return Ok(Some(EffectId::from(id)));
+        }
+    }
+    Ok(None)
 }
 
 fn under_way(effect: &Effect) -> bool {
@@ -151,17 +190,15 @@ fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, L
     Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
 }
 
-/// Whether it was written; if not, its key was used before.
-fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError> {
+/// Puts a new effect down with its record. Whether it was written; if not, its key was used before.
+fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>) -> Result<bool, LedgerError> {
     let row = EffectRow::of(effect)?;
+    let kept = placing(None, effect, recorded).kept;
     let inserted = transaction.prepare_cached(include_str!("../../sql/sqlite/put_effect.sql"))?.execute(params![
         row.effect_id,
-        row.key_digest.as_bytes(),
+        key_digest(row.key).as_bytes(),
         row.key.tenant,
         row.key.principal,
-        row.key.tool,
-        signed(row.key.contract_major),
-        row.client_key,
         row.request.as_bytes(),
         row.state,
         row.epoch,
@@ -170,14 +207,26 @@ fn insert(transaction: &Connection, effect: &Effect) -> Result<bool, LedgerError
         row.due_ms,
         row.expires_ms,
         row.body,
-        &row.arguments[..],
-        row.answer.as_deref(),
+        row.arguments,
+        row.answer,
+        in_row(kept, recorded),
+        row.holds,
     ])?;
+    if inserted == 1 && kept == Kept::Nothing {
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    }
     Ok(inserted == 1)
 }
 
 /// I1: a compare-and-set, although the transaction already holds the file: what is written follows on what was read.
-fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result<bool, LedgerError> {
+fn replace(
+    transaction: &Connection,
+    before: &Effect,
+    effect: &Effect,
+    recorded: Option<&Recorded>,
+) -> Result<bool, LedgerError> {
+    let Placing { kept, displaces } = placing(Some(before), effect, recorded);
+    let open = if displaces { open_record(transaction, effect.id.as_str())? } else { None };
     let row = EffectRow::of(effect)?;
     let changed = transaction.prepare_cached(include_str!("../../sql/sqlite/change_effect.sql"))?.execute(params![
         row.effect_id,
@@ -188,12 +237,34 @@ fn replace(transaction: &Connection, before: &Effect, effect: &Effect) -> Result
         row.due_ms,
         row.expires_ms,
         row.body,
-        &row.arguments[..],
-        row.answer.as_deref(),
+        row.arguments,
+        row.answer,
+        kept == Kept::Same,
+        in_row(kept, recorded),
         signed(before.epoch),
         before.state.name(),
+        row.holds,
     ])?;
-    Ok(changed == 1)
+    if changed != 1 {
+        return Ok(false);
+    }
+    if let Some(text) = open {
+        put::put_call(transaction, &displaced(&text, effect)?)?;
+    }
+    if kept == Kept::Nothing {
+        recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
+    }
+    Ok(true)
+}
+
+/// The record that is kept with an effect.
+fn open_record(transaction: &Connection, effect_id: &str) -> Result<Option<String>, LedgerError> {
+    let mut statement = transaction.prepare_cached("select record from effects where effect_id = ?1")?;
+    Ok(statement.query_row(params![effect_id], |row| row.get(0)).optional()?.flatten())
+}
+
+fn in_row(kept: Kept, recorded: Option<&Recorded>) -> Option<&str> {
+    recorded.filter(|_| kept == Kept::New).map(|recorded| recorded.text.as_str())
 }
 
 fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Effect>, LedgerError> {

@@ -5,10 +5,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
+    include_str!("../../sql/sqlite/0004_open_records.sql"),
+    include_str!("../../sql/sqlite/0005_turns.sql"),
 ];
 
 /// Brings a database up to date.

@@ -125,6 +125,17 @@ impl Notebook for SqliteLedger {
         })
     }
 
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let after = after.to_owned();
+        Box::pin(self.desk.ask(move |connection| read::notes(connection, kind, &after, limit, now)))
+    }
+
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(self.writer.queue().put(Write::Erasure { kind, key: key.to_owned() }, true))
     }

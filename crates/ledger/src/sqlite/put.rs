@@ -1,6 +1,7 @@
 //! Records, notes and beats into the file, inside the writer's transaction.
 
 use rusqlite::{Connection, params};
+use servanda_gates::Note;
 
 use crate::{
     LedgerError,
@@ -28,8 +29,17 @@ pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Resul
             return Ok(());
         }
         Write::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),
-        Write::FirstNote(note) => (include_str!("../../sql/sqlite/put_first_note.sql"), note),
+        Write::FirstNote(note) => return put_first_note(transaction, note),
     };
+    put_note(transaction, statement, note)
+}
+
+/// A note, unless there is one.
+pub(super) fn put_first_note(transaction: &Connection, note: &Note) -> Result<(), LedgerError> {
+    put_note(transaction, include_str!("../../sql/sqlite/put_first_note.sql"), note)
+}
+
+fn put_note(transaction: &Connection, statement: &str, note: &Note) -> Result<(), LedgerError> {
     let expires_ms = note.expires_at.map(|at| signed(at.unix_ms()));
     transaction.prepare_cached(statement)?.execute(params![note.kind.as_str(), note.key, note.value, expires_ms])?;
     Ok(())

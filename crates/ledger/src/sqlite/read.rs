@@ -9,9 +9,11 @@ use servanda_gates::{Note, NoteKind};
 use super::{migrate, open_read_only};
 use crate::{
     LedgerError,
-    codec::{decode_call, unsigned},
+    codec::{decode_call, signed, unsigned},
     reader::{CallQuery, CallSummary, Quarantined},
 };
+
+const LATEST: &str = include_str!("../../sql/sqlite/latest_calls.sql");
 
 /// The record of a finished call.
 pub(super) fn call(connection: &Connection, call_id: &str) -> Result<Option<CallRecord>, LedgerError> {
@@ -34,29 +36,20 @@ impl FileReader {
     }
 
     pub(crate) fn find(&self, query: &CallQuery, limit: u32) -> Result<Vec<CallRecord>, LedgerError> {
-        let (sql, text) = match query {
-            CallQuery::Id(id) => {
-                let sql = "select call_id, record from calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
-                (sql, id.clone())
-            }
-            CallQuery::Latest => {
-                let sql =
-                    "select call_id, record from calls where ?1 = '' order by received_ms desc, call_id desc limit ?2";
-                (sql, String::new())
-            }
+        let of = |call_id: String, record: String| decode_call(&call_id, &record);
+        let CallQuery::Id(id) = query else {
+            let mut latest = self.connection.prepare(LATEST)?;
+            let rows = latest.query_map(params![limit], |row| Ok((row.get(0)?, row.get(5)?)))?;
+            return rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect();
         };
+        let sql = "select call_id, record from all_calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
         let mut statement = self.connection.prepare(sql)?;
-        let rows = statement.query_map(params![text, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.map(|row| {
-            let (call_id, record): (String, String) = row?;
-            decode_call(&call_id, &record)
-        })
-        .collect()
+        let rows = statement.query_map(params![id, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect()
     }
 
     pub(crate) fn recent(&self, limit: u32) -> Result<Vec<CallSummary>, LedgerError> {
-        let sql = "select call_id, tool, outcome, class, received_ms from calls order by received_ms desc, call_id desc limit ?1";
-        let mut statement = self.connection.prepare(sql)?;
+        let mut statement = self.connection.prepare(LATEST)?;
         let rows = statement.query_map(params![limit], |row| {
             Ok(CallSummary {
                 call_id: row.get(0)?,
@@ -78,7 +71,7 @@ impl FileReader {
     }
 
     pub(crate) fn count(&self) -> Result<i64, LedgerError> {
-        Ok(self.connection.query_row("select count(*) from calls", [], |row| row.get(0))?)
+        Ok(self.connection.query_row("select count(*) from all_calls", [], |row| row.get(0))?)
     }
 }
 
@@ -92,4 +85,21 @@ pub(super) fn note(connection: &Connection, kind: NoteKind, key: &str) -> Result
         Ok(Note { kind, key: key.to_owned(), value: row.get(0)?, expires_at })
     });
     Ok(row.optional()?)
+}
+
+/// Notes of that kind behind a key, in the order of their keys.
+pub(super) fn notes(
+    connection: &Connection,
+    kind: NoteKind,
+    after: &str,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<Note>, LedgerError> {
+    let mut statement = connection.prepare_cached(include_str!("../../sql/sqlite/list_notes.sql"))?;
+    let rows = statement.query_map(params![kind.as_str(), after, signed(now.unix_ms()), limit], |row| {
+        let expires_ms: Option<i64> = row.get(2)?;
+        let expires_at = expires_ms.map(|ms| Timestamp::from_unix_ms(unsigned(ms)));
+        Ok(Note { kind, key: row.get(0)?, value: row.get(1)?, expires_at })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }

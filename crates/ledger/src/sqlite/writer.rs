@@ -157,8 +157,8 @@ impl OpenFile {
 fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now_ms).map(|()| Outcome::Put),
-        Job::Apply { target, event, recorded, .. } => {
-            let change = (target, event, recorded.as_deref());
+        Job::Apply { target, event, recorded, notices, .. } => {
+            let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
             effects::apply(transaction, recent, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),

@@ -130,6 +130,18 @@ pub(super) async fn keeps_notes(notebook: &dyn Notebook) {
     notebook.write(note(NoteKind::Era, "a\0b'", "c\0d", None)).await.unwrap();
     assert_eq!(read(NoteKind::Era, "a\0b'").await.as_deref(), Some("c\0d"));
 
+    for (key, expires_ms) in [("c", None), ("a", None), ("over", Some(1_000)), ("b", Some(1_001))] {
+        notebook.write(note(NoteKind::Delivery, key, key, expires_ms)).await.unwrap();
+    }
+    let list = async |after: &str, limit| {
+        let notes = notebook.list(NoteKind::Delivery, after, limit, now).await.unwrap();
+        notes.into_iter().map(|note| (note.key, note.value)).collect::<Vec<_>>()
+    };
+    let both = |key: &str| (key.to_owned(), key.to_owned());
+    assert_eq!(list("", 2).await, [both("a"), both("b")], "a page in the order of keys");
+    assert_eq!(list("b", 2).await, [both("c")], "and the next, without what has expired");
+    assert_eq!(list("c", 2).await, []);
+
     notebook.erase(NoteKind::Task, "a").await.unwrap();
     notebook.erase(NoteKind::Task, "never").await.unwrap();
     assert_eq!(read(NoteKind::Task, "a").await, None);

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use super::{
     kept::{Kept, Place},
+    notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
 };
 
@@ -24,6 +25,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("of many who begin at once one gets it", |kept| Box::pin(one_of_many(kept))),
     ("of two gateways one gets it", |kept| Box::pin(two_gateways(kept))),
     ("a record is written if and only if the effect changes", |kept| Box::pin(records(kept))),
+    ("whom to tell is written with the end, and with no other", |kept| Box::pin(notices::notices(kept))),
     ("a restart keeps everything", |kept| Box::pin(restart(kept))),
     ("expiry and a retry cannot cross", |kept| Box::pin(expiry(kept))),
     ("what nobody can ask for is forgotten", |kept| Box::pin(forgotten(kept))),
@@ -38,7 +40,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
 ];
 
 /// Applies, and sees that what is stored is what was said.
-async fn apply(effects: &dyn Effects, change: Change) -> Applied {
+pub(super) async fn apply(effects: &dyn Effects, change: Change) -> Applied {
     let target = change.target.clone();
     let applied = effects.apply(change).await.unwrap();
     assert_eq!(effects.find(target).await.unwrap(), applied.effect);

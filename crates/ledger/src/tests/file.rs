@@ -3,7 +3,11 @@
 use servanda_contract::record::Outcome;
 use servanda_gates::{Journal as _, Note, NoteKind, Notebook as _};
 
-use super::samples::record;
+use super::{
+    kept::Kept,
+    open,
+    samples::{key, record},
+};
 use crate::{Ledger, LedgerError, Reader, sqlite::configure};
 
 fn temporary() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -45,7 +49,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 3 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 5 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 
@@ -77,4 +81,28 @@ async fn a_ledger_of_the_first_version_is_brought_up_to_date() {
     ledger.write(era).await.unwrap();
     ledger.finished(record("call_1", Outcome::Completed, 1), None, true).await.unwrap();
     assert_eq!(ledger.reader().await.unwrap().count().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_third_version_comes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    for sql in [
+        include_str!("../../sql/sqlite/0001_calls.sql"),
+        include_str!("../../sql/sqlite/0002_notes.sql"),
+        include_str!("../../sql/sqlite/0003_effects.sql"),
+    ] {
+        old.execute_batch(sql).unwrap();
+    }
+    old.pragma_update(None, "user_version", 3).unwrap();
+    let open::Left { effect_id, body, record } = open::left_behind();
+    let digest = crate::codec::key_digest(&key("k"));
+    let effect = "insert into effects values (?1, ?2, 'acme', 'ada', 'bank.pay', 1, 'key:k', x'00', 'dispatching', 1, 'own_a', \
+                  1, 1, 1, ?3, x'7b7d', null)";
+    old.execute(effect, rusqlite::params![effect_id, digest.as_bytes(), body]).unwrap();
+    let call = "insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, ?1)";
+    old.execute(call, [record]).unwrap();
+    drop(old);
+    open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
 }

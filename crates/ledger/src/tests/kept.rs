@@ -9,7 +9,10 @@ use std::{
 };
 
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
-use servanda_gates::effect::{Effects, FleetingEffects};
+use servanda_gates::{
+    FleetingNotebook, Notebook,
+    effect::{Effects, FleetingEffects},
+};
 
 use crate::{Ledger, Reader};
 
@@ -23,7 +26,7 @@ pub(super) struct Kept {
 /// Where it is.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    Memory(Arc<FleetingEffects>, Arc<HandClock>),
+    Memory(Arc<FleetingEffects>, Arc<HandClock>, Arc<FleetingNotebook>),
     File(Arc<Ledger>, PathBuf, Arc<tempfile::TempDir>),
     Server(Arc<Ledger>, String),
 }
@@ -41,8 +44,9 @@ impl Clock for HandClock {
 impl Kept {
     pub(super) fn in_memory() -> Self {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000_000)));
-        let effects = Arc::new(FleetingEffects::new(clock.clone()));
-        Self { effects: effects.clone(), place: Place::Memory(effects, clock) }
+        let notebook: Arc<FleetingNotebook> = Arc::default();
+        let effects = Arc::new(FleetingEffects::new(clock.clone()).with_notebook(notebook.clone()));
+        Self { effects: effects.clone(), place: Place::Memory(effects, clock, notebook) }
     }
 
     pub(super) fn in_file() -> Self {
@@ -56,7 +60,7 @@ impl Kept {
         Self { effects: ledger.clone(), place: Place::Server(ledger, url) }
     }
 
-    fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
+    pub(super) fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
         let ledger = Arc::new(Ledger::open(&path).unwrap());
         Self { effects: ledger.clone(), place: Place::File(ledger, path, folder) }
     }
@@ -78,6 +82,14 @@ impl Kept {
         }
     }
 
+    /// Its notes.
+    pub(super) fn notebook(&self) -> &dyn Notebook {
+        match &self.place {
+            Place::Memory(_, _, notebook) => notebook.as_ref(),
+            Place::File(ledger, ..) | Place::Server(ledger, _) => ledger.as_ref(),
+        }
+    }
+
     pub(super) async fn reader(&self) -> Reader {
         self.ledger().reader().await.unwrap()
     }
@@ -85,7 +97,7 @@ impl Kept {
     /// From now on it is so much later for the store.
     pub(super) fn advance(&self, by_ms: u64) {
         match &self.place {
-            Place::Memory(_, clock) => drop(clock.0.fetch_add(by_ms, Ordering::SeqCst)),
+            Place::Memory(_, clock, _) => drop(clock.0.fetch_add(by_ms, Ordering::SeqCst)),
             Place::File(ledger, ..) | Place::Server(ledger, _) => ledger.store.time().advance(by_ms),
         }
     }
@@ -93,7 +105,7 @@ impl Kept {
     /// The ids of the calls that are on record, sorted.
     pub(super) async fn recorded(&self) -> Vec<String> {
         let calls: Vec<CallRecord> = match &self.place {
-            Place::Memory(effects, _) => effects.records(),
+            Place::Memory(effects, ..) => effects.records(),
             _ => self.reader().await.find(&crate::CallQuery::Latest, 10_000).await.unwrap(),
         };
         let mut ids: Vec<String> = calls.iter().map(|record| record.call_id.to_string()).collect();

@@ -7,18 +7,22 @@ mod effects;
 mod faulty;
 mod file;
 mod kept;
+mod notices;
+mod open;
 mod samples;
 mod server;
+mod turns;
 
+use bytes::Bytes;
 use servanda_gates::effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step};
 
-use crate::codec::{EffectRow, StoredEffect};
+use crate::codec::{EffectRow, StoredEffect, key_digest};
 use kept::Kept;
 use samples::{answer, begin};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_memory() {
-    for (name, case) in effects::CASES {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
         println!("{name}");
         case(Kept::in_memory()).await;
     }
@@ -26,7 +30,7 @@ async fn effects_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_a_file() {
-    for (name, case) in effects::CASES {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }
@@ -34,7 +38,7 @@ async fn effects_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
-    for (name, case) in calls::CASES {
+    for (name, case) in calls::CASES.iter().chain(open::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }
@@ -49,7 +53,7 @@ async fn notes_in_memory() {
 #[test]
 fn the_stored_shape_is_golden() {
     let first = Begin { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
-    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(1_000);
     let begun = step(None, &Event::Begin(Box::new(first)), &around);
     let Reply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
     let settle = Event::Settle(claim, End::Completed(answer("{}")));
@@ -58,10 +62,9 @@ fn the_stored_shape_is_golden() {
     let effect = Effect { settlement: Some(settlement), ..settled };
     let row = EffectRow::of(&effect).unwrap();
     let columns = format!(
-        "effect_id {}\nkey_digest {}\nclient_key {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\narguments {:?}\nanswer {:?}\nbody {}\n",
+        "effect_id {}\nkey_digest {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\narguments {:?}\nanswer {:?}\nbody {}\n",
         row.effect_id,
-        row.key_digest,
-        row.client_key,
+        key_digest(row.key),
         row.request,
         row.state,
         row.epoch,
@@ -69,18 +72,18 @@ fn the_stored_shape_is_golden() {
         row.needs_owner,
         row.due_ms,
         row.expires_ms,
-        row.arguments,
-        row.answer,
+        Bytes::copy_from_slice(row.arguments),
+        row.answer.map(Bytes::copy_from_slice),
         row.body,
     );
     assert_eq!(columns, include_str!("stored_effect.golden.txt"));
     let stored = StoredEffect {
-        effect_id: row.effect_id,
+        effect_id: row.effect_id.to_owned(),
         state: row.state.to_owned(),
         epoch: row.epoch,
         body: row.body,
         arguments: row.arguments.to_vec(),
-        answer: row.answer.map(|answer| answer.to_vec()),
+        answer: row.answer.map(<[u8]>::to_vec),
     };
     assert_eq!(stored.decode().unwrap(), effect);
 }
@@ -88,11 +91,12 @@ fn the_stored_shape_is_golden() {
 /// Columns and body are written together; if they do not agree, somebody else wrote one of them.
 #[test]
 fn a_row_that_contradicts_itself_is_refused() {
-    let around = Circumstances { now_ms: 1_000, owner_is_gone: false, twin: None };
+    let around = Circumstances::at(1_000);
     let event = Event::Begin(Box::new(begin("k-1")));
-    let row = || EffectRow::of(&step(None, &event, &around).change.unwrap()).unwrap();
-    let stored = |row: EffectRow| StoredEffect {
-        effect_id: row.effect_id,
+    let effect = step(None, &event, &around).change.unwrap();
+    let row = || EffectRow::of(&effect).unwrap();
+    let stored = |row: EffectRow<'_>| StoredEffect {
+        effect_id: row.effect_id.to_owned(),
         state: row.state.to_owned(),
         epoch: row.epoch,
         body: row.body,

@@ -57,6 +57,7 @@ pub(super) fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        overlaps: false,
     }
 }
 
@@ -99,12 +100,12 @@ pub(super) fn claim_first(begin: Begin) -> Begin {
 pub(super) fn begun(begin: Begin) -> Change {
     let record = record(begin.call_id.as_str(), Outcome::Dispatching, 1);
     let target = Target::Key(begin.key.clone());
-    Change { target, event: Event::Begin(Box::new(begin)), record: Some(record), quarantine: None }
+    Change { target, event: Event::Begin(Box::new(begin)), record: Some(record), quarantine: None, notices: Vec::new() }
 }
 
 /// An event about the effect of a claim.
 pub(super) fn about(claim: &Claim, event: Event) -> Change {
-    Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None }
+    Change { target: Target::Id(claim.id.clone()), event, record: None, quarantine: None, notices: Vec::new() }
 }
 
 pub(super) fn settled(claim: &Claim, end: End) -> Change {

@@ -13,20 +13,23 @@ use super::{
     cluster::Cluster,
     effects,
     kept::Kept,
+    open,
     samples::{answer, begin, begun, key, mine, record, settled},
+    turns,
 };
 use crate::{Ledger, LedgerError, Reader};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-    for (name, case) in effects::CASES.iter().chain(calls::CASES) {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
     }
     println!("of its own");
     gateways_that_start_at_once(&cluster).await;
     a_newer_database_is_refused(&cluster).await;
+    a_database_of_the_third_version_comes_over(&cluster).await;
     connections_come_back(&cluster).await;
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
@@ -51,8 +54,38 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 3 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 5 }), "{error}");
     assert!(Reader::connect(&url).await.is_err());
+}
+
+async fn a_database_of_the_third_version_comes_over(cluster: &Cluster) {
+    let url = cluster.schema().await;
+    let schema = url.rsplit("%3D").next().unwrap();
+    let open::Left { effect_id, body, record } = open::left_behind();
+    let digest = hex(&crate::codec::key_digest(&key("k")));
+    let (first, second, third) = (
+        include_str!("../../sql/postgres/0001_calls.sql"),
+        include_str!("../../sql/postgres/0002_notes.sql"),
+        include_str!("../../sql/postgres/0003_effects.sql"),
+    );
+    let sql = format!(
+        "set search_path = {schema}; {first} {second} {third}
+        create table servanda_schema (version integer primary key, applied_at timestamptz not null default now());
+        insert into servanda_schema (version) values (1), (2), (3);
+        insert into effects values ('{effect_id}', '\\x{digest}', 'acme', 'ada', 'bank.pay', 1, 'key:k', '\\x00', 'dispatching',
+            1, 1, 'own_a', true, 1, 1, '{body}', '{{}}', null);
+        insert into calls values ('call_k', 'default', 'local', 'bank__pay', 'dispatching', null, 1, null, '{record}')"
+    );
+    cluster.sql(&sql).await;
+    open::comes_over(Kept::in_server(url).await, &effect_id).await;
+}
+
+fn hex(digest: &servanda_contract::Digest) -> String {
+    use std::fmt::Write as _;
+    digest.as_bytes().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// Whatever was under way is unknown to its caller, and looked up; afterwards everything works again.

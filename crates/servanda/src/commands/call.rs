@@ -26,7 +26,9 @@ struct Answered<'a> {
 }
 
 pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Result<(), Failure> {
-    let loaded = Loaded::read(config)?;
+    let mut loaded = Loaded::read(config)?;
+    // Long work would end with this process, so that whoever calls waits for it.
+    loaded.config.long_work.wait_ms_max = None;
     let stop = Stop::on_signals()?;
     let arguments = tokio::select! {
         arguments = arguments(args) => arguments?,

@@ -25,6 +25,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     for (id, upstream) in &loaded.config.upstreams {
         loaded.upstream(id, upstream)?;
     }
+    loaded.callbacks()?;
     let (admitted, problems) = contracts::judge_all(&loaded)?;
     let lock = lock::read(&loaded.lock_file())?;
     let notes = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted));

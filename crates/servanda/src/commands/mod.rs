@@ -1,6 +1,7 @@
 //! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them.
 
 pub(crate) mod call;
+pub(crate) mod callbacks;
 pub(crate) mod check;
 pub(crate) mod connect;
 pub(crate) mod demo;

@@ -83,6 +83,15 @@ fn bad_configurations() {
         ("version", format!("servanda: 2\n{UPSTREAMS}")),
         ("not loopback", format!("servanda: 1\nlisten: 0.0.0.0:7332\n{UPSTREAMS}")),
         ("no address", format!("servanda: 1\nlisten: example.test:7332\n{UPSTREAMS}")),
+        ("a task that allows nothing", format!("servanda: 1\ntasks: {{triage: {{allow: []}}}}\n{UPSTREAMS}")),
+        ("a task without kinds", format!("servanda: 1\ntasks: {{triage: {{}}}}\n{UPSTREAMS}")),
+        ("no such action", format!("servanda: 1\ntasks: {{triage: {{allow: [{{action: PEEK}}]}}}}\n{UPSTREAMS}")),
+        ("no such field", format!("servanda: 1\ntasks: {{triage: {{allow: [{{actions: [READ]}}]}}}}\n{UPSTREAMS}")),
+        ("a rule that allows nothing", format!("servanda: 1\nexpectations: {{readers: {{allow: []}}}}\n{UPSTREAMS}")),
+        (
+            "a rule for nobody",
+            format!("servanda: 1\nexpectations: {{readers: {{upstreams: [bank], allow: [{{}}]}}}}\n{UPSTREAMS}"),
+        ),
         ("unset variable", "servanda: 1\nupstreams:\n  company: {command: '${NO_SUCH_VARIABLE}'}\n".to_owned()),
         (
             "unset header",

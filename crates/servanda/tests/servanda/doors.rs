@@ -157,13 +157,13 @@ fn without_a_ledger_nothing_is_changed() {
     agent.call("company__count_effects", json!({})).success();
     let ledger = rusqlite::Connection::open(world.ledger()).unwrap();
     ledger.busy_timeout(crate::world::PATIENCE).unwrap();
-    ledger.execute_batch("alter table calls rename to mislaid").unwrap();
+    ledger.execute_batch("alter table effects rename to mislaid").unwrap();
     let refusal = agent.call("company__pay_invoice", payment.clone()).refusal();
     assert_eq!((&refusal["gate"], &refusal["effect"]), (&json!("fence"), &json!("none")), "{refusal:#}");
     assert_eq!(refusal["error_code"], "DEPENDENCY_UNAVAILABLE");
     assert_eq!(world.effects(), 0);
     agent.call("company__count_effects", json!({})).success();
-    ledger.execute_batch("alter table mislaid rename to calls").unwrap();
+    ledger.execute_batch("alter table mislaid rename to effects").unwrap();
     agent.call("company__pay_invoice", payment).success();
     assert_eq!(world.effects(), 1);
 }

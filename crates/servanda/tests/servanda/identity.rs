@@ -53,6 +53,39 @@ fn what_takes_the_same_arguments_is_listed() {
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no two of 1 tool take the same arguments\n"));
 }
 
+#[test]
+fn definitions_are_classified_line_by_line() {
+    let world = World::empty();
+    let lines = [
+        json!({ "id": "a:1", "server": "a", "name": "delete_file", "input_schema": { "type": "object", "properties": { "path": {} } },
+            "annotations": { "readOnlyHint": false, "destructiveHint": true } }),
+        json!({ "name": "list_invoices", "description": "List the invoices of a customer.", "inputSchema": { "type": "object" } }),
+        json!({ "id": 3, "name": "frobnicate", "annotations": { "readOnlyHint": true } }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    world.write("tools.jsonl", &format!("{text}nonsense\n"));
+    let told = |args: &[&str], code: i32| -> Vec<Value> {
+        let ran = world.run(&[&["identity", "classify"], args].concat()).ended(code);
+        ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let whole = told(&["tools.jsonl"], 2);
+    let ids: Vec<&Value> = whole.iter().map(|line| &line["id"]).collect();
+    assert_eq!(json!(ids), json!(["a:1", "list_invoices", 3, null]), "in order, and each with its id");
+    assert_eq!((&whole[0]["mutability"], &whole[0]["action"]), (&json!("MUTATES"), &json!("DELETE")));
+    assert_eq!(whole[1]["mutability"], "PURE");
+    assert!(whole[3]["error"].as_str().unwrap().contains("could not be read"));
+    for field in ["mutability", "action", "output_domain", "content_type"] {
+        assert!(whole[0]["confidence"][field].is_number() && whole[0]["evidence"][field].is_array(), "{}", whole[0]);
+    }
+    world.write("good.jsonl", &text);
+    let nameless = told(&["good.jsonl", "--without-names"], 0);
+    let evidence = |line: &Value| line["evidence"].to_string();
+    assert_ne!(evidence(&whole[0]), evidence(&nameless[0]), "a name is evidence");
+    let unhinted = told(&["good.jsonl", "--without-names", "--ignore-annotations"], 0);
+    assert_ne!(evidence(&nameless[0]), evidence(&unhinted[0]), "an author's hint is evidence");
+    assert_eq!(told(&["good.jsonl"], 0)[..3], whole[..3], "the same every time");
+}
+
 /// As many lines as came, in their order, whatever they are.
 #[test]
 fn statements_are_answered_line_by_line() {

@@ -5,7 +5,11 @@
 #[cfg(test)]
 mod agent;
 #[cfg(test)]
+mod behaviour;
+#[cfg(test)]
 mod bundles;
+#[cfg(test)]
+mod callbacks;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
@@ -36,6 +40,7 @@ mod hostile;
 mod http;
 #[cfg(test)]
 mod identity;
+#[cfg(test)]
 mod import;
 #[cfg(test)]
 mod init;
@@ -71,5 +76,7 @@ mod terminal;
 mod turncoat;
 #[cfg(test)]
 mod watching;
+#[cfg(test)]
+mod works;
 #[cfg(test)]
 mod world;

@@ -128,3 +128,16 @@ fn without_escapes(text: &str) -> String {
     }
     plain
 }
+
+/// A log that cannot be written holds up nothing: not the call, and not the ledger's thread.
+#[test]
+fn a_log_on_a_full_disk_is_lost_and_nothing_else() {
+    let world = World::company([get_invoice()]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = world.command(&["-vv", "call", "company__get_invoice", r#"{"invoice_id":"inv_1001"}"#, "--json"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(full).spawn().unwrap();
+    let stdout = read_aside(child.stdout.take().unwrap());
+    assert_eq!(wait_for(&mut child), Some(0));
+    assert!(stdout.join().unwrap().contains("inv_1001"));
+    assert!(world.run(&["explain", "--last"]).ended(0).stdout.contains("get_invoice"));
+}

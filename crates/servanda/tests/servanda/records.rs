@@ -18,13 +18,13 @@ impl World {
     #[track_caller]
     pub(crate) fn record_of(&self, tool: &str, outcome: &str) -> Value {
         until(&format!("a call of {tool} that is {outcome}"), || {
-            self.find("tool = ?1", tool).filter(|record| record["outcome"] == outcome)
+            self.find(&format!("tool = ?1 and outcome = '{outcome}'"), tool)
         })
     }
 
     /// Calls on record.
     pub(crate) fn record_count(&self) -> i64 {
-        open(&self.ledger()).unwrap().query_row("select count(*) from calls", [], |row| row.get(0)).unwrap()
+        open(&self.ledger()).unwrap().query_row("select count(*) from all_calls", [], |row| row.get(0)).unwrap()
     }
 
     /// What SQLite says about its own file.
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn find(&self, condition: &str, value: &str) -> Option<Value> {
-        let sql = format!("select record from calls where {condition} order by received_ms desc limit 1");
+        let sql = format!("select record from all_calls where {condition} order by received_ms desc limit 1");
         let text: Option<String> = open(&self.ledger())?.query_row(&sql, [value], |row| row.get(0)).optional().ok()?;
         Some(serde_json::from_str(&text?).unwrap())
     }

@@ -81,7 +81,8 @@ impl World {
 
     /// Writes the configuration anew, with this in it.
     pub(crate) fn reconfigure(&self, more: &[(&str, Value)]) {
-        let mut config = json!({ "servanda": 1, "upstreams": { "weather": self.turncoat() } });
+        let long_work = json!({ "wait_ms_max": null });
+        let mut config = json!({ "servanda": 1, "upstreams": { "weather": self.turncoat() }, "long_work": long_work });
         for (member, value) in more {
             config[member] = value.clone();
         }

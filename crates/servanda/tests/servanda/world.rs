@@ -67,9 +67,18 @@ impl World {
         json!({ "command": BINARY, "args": args })
     }
 
-    /// Writes a configuration with these upstreams.
+    /// Writes a configuration with these upstreams, in which every caller waits for the end of its call.
     pub(crate) fn configure(&self, upstreams: &Value) {
-        self.configure_with(&json!({ "servanda": 1, "upstreams": upstreams }));
+        let long_work = json!({ "wait_ms_max": null });
+        self.configure_with(&json!({ "servanda": 1, "upstreams": upstreams, "long_work": long_work }));
+    }
+
+    /// The same world in which a caller of long work waits for so long, and then gets a handle.
+    pub(crate) fn waiting_ms(self, wait_ms_max: u64) -> Self {
+        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
+        config["long_work"] = json!({ "wait_ms_max": wait_ms_max });
+        self.configure_with(&config);
+        self
     }
 
     /// Writes a whole configuration. JSON is YAML.

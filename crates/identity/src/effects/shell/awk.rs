@@ -106,9 +106,8 @@ fn scan(program: &str) -> Option<Danger> {
                 at = end;
                 continue;
             }
-            b'@' => return Some(Danger::Runs),
             b'|' if byte(at + 1) == b'|' => at += 1,
-            b'|' => return Some(Danger::Runs),
+            b'|' | b'@' => return Some(Danger::Runs),
             b'>' if printing && depth == 0 => {
                 let target = program.get(at..).unwrap_or_default().trim_start_matches(['>', ' ', '\t']);
                 if !(target.starts_with("\"/dev/stderr\"") || target.starts_with("\"/dev/stdout\"")) {
@@ -144,6 +143,6 @@ fn last_is_close(bytes: &[u8], at: usize) -> bool {
 }
 
 fn open_brackets(bytes: &[u8]) -> bool {
-    let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
-    count(b'[') > count(b']')
+    let depth = bytes.iter().fold(0_i64, |depth, byte| depth + i64::from(*byte == b'[') - i64::from(*byte == b']'));
+    depth > 0
 }

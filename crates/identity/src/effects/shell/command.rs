@@ -3,6 +3,9 @@
 
 use std::collections::HashMap;
 
+use tree_sitter::Node;
+
+use crate::effects::shell::gather;
 use crate::effects::shell::table::{self, Conduct, Entry};
 use crate::effects::shell::word::Arg;
 use crate::effects::shell::{Outer, programs};
@@ -17,9 +20,17 @@ pub(super) struct Context<'a> {
     pub(super) position: usize,
     pub(super) limits: &'a Limits,
     pub(super) outer: &'a Outer,
-    /// Its standard input is made by the text.
-    pub(super) standard_input_computed: bool,
+    /// The command in the tree, and the text of the tree.
+    pub(super) node: Node<'a>,
+    pub(super) text: &'a str,
     pub(super) aliases: bool,
+}
+
+impl Context<'_> {
+    /// Whether the command's standard input is made by the text.
+    pub(super) fn standard_input_computed(&self) -> bool {
+        gather::input_is_computed(self.node, self.text)
+    }
 }
 
 /// Where programs of the system live. The same name elsewhere is another program.
@@ -89,6 +100,9 @@ pub(super) fn judge_plain(name: &str, args: &[Arg], entry: &Entry) -> Finding {
     let sensitive = !(entry.write.is_empty() && entry.unknown.is_empty());
     if sensitive && parsed.computed && entry.conduct == Conduct::Read {
         return Finding::unknown(format!("an argument of {name} is computed and may be an option"));
+    }
+    if entry.assigns && parsed.operands.iter().any(|operand| operand.literal().is_none_or(|text| text.contains('='))) {
+        return Finding::write(format!("{name} sets what it is given a value for"));
     }
     if entry.operands_max.is_some_and(|most| parsed.operands.len() > most) {
         return Finding::write(format!("{name} with this many arguments writes"));

@@ -49,7 +49,7 @@ pub(super) fn gather<'t>(tree: &'t Tree, text: &str, outer: &Outer, limits: &Lim
         }
         loop {
             if !cursor.goto_parent() {
-                finish(text, &mut gathered);
+                finish(tree, text, &mut gathered);
                 return Ok(gathered);
             }
             if cursor.goto_next_sibling() {
@@ -66,7 +66,7 @@ fn note<'t>(node: Node<'t>, text: &str, gathered: &mut Gathered<'t>) {
             gathered.nodes.push(node);
         }
         "redirected_statement" | "file_redirect" | "test_command" | "unset_command" | "declaration_command" => {
-            gathered.nodes.push(node)
+            gathered.nodes.push(node);
         }
         "variable_assignment" => {
             note_assignment(node, text, &mut gathered.variables);
@@ -90,7 +90,10 @@ fn note<'t>(node: Node<'t>, text: &str, gathered: &mut Gathered<'t>) {
     }
 }
 
-fn finish(text: &str, gathered: &mut Gathered<'_>) {
+fn finish(tree: &Tree, text: &str, gathered: &mut Gathered<'_>) {
+    if hides_substitution(tree, text) {
+        gathered.doubt.get_or_insert_with(|| Finding::unknown("a substitution stands where the parser sees none"));
+    }
     if text.contains("unset") {
         gathered.functions.clear();
     }
@@ -102,6 +105,60 @@ fn finish(text: &str, gathered: &mut Gathered<'_>) {
             Finding::unknown("a quoted text would run a command if it were evaluated as an index")
         });
     }
+}
+
+/// Whether an opening of a substitution is not the opening of a substitution's node, though nothing quotes it: the grammar takes some
+/// (a backtick inside `${x:-…}`) for plain text, and a shell does not.
+fn hides_substitution(tree: &Tree, text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let opens = |at: usize| match (bytes.get(at), bytes.get(at + 1)) {
+        (Some(b'`'), _) => Some(1),
+        (Some(b'$'), Some(b'(' | b'[')) | (Some(b'<' | b'>'), Some(b'(')) => Some(2),
+        _ => None,
+    };
+    let escaped = |at: usize| {
+        bytes.get(..at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+    };
+    (0..bytes.len()).filter_map(|at| opens(at).map(|length| (at, at + length))).any(|(at, end)| {
+        let Some(node) = tree.root_node().descendant_for_byte_range(at, end) else { return true };
+        let around = node.parent().map(|parent| parent.kind()).unwrap_or_default();
+        let opening =
+            |kind: &str| matches!(kind, "command_substitution" | "process_substitution" | "arithmetic_expansion");
+        let quoted = matches!(node.kind(), "raw_string" | "ansi_c_string" | "comment")
+            || (matches!(node.kind(), "heredoc_body" | "heredoc_content") && is_quoted_heredoc(node, text));
+        let comparison = matches!(
+            node.kind(),
+            "test_command"
+                | "binary_expression"
+                | "arithmetic_expansion"
+                | "compound_statement"
+                | "c_style_for_statement"
+                | "<"
+                | ">"
+                | "parenthesized_expression"
+        ) && !bytes.get(at).is_some_and(|byte| matches!(byte, b'`' | b'$'));
+        // Between backticks a backslash hides an opening from the outer substitution only.
+        let inside_backticks = || {
+            std::iter::successors(node.parent(), Node::parent)
+                .take(100)
+                .any(|outer| outer.kind() == "command_substitution" && text_of(outer, text).starts_with('`'))
+        };
+        !(opening(around) || opening(node.kind()) || quoted || comparison || escaped(at))
+            || (escaped(at) && inside_backticks())
+    })
+}
+
+/// Nothing is substituted in a here-document whose word is quoted.
+fn is_quoted_heredoc(node: Node<'_>, text: &str) -> bool {
+    let mut at = Some(node);
+    while let Some(node) = at.filter(|node| node.kind() != "heredoc_redirect") {
+        at = node.parent();
+    }
+    let Some(redirect) = at else { return false };
+    let mut cursor = redirect.walk();
+    redirect
+        .named_children(&mut cursor)
+        .any(|child| child.kind() == "heredoc_start" && text_of(child, text).starts_with(['\'', '"', '\\']))
 }
 
 /// A `#` inside a word begins no comment.
@@ -254,7 +311,9 @@ fn take_words(node: Node<'_>, text: &str, variables: &Variables, words: &mut Vec
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
         match child.kind() {
-            "variable_assignment" | "herestring_redirect" | "comment" | "subshell" => {}
+            "variable_assignment" | "herestring_redirect" | "comment" => {}
+            // `eval(…)` of other languages.
+            "subshell" => return Err(NotAWord),
             "file_redirect" | "heredoc_redirect" => take_redirect(child, text, variables, words)?,
             _ => words.extend(word::read(text_of(child, text), variables)?),
         }

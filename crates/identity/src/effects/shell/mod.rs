@@ -10,6 +10,7 @@ mod gather;
 mod programs;
 mod sed;
 mod table;
+mod tools;
 mod word;
 
 use std::borrow::Cow;
@@ -25,6 +26,8 @@ use word::{Arg, Value, Variables};
 const SHELL_BYTES_MAX: usize = 32 * 1024;
 /// How often an opening may stand in a text: the parser's work grows with it.
 const OPENINGS_MAX: usize = 500;
+/// How many commands may be joined (`|`, `&&`, `||`): the tree is as deep as they are many, and to look around in it costs its depth.
+const JOINTS_MAX: usize = 200;
 
 /// What the commands of `text` would do: the heaviest of them.
 pub(super) fn classify(text: &str, limits: &Limits) -> Verdict {
@@ -52,6 +55,11 @@ fn judge(text: &str, limits: &Limits, outer: &Outer) -> Result<Verdict, Finding>
     }
     if text.bytes().filter(|byte| b"({[`<$".contains(byte)).count() > OPENINGS_MAX {
         return Err(Finding::unknown("the shell text has too many openings"));
+    }
+    if text.bytes().filter(|byte| b"|&".contains(byte)).count() > JOINTS_MAX
+        || text.bytes().filter(|byte| b";\n".contains(byte)).count() > limits.statements_max
+    {
+        return Err(Finding::unknown("the shell text joins too many commands"));
     }
     let tree = parse(text).ok_or_else(|| Finding::unknown("the shell text could not be parsed"))?;
     let gathered = gather::gather(&tree, text, outer, limits)?;
@@ -140,7 +148,8 @@ fn judge_words(
         position: node.start_byte(),
         limits,
         outer,
-        standard_input_computed: gather::input_is_computed(node, text),
+        node,
+        text,
         aliases: gathered.aliases,
     };
     (kind, command::judge(&words, &context))
@@ -162,7 +171,9 @@ fn judge_redirect(node: Node<'_>, text: &str) -> Finding {
     if !writes {
         return Finding::read("a redirection reads");
     }
-    let duplicates = operator.starts_with(">&") && (name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+    let duplicates = operator.starts_with(">&")
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let nowhere = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/full", "/dev/zero"].contains(&name)
         || name.strip_prefix("/dev/fd/").is_some_and(|fd| fd.bytes().all(|byte| byte.is_ascii_digit()));
     let process = target.is_some_and(|target| target.starts_with(">("));
@@ -214,10 +225,35 @@ fn judge_assignment(node: Node<'_>, text: &str) -> Finding {
 
 /// `[[ … ]]`, `declare`, `unset`: they evaluate what stands in an index even when it is quoted.
 fn judge_builtin(node: Node<'_>, text: &str) -> Finding {
-    if quoted_substitution(gather::text_of(node, text)) {
+    let source = gather::text_of(node, text);
+    // To `[` a `>` is a redirection; only `[[` compares with it.
+    if node.kind() == "test_command"
+        && !source.starts_with("[[")
+        && !source.starts_with("((")
+        && has_bare_greater(source)
+    {
+        return Finding::write("a redirection in a test writes a file");
+    }
+    if quoted_substitution(source) {
         return Finding::unknown("a quoted substitution may be evaluated");
     }
     Finding::read("a test or a declaration")
+}
+
+/// Whether a `>` stands outside quotes and substitutions.
+fn has_bare_greater(source: &str) -> bool {
+    let (mut quote, mut escaped) = (None, false);
+    source.chars().any(|c| {
+        let bare = c == '>' && quote.is_none() && !escaped;
+        match (c, quote) {
+            _ if escaped => escaped = false,
+            ('\\', None | Some('"')) => escaped = true,
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            _ => {}
+        }
+        bare
+    })
 }
 
 /// Whether a `'…'` holds a substitution together with an index.

@@ -203,7 +203,7 @@ impl<'a> Script<'a> {
                 self.next();
             }
             Some(c) if c.is_ascii_digit() || c == '+' || c == '~' => {
-                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~' || c == '+')
+                self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~' || c == '+');
             }
             _ => {}
         }

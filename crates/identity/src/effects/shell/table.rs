@@ -33,6 +33,8 @@ pub(super) struct Entry {
     pub(super) subcommands: Vec<&'static str>,
     /// Options without an argument that may stand before a subcommand.
     pub(super) flags: Vec<&'static str>,
+    /// An operand with `=` in it writes.
+    pub(super) assigns: bool,
     /// Words between the options of a wrapper and its command.
     pub(super) wrapped: usize,
 }
@@ -78,6 +80,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Entry)> {
         operands_max: None,
         subcommands: empty(),
         flags: empty(),
+        assigns: false,
         wrapped: 0,
     };
     for field in fields {
@@ -91,6 +94,7 @@ fn entry(line: &'static str) -> Option<(&'static str, Entry)> {
             "read" => entry.read = list(),
             "operands" => entry.operands_max = value.parse().ok(),
             "sub" => entry.subcommands = list(),
+            "assigns" => entry.assigns = value == "write",
             "flags" => entry.flags = list(),
             "wrapped" => entry.wrapped = value.parse().ok()?,
             _ => return None,
@@ -135,7 +139,7 @@ pub(super) fn parse<'a>(args: &'a [Arg], entry: &Entry, stops: bool) -> Parsed<'
         } else if let Some(long) = text.strip_prefix("--") {
             let name = long.split('=').next().unwrap_or_default();
             parsed.options.push(format!("--{name}"));
-            if !long.contains('=') && entry.longs.iter().any(|known| *known == text) {
+            if !long.contains('=') && entry.longs.contains(&text) {
                 at += 1;
             }
         } else {

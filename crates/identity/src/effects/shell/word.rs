@@ -97,6 +97,8 @@ fn whole_variable(source: &str) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')).then_some(name)
 }
 
+// Each is a fact about a word that its kind is worked out from at the end; none excludes another.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Default)]
 struct Built {
     text: String,
@@ -135,9 +137,8 @@ impl Built {
                 let prefix = self.text.get(..bytes).unwrap_or_default();
                 match (prefix.starts_with('-'), self.computed) {
                     (true, true) if prefix.contains('=') => Arg::Literal(prefix.to_owned()),
-                    (true, true) => Arg::Computed,
                     (true, false) if prefix.len() > 1 => Arg::Literal(prefix.to_owned()),
-                    (true, false) => Arg::Computed,
+                    (true, _) => Arg::Computed,
                     (false, true) if prefix.is_empty() => Arg::Computed,
                     (false, _) => Arg::Operand,
                 }
@@ -290,7 +291,7 @@ impl Reader<'_> {
             Value::Literal(text)
                 if quoted || !(text.contains([' ', '\t', '\n', '*', '?', '[']) || self.variables.separator_set) =>
             {
-                self.out.text.push_str(&text)
+                self.out.text.push_str(&text);
             }
             Value::Literal(_) | Value::Computed => self.out.dynamic(true, quoted),
             Value::Operand => self.out.dynamic(false, quoted),

@@ -61,10 +61,8 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
 fn worst(name: &str) -> Option<Conduct> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {
-        match (table.get(name).copied(), found) {
-            (None, _) => {}
-            (Some(conduct), None | Some(Conduct::Harmless)) => found = Some(conduct),
-            (Some(_), Some(_)) => {}
+        if let (Some(conduct), None | Some(Conduct::Harmless)) = (table.get(name).copied(), found) {
+            found = Some(conduct);
         }
     }
     found

@@ -242,9 +242,7 @@ impl Lexer<'_> {
                 break;
             }
             let byte = self.peek(ahead);
-            if backslash && byte == b'\\' {
-                ahead += 2;
-            } else if byte == quote && self.peek(ahead + 1) == quote {
+            if (backslash && byte == b'\\') || (byte == quote && self.peek(ahead + 1) == quote) {
                 ahead += 2;
             } else if byte == quote {
                 ahead += 1;

@@ -16,7 +16,11 @@ use crate::effects::{Dialect, Effect, Finding, Limits, StatementRef, Verdict};
 use lexer::{Executable, Kind, Lexed, Token};
 
 /// How long a chain of operators or set operations the parser is given: its tree is as deep as the chain is long.
-const CHAIN_MAX: usize = 300;
+const CHAIN_MAX: usize = 200;
+/// How deep parentheses may go for the parser. A subquery costs it a great many frames, and the default stack of a thread is 2 MB.
+const PARENTHESES_DEPTH_MAX: usize = 7;
+/// How deep the parser may go by its own count: a subquery counts three or four times.
+const PARSER_DEPTH_MAX: usize = 16;
 
 /// What the statements of `text` would do: the heaviest of them.
 pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict {
@@ -157,31 +161,82 @@ impl<'a> Statement<'a> {
         if let Some(finding) = words::hazard(self.dialect, self.tokens) {
             return finding;
         }
-        let parsed = if self.longest_chain() <= CHAIN_MAX {
-            tree::judge(self.dialect, self.source(), self.limits.depth_max)
+        let fits = self.longest_chain() <= CHAIN_MAX && self.parentheses_depth() <= PARENTHESES_DEPTH_MAX;
+        let parsed = if fits {
+            tree::judge(self.dialect, self.source(), PARSER_DEPTH_MAX.min(self.limits.depth_max))
         } else {
             Err(tree::NotUnderstood)
         };
-        let finding = match parsed {
-            Ok(finding) => finding,
+        let (finding, why) = match parsed {
+            Ok(finding) => (finding, "a query, and every function in it is known to change nothing"),
             Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => {
-                Some(Finding::unknown("the parser does not understand this query"))
+                (Some(Finding::unknown("the parser does not understand this query")), "")
             }
-            Err(tree::NotUnderstood) => words::doubt(self.dialect, self.tokens),
+            Err(tree::NotUnderstood) => (
+                words::doubt(self.dialect, self.tokens),
+                "a query that the parser does not know, but no word of it can change anything",
+            ),
         };
-        finding
-            .or_else(|| words::foreign_operator(self.dialect, self.tokens))
-            .unwrap_or_else(|| Finding::read("a query, and every function in it is known to change nothing"))
+        finding.or_else(|| words::foreign_operator(self.dialect, self.tokens)).unwrap_or_else(|| Finding::read(why))
     }
 
-    /// The parser makes `a + a + a` as deep as it is long, and so are its walk and its end.
+    fn parentheses_depth(self) -> usize {
+        let (mut depth, mut deepest) = (0_usize, 0_usize);
+        for token in self.tokens {
+            match token.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth = depth.saturating_sub(1),
+                Kind::Sign if matches!(token.text, "[" | "{") => depth += 1,
+                Kind::Sign if matches!(token.text, "]" | "}") => depth = depth.saturating_sub(1),
+                _ if token.is_word("case") => depth += 1,
+                _ if token.is_word("end") => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            deepest = deepest.max(depth);
+        }
+        deepest
+    }
+
+    /// How many links a chain in it may have at most. The parser makes `a + a + a` as deep as it is long, and so are its walk and
+    /// its end, which no recursion limit bounds.
     fn longest_chain(self) -> usize {
+        const LINKS: &[&str] = &[
+            "and",
+            "or",
+            "xor",
+            "not",
+            "is",
+            "isnull",
+            "notnull",
+            "null",
+            "union",
+            "except",
+            "intersect",
+            "minus",
+            "collate",
+            "like",
+            "ilike",
+            "rlike",
+            "regexp",
+            "glob",
+            "match",
+            "similar",
+            "in",
+            "between",
+            "at",
+            "div",
+            "mod",
+            "overlaps",
+            "escape",
+            "member",
+            "operator",
+            "case",
+            "interval",
+            "prior",
+            "binary",
+        ];
         let links = |token: &&Token<'_>| {
-            token.kind == Kind::Sign
-                || (token.kind == Kind::Word
-                    && ["and", "or", "union", "except", "intersect", "not", "is", "collate", "join"]
-                        .iter()
-                        .any(|word| token.is_word(word)))
+            token.kind == Kind::Sign || (token.kind == Kind::Word && LINKS.iter().any(|word| token.is_word(word)))
         };
         self.tokens.iter().filter(links).count()
     }

@@ -32,7 +32,7 @@ pub(super) fn hazard(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> 
             return Some(Finding::write(format!("{verb} inside WITH or a subquery changes rows")));
         }
         if token.is_word("into") {
-            return into(dialect, ahead(1));
+            return Some(into(dialect, ahead(1)));
         }
         if token.is_word("for")
             && (next_is(1, "update")
@@ -63,14 +63,14 @@ fn modifying_verb(token: &Token<'_>, next: Option<&Token<'_>>) -> Option<&'stati
 }
 
 /// `SELECT … INTO` makes a table; in MySQL it writes a file or sets a variable.
-fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Option<Finding> {
+fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Finding {
     if next.is_some_and(|next| next.is_word("outfile") || next.is_word("dumpfile")) {
-        return Some(Finding::write("SELECT … INTO OUTFILE writes a file"));
+        return Finding::write("SELECT … INTO OUTFILE writes a file");
     }
     if dialect == Dialect::MySql && next.is_some_and(|next| next.text.starts_with('@')) {
-        return Some(Finding::unknown("SELECT … INTO sets variables of the session"));
+        return Finding::unknown("SELECT … INTO sets variables of the session");
     }
-    Some(Finding::new(Effect::Ddl, "SELECT … INTO creates a table"))
+    Finding::new(Effect::Ddl, "SELECT … INTO creates a table")
 }
 
 /// Whether an operator is not one of PostgreSQL's own.
@@ -94,15 +94,30 @@ fn is_foreign(sign: &str) -> bool {
     !functions::is_builtin_operator(head) && !head.is_empty()
 }
 
-/// Words that may stand before a parenthesis without being a function's name.
-const BEFORE_PAREN: &str = " all and any array as asc between bigint bit bpchar both by bytea case char character check collate constraint cross cube \
-    current cycle date decimal default desc distinct dec double else end escape except exclude exists extract false fetch filter first float following \
-    for foreign from full group groups grouping having ilike in inner int integer intersect interval is isnull join key lateral leading left \
-    like limit materialized natural nchar next not notnull null numeric of offset on only operator or order ordinality out outer over \
-    overlaps overlay partition position preceding precision primary range real recursive references repeatable returning right rollup row \
-    rows select set sets similar smallint some symmetric system table tablesample text then ties time timestamp timestamptz timetz to \
-    trailing trim true unbounded union unique using values varbit varchar variadic varying view when where window with within without xmlattributes \
-    xmlnamespaces columns passing path indexed match glob regexp rlike binary div mod xor against force use ignore straight_join ";
+/// Words that no function can have for a name, and that may stand before a parenthesis.
+const RESERVED: &str = "all and any array as asc between both by case cast check collate constraint cross default desc distinct \
+    else end except exists false fetch for foreign from full group grouping having ilike in inner intersect into is isnull join \
+    lateral leading left like limit natural not notnull null offset on only or order outer overlaps primary references returning right \
+    row select similar some symmetric table tablesample then to trailing true union unique using values variadic when where window \
+    with bit char character dec decimal float int integer bigint smallint interval national nchar numeric real time timestamp varchar \
+    varying precision xmlattributes xmlnamespaces";
+/// Words of MySQL and SQLite only; elsewhere they may be anybody's function.
+const RESERVED_ELSEWHERE: &str = "div xor rlike regexp glob match binary index key rows indexed";
+/// Words that are grammar only after what stands beside them here; `)` is a closing parenthesis.
+const AFTER: &[(&str, &[&str])] = &[
+    ("over", &[")"]),
+    ("filter", &[")"]),
+    ("against", &[")"]),
+    ("repeatable", &[")"]),
+    ("materialized", &["as", "not"]),
+    ("sets", &["grouping"]),
+    ("cube", &["by", ",", "("]),
+    ("rollup", &["by", ",", "("]),
+    ("first", &["fetch"]),
+    ("next", &["fetch"]),
+    ("columns", &[")", "passing"]),
+    ("ordinality", &["with"]),
+];
 
 /// What of a query that the parser does not know might change something: the first function that is not known to be harmless, or
 /// a shape that is not understood. `None` means that no word of it can.
@@ -118,7 +133,7 @@ pub(super) fn doubt(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
         let back = |by: usize| at.checked_sub(by).and_then(|at| tokens.get(at));
         let qualified = back(1).is_some_and(|token| token.kind == Kind::Dot);
         let alias = back(1).is_some_and(|token| token.is_word("as"));
-        if alias || (!qualified && (is_grammar(name) || is_common_table(tokens, at))) {
+        if alias || (!qualified && (is_grammar(dialect, back(1), name) || is_common_table(tokens, at))) {
             continue;
         }
         let schema = if qualified { back(2).map(|token| bare(token)) } else { None };
@@ -130,10 +145,14 @@ pub(super) fn doubt(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
     None
 }
 
-fn is_grammar(name: &Token<'_>) -> bool {
+fn is_grammar(dialect: Dialect, before: Option<&Token<'_>>, name: &Token<'_>) -> bool {
+    let listed = |list: &str| list.split_ascii_whitespace().any(|word| name.text.eq_ignore_ascii_case(word));
+    let after = |allowed: &[&str]| {
+        before.is_some_and(|before| allowed.iter().any(|word| before.text.eq_ignore_ascii_case(word)))
+    };
+    let beside = || AFTER.iter().any(|(word, allowed)| name.text.eq_ignore_ascii_case(word) && after(allowed));
     name.kind == Kind::Word
-        && name.text.len() < 16
-        && BEFORE_PAREN.split_ascii_whitespace().any(|word| name.text.eq_ignore_ascii_case(word))
+        && (listed(RESERVED) || (dialect != Dialect::Postgres && listed(RESERVED_ELSEWHERE)) || beside())
 }
 
 /// `name (columns) AS (` after `WITH`, `RECURSIVE` or a comma.
@@ -144,9 +163,15 @@ fn is_common_table(tokens: &[Token<'_>], at: usize) -> bool {
     }
     let close = tokens.iter().skip(at).position(|token| token.kind == Kind::Close).map(|by| at + by);
     let after = |by: usize| close.and_then(|close| tokens.get(close + by));
-    after(1).is_some_and(|token| token.is_word("as"))
-        && after(2)
-            .is_some_and(|token| token.kind == Kind::Open || token.is_word("materialized") || token.is_word("not"))
+    let query = |by: usize| match after(by) {
+        Some(token) if token.kind == Kind::Open || token.is_word("select") || token.is_word("with") => true,
+        Some(token) => token.is_word("values") && after(by + 1).is_some_and(|token| token.kind == Kind::Open),
+        None => false,
+    };
+    // `FROM t, f(1) AS (a int)` looks alike but for what stands in the parentheses.
+    let bodied = after(2).is_some_and(|token| token.kind == Kind::Open) && query(3);
+    let marked = after(2).is_some_and(|token| token.is_word("materialized") || token.is_word("not"));
+    after(1).is_some_and(|token| token.is_word("as")) && (bodied || marked)
 }
 
 fn balanced(tokens: &[Token<'_>]) -> bool {

@@ -7,9 +7,7 @@ use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
 use super::{Conduct, Descriptor, Field, Severity, confusions};
 
 fn behaviour(mutability: Mutability, action: Action) -> Conduct {
-    let (content_type, action_kind, output_kind) = (None, None, None);
-    let output_domain = OutputDomain::Data;
-    Behaviour { mutability, action, output_domain, content_type, action_kind, output_kind }.into()
+    Behaviour::new(mutability, action, OutputDomain::Data).into()
 }
 
 fn descriptor(id: &str, input_schema: Value, conduct: Conduct) -> Descriptor {

@@ -7,24 +7,39 @@ mod tests;
 
 use std::path::Path;
 
+use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
-use servanda_engine::SystemClock;
+use servanda_engine::{
+    SystemClock, WorkProgress,
+    callbacks::{Subscription, Told},
+};
 use servanda_gates::{
     JournalError,
-    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Reply, Target},
+    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target},
 };
 
 use crate::{
     cli::{EffectsArgs, EffectsCommand, SettleAs},
     config::Loaded,
+    contracts,
     failure::Failure,
     screen::Screen,
+    wiring,
 };
 
 /// Effects that are looked through for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
 /// The longest evidence.
 const EVIDENCE_CHARS_MAX: usize = 2_000;
+
+/// An effect, and how far the long work came that it is.
+#[derive(serde::Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    effect: Effect,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<WorkProgress>,
+}
 
 /// What is wanted, however it was typed.
 enum Wanted<'a> {
@@ -41,17 +56,44 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
-            if screen.json { screen.json(&effect) } else { screen.data(page::page(&effect)) }
+            let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
+            if screen.json {
+                screen.json(&Shown { effect, progress })
+            } else {
+                screen.data(page::page(&effect, progress.as_ref()))
+            }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
-            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who()).await?;
+            let telling = Telling::of(&loaded)?;
+            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
             }
-            screen.data(page::page(&settled))?;
+            screen.data(page::page(&settled, None))?;
             screen.hint(after(&settled));
             Ok(())
         }
+    }
+}
+
+/// Who is to be told what a person settles; a gateway delivers it.
+struct Telling {
+    subscriptions: Vec<Subscription>,
+    catalog: Catalog,
+}
+
+impl Telling {
+    fn of(loaded: &Loaded) -> Result<Self, Failure> {
+        let subscriptions = loaded.subscriptions()?;
+        let known = contracts::load(loaded).and_then(|contracts| wiring::catalog(loaded, contracts));
+        // What is settled must not wait for a contract: without it, the time that the call had says whether it was long.
+        let catalog = known.or_else(|_| wiring::catalog(loaded, Vec::new()))?;
+        Ok(Self { subscriptions, catalog })
+    }
+
+    fn notices(&self, effect: &Effect) -> Vec<Notice> {
+        let subscriptions = self.subscriptions.iter().collect();
+        Told { subscriptions, catalog: &self.catalog, owner: None, now: SystemClock.now() }.of_effect(effect)
     }
 }
 
@@ -116,6 +158,7 @@ async fn settle(
     settle_as: SettleAs,
     evidence: &str,
     by: String,
+    telling: &Telling,
 ) -> Result<Effect, Failure> {
     let evidence = evidence.trim();
     if evidence.is_empty() || evidence.chars().count() > EVIDENCE_CHARS_MAX || evidence.chars().any(char::is_control) {
@@ -125,7 +168,8 @@ async fn settle(
     let effect = find(effects, handle).await?;
     let completed = settle_as == SettleAs::Completed;
     let event = Event::SettleByHand(ByHand { completed, by, evidence: evidence.to_owned() });
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None };
+    let notices = telling.notices(&effect);
+    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let applied = effects.apply(change).await.map_err(away)?;
     match (applied.reply, applied.effect) {
         (Reply::Settled, Some(settled)) => Ok(settled),

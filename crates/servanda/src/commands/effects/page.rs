@@ -1,6 +1,7 @@
 //! Effects as people read them.
 
 use servanda_contract::Timestamp;
+use servanda_engine::WorkProgress;
 use servanda_gates::effect::{Awaits, ClientKey, Effect, EffectState, StoredAnswer};
 
 use crate::screen::{Mood, lines, paint, table};
@@ -27,7 +28,7 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
 }
 
 /// Everything that is known about one.
-pub(super) fn page(effect: &Effect) -> String {
+pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
     let order = &effect.order;
     let state = paint(effect.state.name(), mood(effect.state));
     let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), Mood::Strong), order.exposed_tool)];
@@ -48,9 +49,13 @@ pub(super) fn page(effect: &Effect) -> String {
     if let Some(awaits) = &effect.awaits {
         let what = match awaits {
             Awaits::Input(_) => "input that the upstream asked for".to_owned(),
+            Awaits::Task(id) if id == effect.id.as_str() => "what its upstream works on by itself".to_owned(),
             Awaits::Task(id) => format!("the task {id}"),
         };
         line("waits for", format!("{what}, until {}", at(effect.overdue_at_ms)));
+    }
+    if let Some(progress) = progress {
+        line("progress", format!("{}, at {}", progress.in_words(), at(progress.at_ms)));
     }
     if let Some(StoredAnswer::Known(known)) = &effect.answer {
         line("answer", known.clone());

@@ -10,7 +10,7 @@ use servanda_gates::effect::{
     Order, OwnerId, StoredAnswer, Target,
 };
 
-use super::{Wanted, find, page, settle, wanted};
+use super::{Telling, Wanted, find, page, settle, wanted};
 use crate::cli::{Cli, Command, SettleAs};
 
 #[derive(Debug)]
@@ -47,6 +47,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         dedup_window_ms: 3_600_000,
         keeps_answer: true,
         resources: vec!["invoice/inv_1007".to_owned()],
+        overlaps: false,
     };
     let wanted = Begin {
         id: EffectId::from(id.to_owned()),
@@ -59,7 +60,8 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         go: Go::Dispatch,
         continues: None,
     };
-    let apply = |target, event| effects.apply(Change { target, event, record: None, quarantine: None });
+    let apply =
+        |target, event| effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() });
     let begun = apply(Target::Key(key), Event::Begin(Box::new(wanted))).await.unwrap().effect.unwrap();
     if let Some(end) = end {
         apply(Target::Id(begun.id.clone()), Event::Settle(begun.claim(), end)).await.unwrap();
@@ -78,23 +80,30 @@ async fn shown(effects: &FleetingEffects, id: &str) -> Effect {
     find(effects, id).await.unwrap()
 }
 
+/// Nobody wants to be told.
+fn nobody() -> Telling {
+    let catalog = servanda_catalog::Catalog::new([], servanda_catalog::names::Naming::Prefixed).unwrap();
+    Telling { subscriptions: Vec::new(), catalog }
+}
+
 #[tokio::test]
 async fn screens() {
     let effects = bank().await;
     let all = effects.list(servanda_gates::effect::EffectQuery { states: Vec::new(), limit: 10 }).await.unwrap();
     insta::assert_snapshot!("effects_list", page::list(&all, Timestamp::from_unix_ms(NOW_MS)));
-    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await));
+    insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await, None));
     let by = || "ada (uid 1000)".to_owned();
-    let settled = settle(&effects, "eff_2", SettleAs::Completed, " bank statement ", by()).await.unwrap();
-    insta::assert_snapshot!("effects_settled", page::page(&settled));
+    let settled = settle(&effects, "eff_2", SettleAs::Completed, " bank statement ", by(), &nobody()).await.unwrap();
+    insta::assert_snapshot!("effects_settled", page::page(&settled, None));
     assert_eq!(settled.state, EffectState::Completed);
 }
 
 #[tokio::test]
 async fn only_what_nobody_knows_is_settled_and_only_with_evidence() {
     let effects = bank().await;
+    let telling = nobody();
     let settled = |handle: &'static str, evidence: &'static str| {
-        settle(&effects, handle, SettleAs::NotExecuted, evidence, "ada".to_owned())
+        settle(&effects, handle, SettleAs::NotExecuted, evidence, "ada".to_owned(), &telling)
     };
     for (handle, says) in [("eff_1", "completed"), ("eff_3", "dispatching")] {
         let failure = settled(handle, "seen").await.unwrap_err();

@@ -1,7 +1,9 @@
-//! `servanda identity`: what tools are by what they do, which of them can be mixed up, and what statements would do.
+//! `servanda identity`: what tools are by what they do, which of them can be mixed up, what definitions and
+//! statements would do.
 //!
 //! Says what contracts declare and what `servanda-identity` finds; it starts nothing and decides nothing.
 
+mod classify;
 mod confusions;
 mod lines;
 mod show;
@@ -11,7 +13,10 @@ use std::path::Path;
 
 use servanda_catalog::{Catalog, Entry};
 use servanda_contract::{ToolContract, tool::Behaviour};
-use servanda_identity::layers::confusions::{Conduct, Descriptor};
+use servanda_identity::{
+    classifier::Options,
+    layers::confusions::{Conduct, Descriptor},
+};
 
 use crate::{
     cli::{IdentityArgs, IdentityCommand},
@@ -27,6 +32,9 @@ pub(crate) fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<
         IdentityCommand::Show { tool } => show::run(&catalog(config)?, tool, screen),
         IdentityCommand::Confusions => confusions::run(&catalog(config)?, screen),
         IdentityCommand::Effects { file } => statements::run(file, screen),
+        IdentityCommand::Classify { file, without_names, ignore_annotations } => {
+            classify::run(file, Options { names: !without_names, annotations: !ignore_annotations }, screen)
+        }
     }
 }
 

@@ -1,10 +1,7 @@
 //! Reads a response that is not a success: what it says of the request, and whether it disowns what was agreed, so that
 //! the next request has to agree anew. Values in, values out.
 
-use reqwest::{
-    StatusCode,
-    header::{HeaderMap, RETRY_AFTER},
-};
+use reqwest::{StatusCode, header::HeaderMap};
 use servanda_mcp::{Era, Id, Message, ProtocolVersion, envelope::code};
 
 use crate::{PerformFailure, failure::is_modern, handshake::supported, link::rejected, redaction::Redaction};
@@ -40,11 +37,10 @@ pub(super) fn refused(
     }
 }
 
-/// How long a server that is too busy wants to be left alone. A date is not read: it would be by the server's clock.
+/// How long a server that is too busy wants to be left alone.
 pub(super) fn retry_after_ms(status: StatusCode, headers: &HeaderMap) -> Option<u64> {
     let busy = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-    let written = headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
-    written.trim().parse::<u64>().ok().map(|sec| sec.saturating_mul(1_000))
+    if busy { crate::retry_after::retry_after_ms(headers) } else { None }
 }
 
 /// An error without an id is about the request, except in a 404, which any machine on the way may have written; the codes
@@ -104,6 +100,8 @@ fn tells_no_session(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::header::{DATE, RETRY_AFTER};
+
     use super::*;
 
     fn rejected(code: i64, message: &str) -> PerformFailure {
@@ -159,18 +157,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_busy_server_that_names_seconds_is_left_alone_for_a_while() {
+    fn only_a_busy_server_that_says_how_long_is_left_alone_for_a_while() {
         let table = [
             (503, Some("2"), Some(2_000)),
             (429, Some(" 1 "), Some(1_000)),
             (500, Some("2"), None),
             (503, Some("-1"), None),
-            (503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), None),
+            (503, Some("Wed, 21 Oct 2026 07:28:00 GMT"), Some(60_000)),
+            (500, Some("Wed, 21 Oct 2026 07:28:00 GMT"), None),
             (503, None, None),
         ];
         for (status, written, expected) in table {
             let mut headers = HeaderMap::new();
             headers.extend(written.map(|written| (RETRY_AFTER, written.parse().unwrap())));
+            headers.insert(DATE, "Wed, 21 Oct 2026 07:27:00 GMT".parse().unwrap());
             let found = retry_after_ms(StatusCode::from_u16(status).unwrap(), &headers);
             assert_eq!(found, expected, "{status} {written:?}");
         }

@@ -1,0 +1,67 @@
+//! The gateway's own tool: a call that is answered with what another one ended with, or with how it stands. It went through
+//! the gates like any call; nothing is sent.
+
+use std::time::Duration;
+
+use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
+use servanda_gates::{
+    CompiledContract, Permit,
+    effect::{EffectState, Reply, StoredAnswer},
+};
+use tokio::time::Instant;
+
+use super::{passage::Passage, way::Way};
+use crate::{engine::LONG_WAIT_MS_MAX, gateway::CallAnswer, works};
+
+impl Passage<'_> {
+    /// Answers with how a long work stands.
+    pub(super) async fn fetch(mut self, own: &CompiledContract, permit: &Permit, way: &Way) -> CallAnswer {
+        self.trail.skip(GateName::Fence);
+        let call_id = permit.call_id().clone();
+        let caller = &permit.proposal().caller;
+        let wish = works::wish(permit);
+        let seen = match &wish {
+            Some(wish) => {
+                let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
+                let until = Instant::now() + Duration::from_millis(wait_ms);
+                works::await_end(self.core, caller, &wish.handle, until, &way.terms.cancel).await
+            }
+            None => None,
+        };
+        let Some(seen) = seen else {
+            let refusal = no_such_work(call_id);
+            return CallAnswer::Result(self.refuse(own.contract(), refusal, Outcome::Refused, None).await);
+        };
+        self.record.effect_id = Some(seen.effect.id.to_string());
+        let contract = seen.contract(self.scene);
+        let contract = contract.as_deref().unwrap_or(own);
+        let refusal = match seen.effect.state {
+            EffectState::Claimed | EffectState::Dispatching => works::under_way(&call_id, &seen),
+            EffectState::FailedRetryable => works::never_ran(&call_id, &seen),
+            EffectState::OutcomeUnknown => {
+                return self.stand(contract, Reply::Unknown, Some(Box::new(seen.effect))).await;
+            }
+            EffectState::Expired => return self.stand(contract, Reply::KeyExpired, Some(Box::new(seen.effect))).await,
+            EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
+                let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
+                let reply = Reply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
+                return self.stand(contract, reply, Some(Box::new(seen.effect))).await;
+            }
+        };
+        CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)
+    }
+}
+
+/// There is none, or it is somebody else's, which nobody is told apart.
+fn no_such_work(call_id: servanda_contract::CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id,
+        GateName::Perform,
+        TaxonomyClass::SemanticInvalidity,
+        "there is no long work of that handle, or its result is not kept any more".to_owned(),
+        "use the handle exactly as it was given; if it is an old one, look at the target with a read-only tool"
+            .to_owned(),
+    );
+    refusal.next_action = NextAction::RefreshStateAndReplan;
+    refusal
+}

@@ -1,0 +1,71 @@
+//! A call as long work: when it can be asked about, and what it only submitted, seen through to its result.
+
+use std::sync::Arc;
+
+use servanda_gates::Fenced;
+use servanda_upstream::{Answer, Delivery, PerformFailure};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    passage::{Exchange, Passage},
+    way::Way,
+};
+use crate::{
+    scene::Member,
+    sessions, tasks,
+    works::{self, Begun, Ear, Followed, Work},
+};
+
+impl Passage<'_> {
+    /// Long work can be asked about from now on. Says whether the engine itself has the upstream make a task of it, which it
+    /// does where the upstream offers that and the guest is not told of it.
+    pub(super) async fn begin_work(
+        &mut self,
+        member: &Member,
+        fenced: &Fenced,
+        deadline: Instant,
+        way: &mut Way,
+    ) -> bool {
+        let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return false };
+        let counterpart = sessions::counterpart(&way.guest);
+        let offered = tokio::select! {
+            offered = tasks::is_offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
+            () = work.cancel.cancelled() => false,
+        };
+        let relays = offered && work.takes_tasks();
+        if !relays {
+            way.task = None;
+        }
+        self.entered = Some(work.begin(self.core, Begun { id: claim.id.clone(), relays }));
+        offered && !relays
+    }
+
+    /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.
+    pub(super) async fn see_through(
+        &self,
+        exchange: &Exchange,
+        answer: Answer,
+        cancel: CancellationToken,
+    ) -> Result<Answer, PerformFailure> {
+        let Exchange { member, contract, fenced, deadline, .. } = exchange;
+        let (Some(plan), Some(claim)) = (works::plan(contract), fenced.claim().cloned()) else { return Ok(answer) };
+        let work = self.work.clone().unwrap_or_else(|| Work::alone(&claim.id, cancel, None));
+        let followed = Followed {
+            ear: Ear { core: Arc::clone(self.core), work, id: claim.id.clone() },
+            member,
+            claim,
+            deadline: *deadline,
+            delivery: &Delivery::until,
+        };
+        let outcome = works::follow_operation(&followed, plan, self.scene, &self.record.caller, answer).await;
+        let changes = fenced.effect_class().mutates().then(Vec::new);
+        self.changed(member, changes.as_deref());
+        outcome
+    }
+
+    pub(super) fn ear(&self, fenced: &Fenced) -> Option<Ear> {
+        let (work, claim) = (self.work.as_ref()?, fenced.claim()?);
+        Some(Ear { core: Arc::clone(self.core), work: Arc::clone(work), id: claim.id.clone() })
+    }
+}

@@ -1,0 +1,189 @@
+//! One event on its way to one callback: what is kept about it, whose it is to deliver, and what follows on an attempt.
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{Timestamp, faults};
+use servanda_gates::{JournalError, Note, NoteKind, Notebook, effect::OwnerId};
+use servanda_upstream::{NotPosted, Receipt};
+
+use super::{event::Event, rounds::ANSWER_MS_MAX};
+
+const VERSION: u32 = 1;
+/// How long one that was given up is kept for people to see.
+const GIVEN_UP_KEPT_MS: u64 = 30 * 86_400_000;
+/// Deliveries of one page, and of one list.
+pub(super) const PAGE: u32 = 256;
+const LISTED_MAX: usize = 1_000;
+/// How long after it was due an owner that is alive has begun and ended its attempt.
+const TAKEOVER_MS: u64 = ANSWER_MS_MAX + 5_000;
+/// The longest that a receiver is left alone because it says so.
+const RETRY_AFTER_MS_MAX: u64 = 4 * 3_600_000;
+
+/// One event on its way to one callback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    version: u32,
+    /// The callback, by its name.
+    pub callback: String,
+    /// What the receiver knows the event by.
+    pub event_id: String,
+    /// What the event is.
+    pub event_type: String,
+    /// What is sent, byte for byte.
+    pub(crate) body: String,
+    /// When it was written down.
+    pub created_at: Timestamp,
+    /// The process whose it is to deliver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<OwnerId>,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it was first tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_tried_at: Option<Timestamp>,
+    /// When it is to be tried next.
+    pub due_at: Timestamp,
+    /// What came of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// When it was given up, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_up_at: Option<Timestamp>,
+}
+
+/// How long somebody is tried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    pub(crate) attempts_max: u32,
+    pub(crate) whole_ms_max: u64,
+    pub(crate) first_wait_ms: u64,
+    pub(crate) wait_ms_max: u64,
+}
+
+/// What follows on an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The receiver has it.
+    Done,
+    /// It is tried again.
+    Later(Delivery),
+    /// It is not.
+    GivenUp(Delivery),
+}
+
+/// Whether it is now this process's to deliver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It is.
+    Now,
+    /// It will be then.
+    At(Timestamp),
+    /// Somebody else looks after it, or nobody any more.
+    NotOurs,
+}
+
+impl Default for Patience {
+    /// 5 s, 15 s, 45 s and so on up to 4 h: twelve attempts in 16 hours.
+    fn default() -> Self {
+        Self { attempts_max: 12, whole_ms_max: 24 * 3_600_000, first_wait_ms: 5_000, wait_ms_max: 4 * 3_600_000 }
+    }
+}
+
+/// What follows on an attempt. `random` is any number.
+pub(crate) fn step(
+    delivery: Delivery,
+    attempted: &Result<Receipt, NotPosted>,
+    now: Timestamp,
+    random: u64,
+    patience: Patience,
+) -> Next {
+    let (last, retry_after_ms) = match attempted {
+        Ok(Receipt { status: 200..=299, .. }) => return Next::Done,
+        Ok(Receipt { status: status @ (429 | 503), retry_after_ms }) => {
+            (format!("HTTP status {status}"), retry_after_ms.unwrap_or_default())
+        }
+        Ok(Receipt { status, .. }) => (format!("HTTP status {status}"), 0),
+        Err(NotPosted(why)) => (why.clone(), 0),
+    };
+    let first_tried_at = delivery.first_tried_at.unwrap_or(now);
+    let attempts = delivery.attempts.saturating_add(1);
+    let tried = Delivery { attempts, first_tried_at: Some(first_tried_at), last: Some(last), ..delivery };
+    let is_gone = matches!(attempted, Ok(Receipt { status: 410, .. }));
+    let is_over = attempts >= patience.attempts_max || now.since_ms(first_tried_at) >= patience.whole_ms_max;
+    if is_gone || is_over {
+        return Next::GivenUp(Delivery { given_up_at: Some(now), due_at: now, ..tried });
+    }
+    let wait_ms = backoff_ms(attempts, random, patience).max(retry_after_ms.min(RETRY_AFTER_MS_MAX));
+    Next::Later(Delivery { due_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(wait_ms)), ..tried })
+}
+
+/// Three times as long each time, and a fifth more or less, so that those who failed together do not come back together.
+fn backoff_ms(attempts: u32, random: u64, patience: Patience) -> u64 {
+    let factor = 3u64.saturating_pow(attempts.saturating_sub(1));
+    let whole_ms = patience.first_wait_ms.saturating_mul(factor).min(patience.wait_ms_max);
+    let spread_ms = whole_ms / 5;
+    whole_ms - spread_ms + random % (2 * spread_ms + 1)
+}
+
+impl Delivery {
+    pub(super) fn new(callback: &str, event: &Event, owner: Option<OwnerId>, now: Timestamp) -> Self {
+        Self {
+            version: VERSION,
+            callback: callback.to_owned(),
+            event_id: event.id.clone(),
+            event_type: event.kind.to_owned(),
+            body: event.body.clone(),
+            created_at: event.at,
+            owner,
+            attempts: 0,
+            first_tried_at: None,
+            due_at: now,
+            last: None,
+            given_up_at: None,
+        }
+    }
+
+    /// The same, to be delivered by another process.
+    pub(super) fn taken_by(self, owner: &OwnerId) -> Self {
+        Self { owner: Some(owner.clone()), ..self }
+    }
+
+    /// As it is kept. One that is under way is kept until it is not.
+    pub(super) fn note(&self) -> Note {
+        let expires_at =
+            self.given_up_at.map(|at| Timestamp::from_unix_ms(at.unix_ms().saturating_add(GIVEN_UP_KEPT_MS)));
+        let key = format!("{} {}", self.event_id, self.callback);
+        Note { kind: NoteKind::Delivery, key, value: servanda_mcp::envelope::to_json(self), expires_at }
+    }
+
+    /// From what was kept; one of a newer version is not ours to touch.
+    pub(super) fn of(note: &Note) -> Option<Self> {
+        serde_json::from_str(&note.value).ok().filter(|delivery: &Self| delivery.version == VERSION)
+    }
+
+    /// Whose turn it is. An owner that is alive would have tried long ago what is this old.
+    pub(crate) fn turn(&self, own: &OwnerId, now: Timestamp) -> Turn {
+        if self.given_up_at.is_some() {
+            return Turn::NotOurs;
+        }
+        let patience_ms = match &self.owner {
+            Some(owner) if owner != own => faults::limit_ms("SERVANDA_TAKEOVER_MS", TAKEOVER_MS),
+            _ => 0,
+        };
+        let from = Timestamp::from_unix_ms(self.due_at.unix_ms().saturating_add(patience_ms));
+        if from <= now { Turn::Now } else { Turn::At(from) }
+    }
+}
+
+/// Events that are under way or were given up, oldest first.
+pub async fn deliveries(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Delivery>, JournalError> {
+    let mut found: Vec<Delivery> = Vec::new();
+    let mut after = String::new();
+    while found.len() < LISTED_MAX {
+        let page = notebook.list(NoteKind::Delivery, &after, PAGE, now).await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.key);
+        found.extend(page.iter().filter_map(Delivery::of));
+    }
+    found.sort_by_key(|delivery| delivery.created_at);
+    Ok(found)
+}

@@ -1,0 +1,138 @@
+//! What is told: that a call ended, and how; never what it was given or what it answered. The shape is golden.
+
+use serde::Serialize;
+use servanda_contract::{
+    CallRecord, TaxonomyClass, Timestamp,
+    record::{ContractReference, Outcome},
+};
+use servanda_gates::effect::{Awaits, Effect, Ending};
+
+/// An event, made and not sent yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    /// The same however often it is sent. It has no full stop.
+    pub(super) id: String,
+    pub(super) kind: &'static str,
+    pub(super) at: Timestamp,
+    pub(super) body: String,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    r#type: &'a str,
+    timestamp: String,
+    data: Data<'a>,
+}
+
+/// In the order in which it is written.
+#[derive(Serialize)]
+struct Data<'a> {
+    call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continues: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<&'a str>,
+    tool: &'a str,
+    contract: Option<Contract<'a>>,
+    outcome: &'a str,
+    class: Option<&'a str>,
+    received_at: String,
+    finished_at: String,
+    answer_digest: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Contract<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+/// The word for an end, as configurations have it.
+pub(super) const fn word(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Completed => "completed",
+        Ending::Failed => "failed",
+        Ending::Unknown => "unknown",
+    }
+}
+
+const fn kind(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Completed => "call.completed",
+        Ending::Failed => "call.failed",
+        Ending::Unknown => "call.outcome_unknown",
+    }
+}
+
+/// What the end of a call is to whoever waits for it; none if it has not ended, or never began.
+pub(super) const fn ending(outcome: Outcome) -> Option<Ending> {
+    match outcome {
+        Outcome::Completed => Some(Ending::Completed),
+        Outcome::ToolError | Outcome::NotExecuted | Outcome::Quarantined => Some(Ending::Failed),
+        Outcome::Unknown => Some(Ending::Unknown),
+        Outcome::Refused | Outcome::Dispatching | Outcome::InputRequired | Outcome::TaskCreated | Outcome::Replayed => {
+            None
+        }
+    }
+}
+
+/// The end of a call that is being put on record. The store may know better than the record that nobody knows.
+pub(super) fn of_record(record: &CallRecord, ending: Ending, now: Timestamp) -> Event {
+    let at = record.finished_at.unwrap_or(now);
+    let own = self::ending(record.outcome) == Some(ending);
+    let data = Data {
+        call_id: record.call_id.as_str(),
+        continues: record.continues.as_ref().map(servanda_contract::CallId::as_str),
+        effect_id: record.effect_id.as_deref(),
+        task_id: record.task_id.as_deref(),
+        tool: &record.tool,
+        contract: record.contract.as_ref().map(|ContractReference { name, version, .. }| Contract { name, version }),
+        outcome: if own { record.outcome.name() } else { Outcome::Unknown.name() },
+        class: record.class.map(TaxonomyClass::name),
+        received_at: record.received_at.to_string(),
+        finished_at: at.to_string(),
+        answer_digest: record.answer_digest.as_ref().map(ToString::to_string),
+    };
+    made(ending, at, data)
+}
+
+/// The end of a call that is known by its effect alone: recovery or a person settles it.
+pub(super) fn of_effect(effect: &Effect, ending: Ending, now: Timestamp) -> Event {
+    let outcome = match ending {
+        Ending::Completed => Outcome::Completed,
+        Ending::Failed => Outcome::NotExecuted,
+        Ending::Unknown => Outcome::Unknown,
+    };
+    let data = Data {
+        call_id: effect.call_id.as_str(),
+        continues: None,
+        effect_id: Some(effect.id.as_str()),
+        task_id: match &effect.awaits {
+            Some(Awaits::Task(id)) => Some(id),
+            _ => None,
+        },
+        tool: &effect.order.exposed_tool,
+        contract: Some(Contract { name: &effect.key.tool, version: &effect.order.contract_version }),
+        outcome: outcome.name(),
+        class: None,
+        received_at: Timestamp::from_unix_ms(effect.created_ms).to_string(),
+        finished_at: now.to_string(),
+        answer_digest: None,
+    };
+    made(ending, now, data)
+}
+
+fn made(ending: Ending, at: Timestamp, data: Data<'_>) -> Event {
+    let id = format!("msg_{}_{}", data.call_id, word(ending));
+    let kind = kind(ending);
+    let body = Body { r#type: kind, timestamp: at.to_string(), data };
+    Event { id, kind, at, body: servanda_mcp::envelope::to_json(&body) }
+}
+
+/// An event that says only that it is a test.
+pub(super) fn test_body(now: Timestamp) -> String {
+    let body = serde_json::json!({ "type": "servanda.test", "timestamp": now.to_string(), "data": {} });
+    body.to_string()
+}

@@ -1,0 +1,133 @@
+//! Callbacks: telling somebody outside how long work ended, signed, at least once, whatever happens to this process.
+//!
+//! The intent to tell is a note that is written with the end itself (`outbox`); a pure `step` says what follows on an attempt
+//! (`delivery`); a shell in the background makes the attempts (`rounds`). Deliberately not here: sockets, and what a receiver
+//! does with an event that it gets twice, which has the same id both times.
+
+mod delivery;
+mod event;
+mod outbox;
+mod rounds;
+mod signature;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, fmt};
+
+use servanda_gates::{PortFuture, effect::Ending};
+use servanda_upstream::{Letter, NotPosted, Post, PostAddress, Receipt};
+
+pub use delivery::{Delivery, deliveries};
+pub use outbox::Told;
+pub use rounds::ANSWER_MS_MAX;
+pub use signature::{BadSecret, SigningSecret};
+
+pub(crate) use delivery::Patience;
+pub(crate) use outbox::Outbox;
+pub(crate) use rounds::deliver;
+
+/// Somebody who wants to be told, as the operator configured it.
+#[derive(Debug, Clone)]
+pub struct Callback {
+    /// What it wants to be told.
+    pub subscription: Subscription,
+    /// Where it is told.
+    pub address: PostAddress,
+    /// What events are signed with.
+    pub secret: SigningSecret,
+}
+
+/// What somebody wants to be told: enough to write an event down for them, and not enough to send it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The callback's name, which is part of every note about it.
+    pub name: String,
+    /// Which ends.
+    pub on: BTreeSet<Ending>,
+    /// Of which tools, by exposed names in which `*` stands for anything; every long one if none.
+    pub tools: Vec<String>,
+}
+
+/// Everybody who wants to be told.
+#[derive(Debug, Clone, Default)]
+pub struct Callbacks(Vec<Callback>);
+
+/// Carries what is to be told. A port: tests have a carrier of their own.
+pub trait Carrier: Send + Sync + fmt::Debug {
+    /// Carries a letter once.
+    fn carry<'a>(&'a self, to: &'a PostAddress, letter: Letter) -> PortFuture<'a, Result<Receipt, NotPosted>>;
+}
+
+impl Carrier for Post {
+    fn carry<'a>(&'a self, to: &'a PostAddress, letter: Letter) -> PortFuture<'a, Result<Receipt, NotPosted>> {
+        Box::pin(self.send(to, letter))
+    }
+}
+
+impl Callbacks {
+    /// All of a configuration; their names differ.
+    pub fn new(callbacks: Vec<Callback>) -> Self {
+        Self(callbacks)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Callback> {
+        self.0.iter()
+    }
+
+    /// The one of that name.
+    pub fn find(&self, name: &str) -> Option<&Callback> {
+        self.0.iter().find(|callback| callback.subscription.name == name)
+    }
+
+    /// What they want to be told.
+    pub fn subscriptions(&self) -> Vec<&Subscription> {
+        self.0.iter().map(|callback| &callback.subscription).collect()
+    }
+}
+
+impl Subscription {
+    /// Whether it wants to be told of such an end.
+    pub(crate) fn wants(&self, tool: &str, is_long: bool, ending: Ending) -> bool {
+        let of_tool =
+            if self.tools.is_empty() { is_long } else { self.tools.iter().any(|pattern| matches(pattern, tool)) };
+        of_tool && self.on.contains(&ending)
+    }
+}
+
+impl Callback {
+    /// A signed letter that says nothing but that it is a test.
+    pub fn test_letter(&self, id: &str, now: servanda_contract::Timestamp) -> Letter {
+        self.letter(id, &event::test_body(now), now)
+    }
+
+    /// A signed letter.
+    pub(crate) fn letter(&self, id: &str, body: &str, now: servanda_contract::Timestamp) -> Letter {
+        let timestamp_sec = now.unix_ms() / 1_000;
+        let headers = vec![
+            ("webhook-id", id.to_owned()),
+            ("webhook-timestamp", timestamp_sec.to_string()),
+            ("webhook-signature", self.secret.sign(id, timestamp_sec, body)),
+        ];
+        Letter { headers, body: bytes::Bytes::copy_from_slice(body.as_bytes()) }
+    }
+}
+
+/// Whether a name is one of those that a pattern means. As long as pieces are taken where they are first found, the rest has
+/// the most room.
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let Some(mut rest) = pieces.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        let Some(found) = rest.find(piece) else { return false };
+        rest = rest.get(found + piece.len()..).unwrap_or_default();
+    }
+    true
+}

@@ -1,0 +1,126 @@
+//! What is written down with the end of a call so that it is told: the one place that decides who wants to know. Pure but for
+//! the waking of whoever delivers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use servanda_catalog::Catalog;
+use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::TimeoutClass};
+use servanda_gates::{
+    Note,
+    effect::{Effect, Ending, Notice, OwnerId},
+};
+use tokio::sync::Notify;
+
+use super::{
+    Subscription,
+    delivery::Delivery,
+    event::{self, Event},
+};
+
+/// Tells whoever delivers that there is something to deliver, and whether there is such a one here.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    wake: Notify,
+    delivers: AtomicBool,
+}
+
+/// Who is to be told, by whom, as things stand.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// Everybody who wants to be told something.
+    pub subscriptions: Vec<&'a Subscription>,
+    /// Which tools take long.
+    pub catalog: &'a Catalog,
+    /// The process that will deliver; whoever comes first if none.
+    pub owner: Option<&'a OwnerId>,
+    /// The present.
+    pub now: Timestamp,
+}
+
+impl Outbox {
+    /// Something was written down.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until something is.
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Whether this process delivers what it writes down.
+    pub(crate) fn delivers(&self) -> bool {
+        self.delivers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_delivers(&self, delivers: bool) {
+        self.delivers.store(delivers, Ordering::Relaxed);
+    }
+}
+
+impl Told<'_> {
+    /// What goes with the record of a call that was no effect: it ended as the record says.
+    pub(crate) fn of_record(&self, record: &CallRecord) -> Vec<Note> {
+        let Some(ending) = event::ending(record.outcome).filter(|_| !self.subscriptions.is_empty()) else {
+            return Vec::new();
+        };
+        self.notes(&record.tool, self.is_long_record(record), ending, || event::of_record(record, ending, self.now))
+    }
+
+    /// What goes with the record of a call that settles an effect: as the record says, unless the store knows that nobody
+    /// knows.
+    pub(crate) fn of_settling(&self, record: &CallRecord) -> Vec<Notice> {
+        if self.subscriptions.is_empty() || matches!(record.outcome, Outcome::Refused | Outcome::Replayed) {
+            return Vec::new();
+        }
+        let said = event::ending(record.outcome);
+        let is_long = self.is_long_record(record);
+        let ends = [Ending::Completed, Ending::Failed, Ending::Unknown].into_iter();
+        let told = ends.filter_map(|ends| {
+            let ending = if ends == Ending::Unknown { Ending::Unknown } else { said? };
+            let notes = self.notes(&record.tool, is_long, ending, || event::of_record(record, ending, self.now));
+            Some(notes.into_iter().map(move |note| Notice { ending: ends, note }))
+        });
+        told.flatten().collect()
+    }
+
+    /// What goes with an effect that is settled without a call: by recovery, or by a person.
+    pub fn of_effect(&self, effect: &Effect) -> Vec<Notice> {
+        let ends = [Ending::Completed, Ending::Failed, Ending::Unknown].into_iter();
+        let told = ends.flat_map(|ending| self.of_ended(effect, ending).into_iter().map(move |note| (ending, note)));
+        told.map(|(ending, note)| Notice { ending, note }).collect()
+    }
+
+    /// What is to be told of an effect that ended so.
+    pub(crate) fn of_ended(&self, effect: &Effect, ending: Ending) -> Vec<Note> {
+        let order = &effect.order;
+        let is_long = self.is_long(&order.exposed_tool, &effect.key.tool, Some(order.timeout_ms));
+        self.notes(&order.exposed_tool, is_long, ending, || event::of_effect(effect, ending, self.now))
+    }
+
+    fn notes(&self, tool: &str, is_long: bool, ending: Ending, event: impl FnOnce() -> Event) -> Vec<Note> {
+        let mut wanting = self.subscriptions.iter().filter(|wanting| wanting.wants(tool, is_long, ending)).peekable();
+        if wanting.peek().is_none() {
+            return Vec::new();
+        }
+        let event = event();
+        wanting.map(|wanting| Delivery::new(&wanting.name, &event, self.owner.cloned(), self.now).note()).collect()
+    }
+
+    fn is_long_record(&self, record: &CallRecord) -> bool {
+        let contract = record.contract.as_ref();
+        contract.is_some_and(|contract| self.is_long(&record.tool, &contract.name, record.deadline_ms))
+    }
+
+    /// Whether a tool takes long by its contract; where that is gone, by the time that the call was given.
+    fn is_long(&self, tool: &str, contract: &str, given_ms: Option<u64>) -> bool {
+        let entry = self.catalog.entry(tool).map(|entry| entry.contract.contract());
+        match entry.filter(|entry| entry.identity.name == contract) {
+            Some(entry) => {
+                let class = entry.execution.as_ref().map(|execution| execution.timeout_class);
+                matches!(class, Some(TimeoutClass::LongRunning | TimeoutClass::Async))
+            }
+            None => given_ms.is_some_and(|given_ms| given_ms > TimeoutClass::Standard.timeout_ms_max()),
+        }
+    }
+}

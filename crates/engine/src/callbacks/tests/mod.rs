@@ -1,0 +1,251 @@
+//! Signatures, shapes and steps as tables; deliveries over a real socket in `loopback`.
+
+mod loopback;
+
+use proptest::prelude::*;
+use servanda_contract::{CallRecord, Digest, Proposal, TaxonomyClass, Timestamp, digest::Domain, record::Outcome};
+use servanda_gates::{NoteKind, effect::OwnerId};
+use servanda_upstream::{NotPosted, Receipt};
+
+use super::{
+    BadSecret, SigningSecret,
+    delivery::{Delivery, Next, Patience, Turn, step},
+    event, matches,
+};
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
+
+fn later(ms: u64) -> Timestamp {
+    Timestamp::from_unix_ms(NOW.unix_ms() + ms)
+}
+
+/// The examples that the reference libraries of the specification are tested with.
+#[test]
+fn signatures_are_those_of_the_specification() {
+    let table = [
+        (
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            r#"{"test": 2432232314}"#,
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+        ),
+        (
+            "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
+            "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk",
+            1_649_367_553,
+            r#"{"email":"test@example.com","username":"test_user"}"#,
+            "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=",
+        ),
+    ];
+    for (secret, id, timestamp_sec, body, expected) in table {
+        assert_eq!(SigningSecret::parse(secret).unwrap().sign(id, timestamp_sec, body), expected);
+    }
+}
+
+#[test]
+fn a_secret_is_long_enough_and_never_shown() {
+    let table = [
+        ("", Some(BadSecret::Empty)),
+        ("whsec_", Some(BadSecret::Empty)),
+        ("12345678901234567890123", Some(BadSecret::Short(23))),
+        ("123456789012345678901234", None),
+        ("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM=", Some(BadSecret::Short(23))),
+        ("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0", None),
+        ("whsec_not base64, however long it may be", Some(BadSecret::NotBase64)),
+    ];
+    for (text, expected) in table {
+        let parsed = SigningSecret::parse(text);
+        assert_eq!(parsed.as_ref().err().copied(), expected, "{text}");
+        assert!(!format!("{parsed:?}").contains("1234567"), "{parsed:?}");
+    }
+    let long = "x".repeat(1_025);
+    assert_eq!(SigningSecret::parse(&long).unwrap_err(), BadSecret::Long);
+}
+
+#[test]
+fn patterns_mean_whole_names() {
+    let table = [
+        ("company__pay", "company__pay", true),
+        ("company__pay", "company__pay_all", false),
+        ("company__*", "company__pay", true),
+        ("company__*", "other__company__pay", false),
+        ("*", "anything", true),
+        ("*__pay", "company__pay", true),
+        ("*__pay", "company__pay_all", false),
+        ("a*b*c", "a1b2c", true),
+        ("a*b*c", "acb", false),
+        ("a*a", "a", false),
+        ("*pay*", "company__pay_all", true),
+        ("", "x", false),
+    ];
+    for (pattern, name, expected) in table {
+        assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+    }
+}
+
+fn record(outcome: Outcome) -> CallRecord {
+    let proposal = Proposal {
+        call_id: "call_1".to_owned().into(),
+        caller: servanda_contract::Caller::local(),
+        tool: "company__close_books".to_owned(),
+        arguments: bytes::Bytes::from_static(br#"{"month":"secret argument"}"#),
+        received_at: NOW,
+        trace_id: String::new(),
+        chain: String::new(),
+        caller_wait_ms: None,
+        keys: servanda_contract::OperationKeys::default(),
+        aims: servanda_contract::expectation::Aims::default(),
+    };
+    CallRecord {
+        contract: Some(servanda_contract::record::ContractReference {
+            name: "company.close_books".to_owned(),
+            version: "1.2.0".to_owned(),
+            digest: Digest::of(Domain::Contract, &[b"x"]),
+            upstream: "company".to_owned(),
+            upstream_tool: "close_books".to_owned(),
+            effect_class: servanda_contract::tool::EffectClass::N,
+        }),
+        outcome,
+        class: Some(TaxonomyClass::Success),
+        finished_at: Some(later(90_000)),
+        answer_digest: Some(Digest::of(Domain::Answer, &[b"{}"])),
+        effect_id: Some("eff_1".to_owned()),
+        task_id: Some("task_1".to_owned()),
+        ..CallRecord::new(&proposal)
+    }
+}
+
+/// Receivers read this: it cannot change silently.
+#[test]
+fn the_event_is_golden_and_has_neither_arguments_nor_answer() {
+    let ends = [Outcome::Completed, Outcome::ToolError, Outcome::NotExecuted, Outcome::Quarantined, Outcome::Unknown];
+    let mut shown = String::new();
+    for outcome in ends {
+        let made = event::of_record(&record(outcome), event::ending(outcome).unwrap(), later(100_000));
+        assert!(!made.id.contains('.'), "{}", made.id);
+        shown.extend([made.id.as_str(), "\n", &made.body, "\n"]);
+    }
+    let at = event::of_record(&record(Outcome::NotExecuted), servanda_gates::effect::Ending::Unknown, later(100_000));
+    shown.extend([at.id.as_str(), "\n", &at.body, "\n"]);
+    assert!(!shown.contains("secret argument"));
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/src/callbacks/golden/events.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(golden, &shown).unwrap();
+    }
+    assert_eq!(shown, std::fs::read_to_string(golden).unwrap());
+    for outcome in
+        [Outcome::Refused, Outcome::Dispatching, Outcome::InputRequired, Outcome::TaskCreated, Outcome::Replayed]
+    {
+        assert_eq!(event::ending(outcome), None, "{outcome:?} is no end of long work");
+    }
+}
+
+fn delivery(attempts: u32) -> Delivery {
+    let made = event::of_record(&record(Outcome::Completed), servanda_gates::effect::Ending::Completed, NOW);
+    let mut delivery = Delivery::new("books", &made, Some(OwnerId::from("one".to_owned())), NOW);
+    delivery.attempts = attempts;
+    delivery
+}
+
+/// What is kept is read by later versions.
+#[test]
+fn what_is_kept_comes_back() {
+    let note = delivery(3).note();
+    assert_eq!((note.kind, note.key.as_str()), (NoteKind::Delivery, "msg_call_1_completed books"));
+    assert_eq!(note.expires_at, None, "what is under way is never forgotten");
+    assert_eq!(Delivery::of(&note), Some(delivery(3)));
+    let newer = servanda_gates::Note { value: note.value.replace(r#""version":1"#, r#""version":2"#), ..note };
+    assert_eq!(Delivery::of(&newer), None);
+}
+
+#[test]
+fn what_follows_on_an_attempt() {
+    let answered = |status, retry_after_ms| Ok(Receipt { status, retry_after_ms });
+    let failed = || Err(NotPosted("connection refused".to_owned()));
+    // Attempts before, what came back, and how long after it is tried next; if it is over, with what.
+    let table = [
+        (0, answered(200, None), Err(None)),
+        (0, answered(204, Some(9_000)), Err(None)),
+        (11, answered(299, None), Err(None)),
+        (0, failed(), Ok(4_000)),
+        (0, answered(301, None), Ok(4_000)),
+        (0, answered(400, None), Ok(4_000)),
+        (0, answered(500, Some(60_000)), Ok(4_000)),
+        (1, answered(500, None), Ok(12_000)),
+        (2, answered(500, None), Ok(36_000)),
+        (9, answered(500, None), Ok(11_520_000)),
+        (0, answered(429, Some(60_000)), Ok(60_000)),
+        (0, answered(503, Some(60_000)), Ok(60_000)),
+        (0, answered(503, Some(1_000)), Ok(4_000)),
+        (0, answered(503, None), Ok(4_000)),
+        (0, answered(503, Some(u64::MAX)), Ok(14_400_000)),
+        (0, answered(410, None), Err(Some("HTTP status 410"))),
+        (10, failed(), Ok(11_520_000)),
+        (11, failed(), Err(Some("connection refused"))),
+        (11, answered(503, Some(60_000)), Err(Some("HTTP status 503"))),
+    ];
+    for (attempts, attempted, expected) in table {
+        let next = step(delivery(attempts), &attempted, later(1_000), 0, Patience::default());
+        match (next, expected) {
+            (Next::Done, Err(None)) => {}
+            (Next::Later(tried), Ok(wait_ms)) => {
+                assert_eq!(tried.due_at, later(1_000 + wait_ms), "{attempts} {attempted:?}");
+                assert_eq!((tried.attempts, tried.first_tried_at), (attempts + 1, Some(later(1_000))));
+            }
+            (Next::GivenUp(over), Err(Some(why))) => {
+                assert_eq!((over.given_up_at, over.last.as_deref()), (Some(later(1_000)), Some(why)));
+                assert!(over.note().expires_at.is_some(), "what was given up is forgotten one day");
+            }
+            (got, _) => panic!("{attempts} {attempted:?}: {got:?}"),
+        }
+    }
+}
+
+/// A gateway that was down for a week still tries; only what was tried for a day is given up.
+#[test]
+fn the_day_counts_from_the_first_attempt() {
+    const DAY_MS: u64 = 86_400_000;
+    let failed = Err(NotPosted("connection refused".to_owned()));
+    let Next::Later(tried) = step(delivery(0), &failed, later(7 * DAY_MS), 0, Patience::default()) else {
+        panic!("it was never tried")
+    };
+    let within = step(tried.clone(), &failed, later(8 * DAY_MS - 1), 0, Patience::default());
+    assert!(matches!(within, Next::Later(_)));
+    assert!(matches!(step(tried, &failed, later(8 * DAY_MS), 0, Patience::default()), Next::GivenUp(_)));
+}
+
+#[test]
+fn an_owner_goes_first_and_others_take_only_what_is_old() {
+    let [one, two] = ["one", "two"].map(|owner| OwnerId::from(owner.to_owned()));
+    let owned = delivery(0);
+    let mut anybodys = delivery(0);
+    anybodys.owner = None;
+    let mut over = delivery(0);
+    over.given_up_at = Some(NOW);
+    let table = [
+        (&owned, &one, later(0), Turn::Now),
+        (&owned, &two, later(0), Turn::At(later(20_000))),
+        (&owned, &two, later(19_999), Turn::At(later(20_000))),
+        (&owned, &two, later(20_000), Turn::Now),
+        (&anybodys, &two, later(0), Turn::Now),
+        (&over, &one, later(90_000), Turn::NotOurs),
+    ];
+    for (delivery, own, now, expected) in table {
+        assert_eq!(delivery.turn(own, now), expected, "{own:?} {now}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn waits_grow_within_their_limits(attempts in 0u32..11, random: u64) {
+        let patience = Patience::default();
+        let failed = Err(NotPosted("no".to_owned()));
+        let Next::Later(tried) = step(delivery(attempts), &failed, NOW, random, patience) else {
+            return Err(TestCaseError::fail("it is not over"));
+        };
+        let wait_ms = tried.due_at.since_ms(NOW);
+        let whole_ms = (patience.first_wait_ms * 3u64.pow(attempts)).min(patience.wait_ms_max);
+        prop_assert!(wait_ms >= whole_ms - whole_ms / 5 && wait_ms <= whole_ms + whole_ms / 5);
+    }
+}

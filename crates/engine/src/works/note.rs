@@ -1,0 +1,174 @@
+//! What is kept about a long work beside its effect: the last progress, that a cancellation was asked for, and where an
+//! upstream works on it. Each under a key of its own, so that no two of them overwrite each other.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use servanda_contract::Timestamp;
+use servanda_gates::{
+    JournalError, Note, NoteKind, Notebook,
+    effect::{Effect, EffectId},
+};
+use servanda_mcp::Era;
+
+use crate::core::Core;
+
+/// The longest such a note is kept.
+const KEPT_MS_MAX: u64 = 30 * 86_400_000;
+/// The longest text about progress.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// How far a long work said it had come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// So much is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// Of so much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// In the upstream's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When it said so.
+    pub at_ms: u64,
+}
+
+/// That somebody does not want it any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cancellation {
+    pub(super) at_ms: u64,
+}
+
+/// Where an upstream works on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Submitted {
+    /// Which time of the effect: of an earlier one it says nothing.
+    pub(super) epoch: u64,
+    /// How it is asked about.
+    pub(super) place: Place,
+    /// When it was asked about last: whoever has not done so for a while does not do it any more.
+    pub(super) asked_at_ms: u64,
+    /// Until when it may take.
+    pub(super) until_ms: u64,
+}
+
+/// What it is called at its upstream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Place {
+    /// A task of the protocol.
+    Task { theirs: String, modern: bool, poll_ms: Option<u64> },
+    /// An operation that the contract says how to ask about.
+    Operation { id: serde_json::Value },
+}
+
+/// What a note is about.
+trait About: Serialize + DeserializeOwned {
+    const PREFIX: &'static str;
+}
+
+impl About for Progress {
+    const PREFIX: &'static str = "progress";
+}
+
+impl About for Cancellation {
+    const PREFIX: &'static str = "cancellation";
+}
+
+impl About for Submitted {
+    const PREFIX: &'static str = "submitted";
+}
+
+impl Progress {
+    /// What a server says in a notification, in as many characters as are kept.
+    pub(super) fn read(params: &str, now: Timestamp) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Said {
+            #[serde(default)]
+            progress: Option<f64>,
+            #[serde(default)]
+            total: Option<f64>,
+            #[serde(default)]
+            message: Option<String>,
+        }
+        let Said { progress, total, message } = serde_json::from_str(params).ok()?;
+        progress.is_some().then(|| Self {
+            progress,
+            total,
+            message: message.as_deref().map(shown),
+            at_ms: now.unix_ms(),
+        })
+    }
+
+    /// What a server says about the state of its task.
+    pub(super) fn of_status(message: &str, now: Timestamp) -> Self {
+        Self { progress: None, total: None, message: Some(shown(message)), at_ms: now.unix_ms() }
+    }
+
+    /// In words.
+    pub fn in_words(&self) -> String {
+        let figures = match (self.progress, self.total) {
+            (Some(progress), Some(total)) => Some(format!("{progress} of {total}")),
+            (Some(progress), None) => Some(progress.to_string()),
+            (None, _) => None,
+        };
+        let parts: Vec<String> = figures.into_iter().chain(self.message.clone()).collect();
+        parts.join(": ")
+    }
+
+    /// What is kept of a work, for whoever looks at it without the engine.
+    pub async fn of(notebook: &dyn Notebook, id: &EffectId, now: Timestamp) -> Option<Self> {
+        let note = notebook.read(NoteKind::Work, &key::<Self>(id), now).await.ok()??;
+        serde_json::from_str(&note.value).ok()
+    }
+}
+
+impl Place {
+    pub(super) fn era(modern: bool) -> Era {
+        if modern { Era::Modern } else { Era::Legacy }
+    }
+}
+
+/// An upstream's text, without what moves a cursor.
+fn shown(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { ' ' } else { one }).take(MESSAGE_CHARS_MAX).collect()
+}
+
+pub(super) async fn keep_progress(core: &Core, effect: &EffectId, progress: &Progress) -> Result<(), JournalError> {
+    write(core, effect, progress).await
+}
+
+pub(super) async fn progress(core: &Core, id: &EffectId) -> Option<Progress> {
+    Progress::of(core.notebook.as_ref(), id, core.clock.now()).await
+}
+
+/// Writes down that it is not wanted any more; the first time counts.
+pub(super) async fn ask_cancellation(core: &Core, effect: &Effect) -> Result<(), JournalError> {
+    write(core, &effect.id, &Cancellation { at_ms: core.clock.now().unix_ms() }).await
+}
+
+pub(super) async fn cancellation(core: &Core, id: &EffectId) -> Option<Cancellation> {
+    read(core, id).await
+}
+
+pub(super) async fn keep_submitted(core: &Core, id: &EffectId, submitted: &Submitted) -> Result<(), JournalError> {
+    write(core, id, submitted).await
+}
+
+pub(super) async fn submitted(core: &Core, id: &EffectId) -> Option<Submitted> {
+    read(core, id).await
+}
+
+fn key<T: About>(id: &EffectId) -> String {
+    format!("{}:{id}", T::PREFIX)
+}
+
+async fn write<T: About>(core: &Core, id: &EffectId, about: &T) -> Result<(), JournalError> {
+    let value = serde_json::to_string(about).map_err(|error| JournalError(error.to_string()))?;
+    let expires_at = Some(Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(KEPT_MS_MAX)));
+    core.notebook.write(Note { kind: NoteKind::Work, key: key::<T>(id), value, expires_at }).await
+}
+
+async fn read<T: About>(core: &Core, id: &EffectId) -> Option<T> {
+    let note = core.notebook.read(NoteKind::Work, &key::<T>(id), core.clock.now()).await.ok()??;
+    serde_json::from_str(&note.value).ok()
+}

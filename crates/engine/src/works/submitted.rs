@@ -1,0 +1,141 @@
+//! Long works that go on at their upstreams while the process that followed them is gone: found again, and followed on.
+
+use std::{sync::Arc, time::Duration};
+
+use servanda_contract::CallRecord;
+use servanda_gates::effect::{Awaits, Effect, EffectQuery, EffectState, owner_silence_ms_max};
+use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
+use servanda_upstream::{Counterpart, Delivery, PerformFailure};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Ear, Entered,
+    follow::Followed,
+    note::{self, Place, Submitted},
+    operation::{self, Operation},
+    work::Work,
+};
+use crate::{
+    asking::Ready,
+    core::{Core, within_ms},
+    records::{self, Settling},
+    recovery::{Judged, judge},
+    scene::Scene,
+    tasks::question,
+    upstream_failure,
+};
+
+/// Works that are looked through at a time.
+const LOOKED_THROUGH_MAX: u32 = 256;
+/// How long a server has to hear that a task is not wanted any more.
+const CANCEL_MS_MAX: u64 = 10_000;
+
+/// A work that was taken over, and what is needed to follow it on.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    effect: Effect,
+    submitted: Submitted,
+    work: Arc<Work>,
+    _entered: Entered,
+}
+
+/// Works that go on at their upstreams and that nobody has asked about for a while.
+pub(crate) async fn left_alone(core: &Core) -> Vec<Effect> {
+    let query = EffectQuery { states: vec![EffectState::Dispatching], limit: LOOKED_THROUGH_MAX };
+    let Ok(under_way) = core.effects.list(query).await else { return Vec::new() };
+    let mut left = Vec::new();
+    for effect in under_way {
+        let ours = matches!(&effect.awaits, Some(Awaits::Task(id)) if id == effect.id.as_str());
+        if ours
+            && core.works.live(&effect.id).is_none()
+            && submitted(core, &effect).await.is_some_and(|submitted| submitted.is_left_alone(core))
+        {
+            left.push(effect);
+        }
+    }
+    left
+}
+
+/// Where an effect goes on, if it does and its time is not over.
+pub(crate) async fn submitted(core: &Core, effect: &Effect) -> Option<Submitted> {
+    let submitted = note::submitted(core, &effect.id).await?;
+    (submitted.epoch == effect.epoch && core.clock.now().unix_ms() < submitted.until_ms).then_some(submitted)
+}
+
+impl Submitted {
+    /// Whether nobody has asked about it for so long that nobody does any more.
+    pub(crate) fn is_left_alone(&self, core: &Core) -> bool {
+        core.clock.now().unix_ms().saturating_sub(self.asked_at_ms) > 2 * owner_silence_ms_max()
+    }
+}
+
+/// Takes such a work over; none if there is no place for it.
+pub(crate) async fn adopt(core: &Arc<Core>, effect: Effect) -> Option<Adopted> {
+    let submitted = submitted(core, &effect).await.filter(|submitted| submitted.is_left_alone(core))?;
+    let work = Work::alone(&effect.id, CancellationToken::new(), Some(core.works.place()?));
+    let submitted = Submitted { asked_at_ms: core.clock.now().unix_ms(), ..submitted };
+    note::keep_submitted(core, &effect.id, &submitted).await.ok()?;
+    if note::cancellation(core, &effect.id).await.is_some() {
+        work.cancel.cancel();
+    }
+    let entered = core.works.enter(&effect.id, &work);
+    Some(Adopted { effect, submitted, work, _entered: entered })
+}
+
+impl Adopted {
+    /// Follows it to its end and settles it.
+    pub(crate) async fn follow(self, core: &Arc<Core>, scene: &Scene, ready: &Ready, mut record: CallRecord) {
+        let Self { effect, submitted, work, _entered } = self;
+        let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
+        let claim = effect.claim();
+        let held = Some(core.in_hand.hold(&effect.id));
+        let delivery = |until: Instant| Delivery { counterpart: asker(&submitted.place), ..Delivery::until(until) };
+        let followed = Followed {
+            ear: Ear { core: Arc::clone(core), work, id: effect.id.clone() },
+            member: &ready.member,
+            claim: claim.clone(),
+            deadline: within_ms(left_ms),
+            delivery: &delivery,
+        };
+        let outcome = match &submitted.place {
+            Place::Task { theirs, modern, poll_ms } => followed.task(theirs, Place::era(*modern), *poll_ms).await,
+            Place::Operation { id } => match operation::plan(&ready.contract) {
+                Some(plan) => followed.operation(&Operation { plan, id, scene, caller: &record.caller }).await,
+                None => Err(PerformFailure::Died { why: "its contract does not say any more how to ask".to_owned() }),
+            },
+        };
+        let outcome = outcome.map_err(upstream_failure::after_sending);
+        core.cache.changed(&ready.member.id, &effect.order.resources);
+        let Judged { end, outcome, refusal, quarantine } = judge(&ready.contract, &record.call_id, outcome);
+        record.finished_at = Some(core.clock.now());
+        record.outcome = outcome;
+        record.class = refusal.as_ref().map(|refusal| refusal.error_code);
+        record.refusal = refusal;
+        records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+    }
+}
+
+/// Passes on that a work is not wanted any more which no process here follows.
+pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
+    let Some(Submitted { place, .. }) = submitted(core, effect).await else { return };
+    let Some(member) = core.scene().member(&effect.order.upstream).cloned() else { return };
+    let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
+    let delivery = Delivery { counterpart: asker(&place), ..Delivery::until(until) };
+    // Of an operation the contract names no way to give it up.
+    let Place::Task { theirs, .. } = &place else { return };
+    if let Err(error) = member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
+        tracing::debug!(upstream = %member.id, %error, "a task that is not wanted any more could not be cancelled");
+    }
+}
+
+/// Nobody but us, who know tasks.
+fn asker(place: &Place) -> Counterpart {
+    let nobody = Counterpart::nobody();
+    match place {
+        Place::Task { modern, .. } if Place::era(*modern) == Era::Modern => {
+            Counterpart { capabilities: nobody.capabilities.with_extension(TASKS_EXTENSION), ..nobody }
+        }
+        Place::Task { .. } | Place::Operation { .. } => nobody,
+    }
+}

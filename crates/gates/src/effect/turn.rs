@@ -1,0 +1,45 @@
+//! Which effects are in each other's way: those of one tenant that change the same thing, by the names of their manifests, are
+//! never under way at once, whichever gateway performs them. Pure; a store looks them up inside the transaction that begins one.
+//!
+//! Deliberately not here: waiting, and the order in which those that wait come.
+
+use super::{Awaits, Begin, Effect, EffectState, Order};
+use crate::overlap;
+
+/// What an effect that is under way keeps others from changing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held<'a> {
+    /// By name.
+    pub resources: &'a [String],
+    /// Until when, unless its end comes first; none if only its end counts.
+    pub until_ms: Option<u64>,
+}
+
+impl Effect {
+    /// What it keeps others from changing, if it does. What was sent holds until somebody says how it ended, or that nobody
+    /// knows; a claim only while it is good. What waits for input does nothing meanwhile.
+    pub fn holds(&self) -> Option<Held<'_>> {
+        let until_ms = match (self.state, &self.awaits) {
+            (EffectState::Claimed, _) => Some(self.lease_until_ms),
+            (EffectState::Dispatching, None | Some(Awaits::Task(_))) => None,
+            _ => return None,
+        };
+        self.order.takes_turns().then_some(Held { resources: &self.order.resources, until_ms })
+    }
+}
+
+impl Order {
+    /// Whether it waits for others that change the same, and they for it.
+    pub fn takes_turns(&self) -> bool {
+        !self.overlaps && !self.resources.is_empty()
+    }
+}
+
+/// Whether what is held is what a call wants to change. A claim whose time is over, or whose owner is gone, holds nothing.
+pub fn is_in_the_way(held: Held<'_>, begin: &Begin, now_ms: u64, owner_is_gone: bool) -> bool {
+    let is_held = held.until_ms.is_none_or(|until_ms| now_ms < until_ms && !owner_is_gone);
+    let wanted = &begin.order.resources;
+    is_held
+        && begin.order.takes_turns()
+        && held.resources.iter().any(|one| wanted.iter().any(|other| overlap(one, other)))
+}

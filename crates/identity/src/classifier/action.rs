@@ -1,0 +1,175 @@
+//! What a tool does, once it is known whether it changes anything. The verb decides: the name's before the description's.
+
+use servanda_contract::tool::{Action, Mutability};
+
+use super::{
+    caution,
+    evidence::{Reason, Source},
+    lexicon::{self, Class, Verb},
+    reading::{NameReading, Reading, singular},
+    words,
+};
+
+/// Verbs whose action is not their class's. A thing that is put, upserted or "created or updated" is replaced whole; what is
+/// attached, or added to something, is appended.
+const EXCEPTIONS: [(Action, &str); 7] = [
+    (Action::Overwrite, "upsert put write overwrite replace save"),
+    (Action::Append, "append prepend push attach extend ingest enqueue"),
+    (
+        Action::Update,
+        "start open launch connect login link associate tag label index star like follow bookmark vote rate react",
+    ),
+    (Action::Create, "commit release record snapshot backup"),
+    (Action::Delete, "expire cease"),
+    (Action::Merge, "merge squash combine consolidate join"),
+    (Action::Search, "search find query grep glob locate filter match autocomplete"),
+];
+
+/// Parameters that look for something.
+const LOOKING_FOR: [&str; 9] = ["query", "q", "search", "keyword", "keywords", "pattern", "term", "regex", "question"];
+
+/// An action with its confidence and reasons.
+pub(super) struct Deed {
+    pub(super) action: Action,
+    pub(super) confidence: f64,
+    pub(super) reasons: Vec<Reason>,
+}
+
+/// The action. `READ` and `SEARCH` exactly where nothing is changed.
+pub(super) fn of(reading: &Reading, mutability: Mutability) -> Deed {
+    match mutability {
+        Mutability::Pure => looking(reading),
+        Mutability::Mutates => changing(reading),
+    }
+}
+
+fn speaks_a_language(reading: &Reading) -> bool {
+    let mut words = reading.sentences.iter().take(2).flat_map(|sentence| &sentence.words);
+    words.any(|word| {
+        matches!(word.as_str(), "sql" | "flux" | "promql" | "soql" | "groq" | "dax" | "cql" | "language" | "statement")
+    })
+}
+
+fn exception(verb: Verb) -> Option<Action> {
+    let listed = |words: &str| words.split_whitespace().any(|word| word == verb.infinitive);
+    EXCEPTIONS.iter().find(|(_, words)| listed(words)).map(|(action, _)| *action)
+}
+
+fn looking(reading: &Reading) -> Deed {
+    // Who writes a query in a language reads what it names; who gives words looks for something.
+    let in_a_language = caution::program(reading).is_some() || speaks_a_language(reading);
+    let searches =
+        |verb: Verb| exception(verb) == Some(Action::Search) && !(verb.infinitive == "query" && in_a_language);
+    let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
+    let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
+    for (verb, from, confidence) in [(name, Source::Name, 0.95), (lead, Source::Description, 0.85)] {
+        if let Some(verb) = verb {
+            let action = if searches(verb) { Action::Search } else { Action::Read };
+            // A vague verb ("perform a web search") leaves the question to the parameters.
+            if action == Action::Search || verb.class.looks() {
+                return Deed {
+                    action,
+                    confidence,
+                    reasons: vec![Reason::new(from, format!("verb `{}`", verb.infinitive))],
+                };
+            }
+        }
+    }
+    let asked = reading.parameters.iter().find(|parameter| {
+        parameter.required && parameter.words.last().is_some_and(|last| LOOKING_FOR.contains(&last.as_str()))
+    });
+    if let Some(parameter) = asked {
+        let reasons = vec![Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name))];
+        return Deed { action: Action::Search, confidence: 0.6, reasons };
+    }
+    let reasons = vec![Reason::new(Source::Default, "nothing says that it searches")];
+    Deed { action: Action::Read, confidence: 0.6, reasons }
+}
+
+fn changing(reading: &Reading) -> Deed {
+    let deed =
+        |action, confidence, from, what: String| Deed { action, confidence, reasons: vec![Reason::new(from, what)] };
+    if let Some(found) = reading.name.as_ref().and_then(|name| by_name(reading, name)) {
+        return found;
+    }
+    let Some(first) = reading.sentences.first() else { return guess() };
+    let lead = first.verb.filter(|verb| changes(*verb));
+    if let Some(verb) = lead.or_else(|| first.also.iter().copied().find(|verb| changes(*verb))) {
+        let create = |verb: &Verb| verb.class == Class::Create;
+        let update = |verb: &Verb| verb.class == Class::Update;
+        if create(&verb) && first.also.iter().any(update) {
+            return deed(Action::Overwrite, 0.7, Source::Description, "it creates or updates".to_owned());
+        }
+        let confidence = if lead.is_some() { 0.85 } else { 0.6 };
+        return deed(meaning(reading, verb), confidence, Source::Description, format!("verb `{}`", verb.infinitive));
+    }
+    if let Some(found) = by_choice(reading) {
+        return found;
+    }
+    let later = reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb);
+    match first.others.iter().copied().chain(later).find(|verb| verb.class.changes()) {
+        Some(verb) => deed(meaning(reading, verb), 0.5, Source::Description, format!("verb `{}`", verb.infinitive)),
+        None => guess(),
+    }
+}
+
+fn guess() -> Deed {
+    let reasons = vec![Reason::new(Source::Default, "nothing says how it changes things")];
+    Deed { action: Action::Update, confidence: 0.3, reasons }
+}
+
+fn changes(verb: Verb) -> bool {
+    verb.class.change().is_some()
+}
+
+fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
+    let changing: Vec<(usize, Verb)> = name.verbs.iter().copied().filter(|(_, verb)| changes(*verb)).collect();
+    let sure = name.head.filter(|(_, verb)| changes(*verb) && !verb.or_noun);
+    let head = sure.or_else(|| changing.first().copied())?;
+    let has = |class: Class| changing.iter().any(|(_, verb)| verb.class == class);
+    let joined = name.words.iter().any(|word| word == "or" || word == "and");
+    // A comment on an issue is a thing of its own; an issue in a project is one more in the project.
+    let of_its_own =
+        |word: &String| matches!(singular(word), "comment" | "reply" | "review" | "reaction" | "note" | "message");
+    let into =
+        head.1.infinitive == "add" && name.words.iter().any(|word| word == "to") && !name.words.iter().any(of_its_own);
+    let action = if joined && has(Class::Create) && (has(Class::Update) || has(Class::Overwrite)) {
+        Action::Overwrite
+    } else if into {
+        Action::Append
+    } else {
+        meaning(reading, head.1)
+    };
+    let confidence = if name.head == Some(head) { 0.9 } else { 0.6 };
+    Some(Deed { action, confidence, reasons: vec![Reason::new(Source::Name, format!("verb `{}`", head.1.infinitive))] })
+}
+
+/// A parameter that chooses among actions: the one that changes most is what the tool may do.
+fn by_choice(reading: &Reading) -> Option<Deed> {
+    let gravest = [Action::Delete, Action::Overwrite, Action::Merge, Action::Update, Action::Create, Action::Append];
+    for parameter in &reading.parameters {
+        let actions: Vec<Action> = parameter
+            .values
+            .iter()
+            .filter_map(|value| words::of_identifier(value).first().and_then(|word| lexicon::verb_of_name(word)))
+            .filter_map(|verb| verb.class.change().map(|_| verb_action(verb)))
+            .collect();
+        if actions.len() > 1
+            && let Some(action) = gravest.into_iter().find(|action| actions.contains(action))
+        {
+            let reasons = vec![Reason::new(Source::Parameter, format!("`{}` chooses among actions", parameter.name))];
+            return Some(Deed { action, confidence: 0.5, reasons });
+        }
+    }
+    None
+}
+
+/// What a verb means in its sentence: running what it is given is as grave as overwriting.
+fn meaning(reading: &Reading, verb: Verb) -> Action {
+    let program = caution::program(reading).is_some();
+    if verb.class == Class::Run && program { Action::Overwrite } else { verb_action(verb) }
+}
+
+fn verb_action(verb: Verb) -> Action {
+    exception(verb).filter(|action| *action != Action::Search).or_else(|| verb.class.change()).unwrap_or(Action::Update)
+}

@@ -1,0 +1,213 @@
+//! Rules of caution: what makes a tool count as changing something whatever the weights say. They only ever raise danger.
+//!
+//! The weights are learnt from authors and authors are often wrong; these rules are not learnt.
+
+use super::{
+    features,
+    lexicon::{self, Class, Verb},
+    reading::Reading,
+    schema::Parameter,
+    words,
+};
+
+/// Why a tool counts as changing something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caution {
+    /// Which rule.
+    pub rule: Rule,
+    /// The word or parameter it stands on.
+    pub word: String,
+}
+
+/// A rule of caution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// The name's verb hardly ever means anything but a change.
+    NameChanges,
+    /// The name joins a change to something else: `get_or_create`.
+    NameJoins,
+    /// The description joins a change to its leading verb: "List, create or close".
+    LeadJoins,
+    /// The description's leading verb hardly ever means anything but a change.
+    LeadChanges,
+    /// An argument carries a program, and nothing says it may only read.
+    Program,
+    /// An argument chooses among actions, and one of them changes something.
+    Choice,
+    /// An argument says where a result is to be written.
+    Destination,
+    /// The description is in letters that are not read here, and the name does not say "look".
+    Foreign,
+    /// There is nothing to go by.
+    Silent,
+}
+
+impl Rule {
+    /// The rule in words.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::NameChanges => "the name's verb changes something",
+            Self::NameJoins => "the name joins a change to something else",
+            Self::LeadJoins => "the description joins a change to its first verb",
+            Self::LeadChanges => "the description begins with a change",
+            Self::Program => "an argument carries a program and nothing says it may only read",
+            Self::Choice => "an argument chooses among actions and one of them changes something",
+            Self::Destination => "an argument says where to write the result",
+            Self::Foreign => "the description cannot be read and the name does not say that it only looks",
+            Self::Silent => "nothing says what it does",
+        }
+    }
+}
+
+/// Parameters that carry a program, whatever they are called in full.
+const PROGRAMS: [&str; 15] = [
+    "sql",
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "shell",
+    "program",
+    "statement",
+    "function",
+    "cypher",
+    "gremlin",
+    "javascript",
+    "python",
+    "mutation",
+    "argv",
+];
+
+/// Of those, the ones that carry a program only where nothing stands before them: a `code` runs, a `stateCode` does not.
+const AMBIGUOUS_PROGRAMS: [&str; 5] = ["code", "function", "statement", "command", "program"];
+
+/// Parameters that choose what is done.
+const CHOICES: [&str; 7] = ["action", "operation", "op", "method", "mode", "command", "verb"];
+
+/// Every caution a descriptor gives rise to.
+pub(super) fn of(reading: &Reading) -> Vec<Caution> {
+    let mut found = Vec::new();
+    let mut warn = |rule: Rule, word: Option<String>| found.extend(word.map(|word| Caution { rule, word }));
+    let harmless = reading.says("changes nothing");
+    warn(Rule::NameChanges, name_changes(reading).filter(|_| !harmless));
+    warn(Rule::NameJoins, name_joins(reading));
+    warn(Rule::LeadJoins, lead_joins(reading).filter(|_| !harmless && !reading.says("read-only")));
+    warn(Rule::LeadChanges, lead_changes(reading).filter(|_| !harmless));
+    warn(
+        Rule::Program,
+        program(reading).filter(|_| !reading.says("read-only") && !reading.says("only select") && !harmless),
+    );
+    warn(Rule::Choice, choice(reading));
+    warn(
+        Rule::Destination,
+        reading
+            .parameters
+            .iter()
+            .find(|parameter| features::is_destination(parameter))
+            .map(|parameter| parameter.name.clone()),
+    );
+    warn(Rule::Foreign, (reading.foreign && !name_looks(reading)).then(String::new));
+    warn(Rule::Silent, (reading.words == 0 && !name_looks(reading)).then(String::new));
+    found
+}
+
+fn is_sure(verb: Verb) -> bool {
+    !verb.or_noun && verb.class.changes() && verb.class != Class::Run && verb.class != Class::Drive
+}
+
+fn name_changes(reading: &Reading) -> Option<String> {
+    let (_, verb) = reading.name.as_ref()?.head?;
+    is_sure(verb).then(|| verb.infinitive.to_owned())
+}
+
+fn name_looks(reading: &Reading) -> bool {
+    let Some(name) = reading.name.as_ref() else { return false };
+    let last = name.words.len().saturating_sub(1);
+    name.head.is_some_and(|(at, verb)| verb.class.looks() && (!verb.or_noun || at == 0 || at == last))
+}
+
+fn name_joins(reading: &Reading) -> Option<String> {
+    let name = reading.name.as_ref()?;
+    let joined = |at: usize| {
+        at.checked_sub(1)
+            .and_then(|before| name.words.get(before))
+            .is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"))
+    };
+    let (_, verb) = name.verbs.iter().find(|(at, verb)| verb.class.changes() && joined(*at))?;
+    Some(verb.infinitive.to_owned())
+}
+
+fn lead_joins(reading: &Reading) -> Option<String> {
+    let verb = reading.sentences.first()?.also.iter().find(|verb| verb.class.changes())?;
+    Some(verb.infinitive.to_owned())
+}
+
+fn lead_changes(reading: &Reading) -> Option<String> {
+    let verb = reading.sentences.first()?.verb?;
+    is_sure(verb).then(|| verb.infinitive.to_owned())
+}
+
+pub(super) fn program(reading: &Reading) -> Option<String> {
+    if only_studies(reading) {
+        return None;
+    }
+    let about_sql = || {
+        let words = reading.sentences.iter().flat_map(|sentence| &sentence.words);
+        words.into_iter().any(|word| {
+            matches!(
+                word.as_str(),
+                "sql"
+                    | "ddl"
+                    | "dml"
+                    | "cypher"
+                    | "gremlin"
+                    | "sqlite"
+                    | "mysql"
+                    | "postgresql"
+                    | "postgres"
+                    | "insert"
+            )
+        })
+    };
+    let carries = |parameter: &&Parameter| {
+        let (last, alone) = (parameter.words.last().map_or("", String::as_str), parameter.words.len() == 1);
+        let named = PROGRAMS.contains(&last) && (alone || !AMBIGUOUS_PROGRAMS.contains(&last));
+        let query = matches!(last, "query" | "queries") && about_sql();
+        matches!(parameter.kind, "string" | "array" | "any") && parameter.values.is_empty() && (named || query)
+    };
+    reading
+        .parameters
+        .iter()
+        .filter(|parameter| !parameter.nested)
+        .find(carries)
+        .map(|parameter| parameter.name.clone())
+}
+
+/// Whether the verb is one that looks at a program instead of running it: explain, validate, convert.
+fn only_studies(reading: &Reading) -> bool {
+    let name = reading.name.as_ref().and_then(|name| name.head).map(|(_, verb)| verb);
+    let lead = reading.sentences.first().and_then(|sentence| sentence.verb);
+    let studies = |verb: Verb| {
+        matches!(verb.class, Class::Compute)
+            || matches!(
+                verb.infinitive,
+                "explain" | "validate" | "lint" | "describe" | "verify" | "help" | "preview" | "list"
+            )
+    };
+    let looks = |verb: Verb| verb.class.looks() && !verb.or_noun;
+    name.or(lead).is_some_and(|verb| studies(verb) || looks(verb))
+}
+
+fn choice(reading: &Reading) -> Option<String> {
+    let changing = |value: &String| {
+        let words = words::of_identifier(value);
+        words.first().and_then(|word| lexicon::verb_of_name(word)).is_some_and(|verb| verb.class.changes())
+    };
+    let chooses = |parameter: &&Parameter| {
+        // A filter (`list_events` with an optional `action`) chooses nothing.
+        parameter.required
+            && parameter.words.last().is_some_and(|last| CHOICES.contains(&last.as_str()))
+            && parameter.values.iter().any(changing)
+    };
+    reading.parameters.iter().find(chooses).map(|parameter| parameter.name.clone())
+}

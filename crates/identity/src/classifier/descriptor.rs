@@ -1,0 +1,78 @@
+//! A tool's descriptor as the classifier reads it: what an upstream lists, or a line of a corpus.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// A tool definition, as far as the classifier looks at it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// Its own name.
+    #[serde(default, deserialize_with = "name")]
+    pub name: String,
+    /// For people.
+    #[serde(default, deserialize_with = "text")]
+    pub title: Option<String>,
+    /// For models.
+    #[serde(default, deserialize_with = "text")]
+    pub description: Option<String>,
+    /// Of the arguments.
+    #[serde(default, alias = "input_schema", deserialize_with = "object")]
+    pub input_schema: Option<Map<String, Value>>,
+    /// Of the structured result.
+    #[serde(default, alias = "output_schema", deserialize_with = "object")]
+    pub output_schema: Option<Map<String, Value>>,
+    /// The author's hints.
+    #[serde(default, deserialize_with = "annotations")]
+    pub annotations: Option<Annotations>,
+}
+
+/// MCP's annotations: the author's word, never proof.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    /// Says it changes nothing.
+    #[serde(default, deserialize_with = "boolean")]
+    pub read_only_hint: Option<bool>,
+    /// Says it may destroy.
+    #[serde(default, deserialize_with = "boolean")]
+    pub destructive_hint: Option<bool>,
+    /// Says twice is once.
+    #[serde(default, deserialize_with = "boolean")]
+    pub idempotent_hint: Option<bool>,
+    /// Says it reaches outside.
+    #[serde(default, deserialize_with = "boolean")]
+    pub open_world_hint: Option<bool>,
+}
+
+/// A name, empty where it is none.
+fn name<'de, D: Deserializer<'de>>(source: D) -> Result<String, D::Error> {
+    text(source).map(Option::unwrap_or_default)
+}
+
+/// A text, or nothing.
+fn text<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(source)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
+
+/// Hints, or nothing.
+fn annotations<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Annotations>, D::Error> {
+    let value = Value::deserialize(source)?;
+    Ok(value.is_object().then(|| Annotations::deserialize(value).ok()).flatten())
+}
+
+/// An object, or nothing: a schema that is none says nothing, and a strange one must not hide the rest of the descriptor.
+fn object<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    Ok(match Value::deserialize(source)? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    })
+}
+
+/// A truth value, or nothing: a hint that is neither true nor false is no hint.
+fn boolean<'de, D: Deserializer<'de>>(source: D) -> Result<Option<bool>, D::Error> {
+    Ok(Value::deserialize(source)?.as_bool())
+}

@@ -1,0 +1,185 @@
+//! The verbs this classifier knows and what each does. The list is data (`data/verbs.txt`); what a verb weighs is learnt.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use servanda_contract::tool::Action;
+
+use super::words::{self, Form};
+
+/// What a verb does, coarsely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Class {
+    /// Looks at something known.
+    Read,
+    /// Looks for something.
+    Search,
+    /// Works something out from what it was given.
+    Compute,
+    /// Makes something out of what it was given; whether that is kept anywhere is open.
+    Produce,
+    /// Makes something that stays.
+    Create,
+    /// Sends something out, or pays.
+    Send,
+    /// Changes part of something.
+    Update,
+    /// Removes something.
+    Delete,
+    /// Joins things.
+    Merge,
+    /// Replaces something whole.
+    Overwrite,
+    /// Adds to something.
+    Append,
+    /// Runs what it is given.
+    Run,
+    /// Operates a browser, a screen, a player.
+    Drive,
+}
+
+const CLASSES: [(Class, &str); 13] = [
+    (Class::Read, "read"),
+    (Class::Search, "search"),
+    (Class::Compute, "compute"),
+    (Class::Produce, "produce"),
+    (Class::Create, "create"),
+    (Class::Send, "send"),
+    (Class::Update, "update"),
+    (Class::Delete, "delete"),
+    (Class::Merge, "merge"),
+    (Class::Overwrite, "overwrite"),
+    (Class::Append, "append"),
+    (Class::Run, "run"),
+    (Class::Drive, "drive"),
+];
+
+impl Class {
+    /// Its word.
+    pub(super) fn word(self) -> &'static str {
+        CLASSES.iter().find(|(class, _)| *class == self).map_or("", |(_, word)| *word)
+    }
+
+    /// Whether it changes something, as far as the verb alone tells.
+    pub(super) fn changes(self) -> bool {
+        !self.looks() && self != Self::Produce
+    }
+
+    /// Whether it only looks or computes.
+    pub(super) fn looks(self) -> bool {
+        matches!(self, Self::Read | Self::Search | Self::Compute)
+    }
+
+    /// The action it stands for where the tool changes something.
+    pub(super) fn change(self) -> Option<Action> {
+        match self {
+            Self::Read | Self::Search | Self::Compute => None,
+            Self::Produce | Self::Create | Self::Send => Some(Action::Create),
+            Self::Update | Self::Run | Self::Drive => Some(Action::Update),
+            Self::Delete => Some(Action::Delete),
+            Self::Merge => Some(Action::Merge),
+            Self::Overwrite => Some(Action::Overwrite),
+            Self::Append => Some(Action::Append),
+        }
+    }
+}
+
+/// A verb found in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verb {
+    /// The infinitive.
+    pub(super) infinitive: &'static str,
+    /// What it does.
+    pub(super) class: Class,
+    /// Whether the word is as often a noun.
+    pub(super) or_noun: bool,
+    /// How it stood there.
+    pub(super) form: Form,
+}
+
+static VERBS: LazyLock<HashMap<&'static str, (Class, bool)>> = LazyLock::new(|| {
+    let mut verbs = HashMap::new();
+    for line in include_str!("data/verbs.txt").lines().filter(|line| !line.starts_with('#')) {
+        let Some((class, words)) = line.split_once(':') else { continue };
+        let Some((class, _)) = CLASSES.iter().find(|(_, word)| *word == class) else { continue };
+        for word in words.split_whitespace() {
+            let or_noun = word.ends_with('~');
+            verbs.entry(word.trim_end_matches('~')).or_insert((*class, or_noun));
+        }
+    }
+    verbs
+});
+
+/// The verb a word is, in whatever form it stands.
+pub(super) fn verb(word: &str) -> Option<Verb> {
+    if !word.is_ascii() || word.len() > 24 {
+        return None;
+    }
+    if let Some((infinitive, (class, or_noun))) = VERBS.get_key_value(word) {
+        return Some(Verb { infinitive, class: *class, or_noun: *or_noun, form: Form::Infinitive });
+    }
+    if !(word.ends_with('s') || word.ends_with("ing") || word.ends_with("ed") || word.ends_with("ise")) {
+        return None;
+    }
+    words::infinitives(word).into_iter().find_map(|(stem, form)| {
+        let known = VERBS.get_key_value(stem.as_str()).or_else(|| {
+            // British spelling: `synchronise` is `synchronize`.
+            VERBS.get_key_value(format!("{}ize", stem.strip_suffix("ise")?).as_str())
+        });
+        let (infinitive, (class, or_noun)) = known?;
+        Some(Verb { infinitive, class: *class, or_noun: *or_noun, form })
+    })
+}
+
+/// The verb two words are together: to check in changes something, to check does not.
+pub(super) fn phrasal(word: &str, next: Option<&String>) -> Option<Verb> {
+    let together = match (word, next?.as_str()) {
+        ("check" | "checks", "in") => "checkin",
+        ("check" | "checks", "out") => "checkout",
+        ("sign" | "signs", "up" | "in") => "signup",
+        ("log" | "logs", "in") => "login",
+        ("log" | "logs", "out") => "logout",
+        _ => return None,
+    };
+    verb(together)
+}
+
+/// Doers that end a name, and what they do. A list, because most words that end like one are things: `browser`, `router`.
+const DOERS: [(&str, &str); 22] = [
+    ("analyzer", "analyze"),
+    ("calculator", "calculate"),
+    ("checker", "check"),
+    ("converter", "convert"),
+    ("explorer", "explore"),
+    ("fetcher", "fetch"),
+    ("finder", "find"),
+    ("formatter", "format"),
+    ("inspector", "inspect"),
+    ("reader", "read"),
+    ("scraper", "scrape"),
+    ("searcher", "search"),
+    ("validator", "validate"),
+    ("creator", "create"),
+    ("deleter", "delete"),
+    ("editor", "edit"),
+    ("executor", "execute"),
+    ("publisher", "publish"),
+    ("remover", "remove"),
+    ("updater", "update"),
+    ("uploader", "upload"),
+    ("writer", "write"),
+];
+
+/// The verb of a doer: a `services_reader` reads.
+pub(super) fn doer(word: &str) -> Option<Verb> {
+    let (_, infinitive) = DOERS.iter().find(|(doer, _)| *doer == word)?;
+    verb(infinitive).map(|verb| Verb { or_noun: false, ..verb })
+}
+
+/// The verb a word of a name is: `deletes` is one, `deleted` describes a thing, and so does a plural such as `orders`.
+pub(super) fn verb_of_name(word: &str) -> Option<Verb> {
+    verb(word).filter(|verb| match verb.form {
+        Form::Infinitive => true,
+        Form::Third => !verb.or_noun,
+        Form::Gerund | Form::Participle => false,
+    })
+}

@@ -1,0 +1,93 @@
+//! The learnt weights: their file, and the sum over a descriptor's features. Where they come from is `docs/classifier.md`.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use super::features::{Feature, KINDS, Kind};
+
+/// How many units of the file are one.
+const UNIT: f64 = 100.0;
+
+/// The weights that ship.
+static SHIPPED: LazyLock<Model> = LazyLock::new(|| Model::parse(include_str!("data/weights.tsv")));
+
+/// The weights that ship with this build.
+pub(super) fn shipped() -> &'static Model {
+    &SHIPPED
+}
+
+/// One weight a feature for descriptors with names, one for descriptors without. Positive speaks for a change.
+#[derive(Debug, Default)]
+pub struct Model {
+    bias: Pair,
+    weights: HashMap<Kind, HashMap<String, Pair>>,
+}
+
+/// A weight with names and one without.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pair {
+    /// Where names are read.
+    pub named: f64,
+    /// Where names are withheld.
+    pub unnamed: f64,
+}
+
+impl Pair {
+    fn of(self, names: bool) -> f64 {
+        if names { self.named } else { self.unnamed }
+    }
+}
+
+impl Model {
+    /// Reads the file's text: kind, word, weight with names, weight without, in hundredths, between tabs. A line that cannot be
+    /// read is left out: the bias leans towards a change, so a missing weight never makes a tool look safer by itself.
+    pub fn parse(text: &str) -> Self {
+        let mut model = Self::default();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let mut fields = line.split('\t');
+            let (Some(kind), Some(word), Some(named), Some(unnamed)) =
+                (fields.next(), fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let (Ok(named), Ok(unnamed)) = (named.parse::<i32>(), unnamed.parse::<i32>()) else { continue };
+            let pair = Pair { named: f64::from(named) / UNIT, unnamed: f64::from(unnamed) / UNIT };
+            if kind == "bias" {
+                model.bias = pair;
+            } else if let Some((kind, _)) = KINDS.iter().find(|(_, known)| *known == kind) {
+                model.weights.entry(*kind).or_default().insert(word.to_owned(), pair);
+            }
+        }
+        model
+    }
+
+    /// The file's text for some weights, in the order of the file: kinds as declared, words by the alphabet.
+    pub fn render(bias: Pair, weights: &[(Feature, Pair)], heading: &str) -> String {
+        let units = |weight: f64| format!("{:.0}", weight * UNIT).parse::<i32>().unwrap_or(0);
+        let line = |kind: &str, word: &str, pair: Pair| {
+            format!("{kind}\t{word}\t{}\t{}\n", units(pair.named), units(pair.unnamed))
+        };
+        let mut sorted: Vec<&(Feature, Pair)> = weights.iter().collect();
+        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let comment = |sentence: &str| ["# ", sentence, "\n"].concat();
+        let mut text = heading.lines().map(comment).collect::<String>();
+        text += &line("bias", "", bias);
+        for ((kind, word), pair) in sorted {
+            if units(pair.named) != 0 || units(pair.unnamed) != 0 {
+                text += &line(kind.word(), word, *pair);
+            }
+        }
+        text
+    }
+
+    /// The sum, and what each known feature contributed. Above nothing is a change.
+    pub(super) fn score<'a>(&self, features: &'a [Feature], names: bool) -> (f64, Vec<(&'a Feature, f64)>) {
+        let contributions: Vec<(&Feature, f64)> = features
+            .iter()
+            .filter_map(|feature| {
+                let weight = self.weights.get(&feature.0)?.get(&feature.1)?.of(names);
+                (weight != 0.0).then_some((feature, weight))
+            })
+            .collect();
+        (self.bias.of(names) + contributions.iter().map(|(_, weight)| weight).sum::<f64>(), contributions)
+    }
+}

@@ -1,0 +1,53 @@
+//! Whether a tool changes anything: the weights' sum, unless a rule of caution or the author's own warning says so already.
+
+use servanda_contract::tool::Mutability;
+
+use super::{
+    Annotations, caution,
+    evidence::{Reason, Source},
+    features,
+    model::Model,
+    reading::Reading,
+};
+
+/// How many weighed features are named as evidence.
+const REASONS_MAX: usize = 6;
+/// How sure a rule is, where the weights say otherwise.
+const RULE_CONFIDENCE_MIN: f64 = 0.6;
+
+/// A decision with its reasons.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) mutability: Mutability,
+    pub(super) confidence: f64,
+    pub(super) reasons: Vec<Reason>,
+}
+
+/// Decides. A hint can only raise danger: `readOnlyHint: true` is not even looked at.
+pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option<Annotations>) -> Judgement {
+    let features = features::of(reading);
+    let (score, mut contributions) = model.score(&features, names);
+    contributions.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
+    let mut reasons: Vec<Reason> = caution::of(reading).iter().map(Reason::of_caution).collect();
+    reasons.extend(hints.and_then(warning));
+    let forced = !reasons.is_empty();
+    reasons.extend(
+        contributions.into_iter().take(REASONS_MAX).map(|(feature, weight)| Reason::of_feature(feature, weight)),
+    );
+    let probability = 1.0 / (1.0 + (-score).exp());
+    let (mutability, confidence) = match (forced, score > 0.0) {
+        (_, true) => (Mutability::Mutates, probability),
+        (true, false) => (Mutability::Mutates, RULE_CONFIDENCE_MIN.max(probability)),
+        (false, false) => (Mutability::Pure, 1.0 - probability),
+    };
+    Judgement { mutability, confidence, reasons }
+}
+
+/// What the author's hints say against the tool.
+fn warning(hints: Annotations) -> Option<Reason> {
+    if hints.read_only_hint == Some(false) {
+        return Some(Reason::new(Source::Annotation, "its author says it is not read-only"));
+    }
+    let destroys = hints.destructive_hint == Some(true) && hints.read_only_hint.is_none();
+    destroys.then(|| Reason::new(Source::Annotation, "its author says it may destroy"))
+}

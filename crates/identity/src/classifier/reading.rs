@@ -1,0 +1,366 @@
+//! Reads a descriptor: which verbs stand where, what its sentences deny, which parameters it takes. It weighs nothing.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use serde_json::{Map, Value};
+
+use super::{
+    Descriptor,
+    lexicon::{self, Class, Verb},
+    mask, phrases,
+    schema::{self, Parameter},
+    words::{self, Form, Sentence},
+};
+
+/// How many sentences of a description are read.
+const SENTENCES_MAX: usize = 40;
+
+/// Words that stand before the verb that says what a tool does: "This tool allows you to safely delete …".
+const OPENING_WORDS: &str = "a an the this that these it tool tools api function endpoint helper utility command method operation \
+                       action capability interface service mcp server use used uses useful using to for allow allows \
+                       allowing lets let enables enabling you your user users agent agents can could will would should \
+                       may must is are be been being when want wants need needs whenever if able ability please simply \
+                       quickly easily safely automatically programmatically just only first always then also and or , \
+                       i me my we our as in order which who primary purpose beta experimental deprecated preferred \
+                       optional official supports support v1 v2 calls http based advanced powerful intelligent smart \
+                       efficiently asynchronously directly quick simple given attempts attempt try tries by with";
+
+/// Words that deny what follows them.
+const NEGATORS: [&str; 16] = [
+    "not", "no", "never", "without", "cannot", "can't", "don't", "doesn't", "won't", "nothing", "isn't", "neither",
+    "nor", "didn't", "avoid", "instead",
+];
+
+/// How far a denial reaches, in words.
+const NEGATION_WORDS_MAX: usize = 4;
+
+/// What a descriptor says, word by word.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Its name; nothing where names are withheld.
+    pub(super) name: Option<NameReading>,
+    /// Its title's first words, read like a sentence.
+    pub(super) title: Option<SentenceReading>,
+    /// Its description, sentence by sentence.
+    pub(super) sentences: Vec<SentenceReading>,
+    /// HTTP methods written in capitals.
+    pub(super) methods: Vec<&'static str>,
+    /// What it takes.
+    pub(super) parameters: Vec<Parameter>,
+    /// The names in its output schema; nothing where it has none.
+    pub(super) output: Option<Vec<String>>,
+    /// Whether its words are in letters that are not read here.
+    pub(super) foreign: bool,
+    /// How long the description is, in words.
+    pub(super) words: usize,
+}
+
+/// What a name says.
+#[derive(Debug)]
+pub(super) struct NameReading {
+    /// Its words.
+    pub(super) words: Vec<String>,
+    /// The verbs among them, with their places.
+    pub(super) verbs: Vec<(usize, Verb)>,
+    /// The verb that counts: the first that is hardly ever a noun, else the first in a verb's place.
+    pub(super) head: Option<(usize, Verb)>,
+}
+
+/// What a sentence says.
+#[derive(Debug, Default)]
+pub(super) struct SentenceReading {
+    /// Its words.
+    pub(super) words: Sentence,
+    /// The first word that is no opener, and its place.
+    pub(super) lead: Option<(usize, String)>,
+    /// That word as a verb, where it is one.
+    pub(super) verb: Option<Verb>,
+    /// Verbs joined to it by commas, `and`, `or`.
+    pub(super) also: Vec<Verb>,
+    /// What follows the verb, without articles.
+    pub(super) object: Option<String>,
+    /// The other verbs, denied or not, in order.
+    pub(super) others: Vec<Verb>,
+    /// Verbs it denies.
+    pub(super) denied: Vec<Verb>,
+    /// The phrases it contains.
+    pub(super) phrases: Vec<&'static str>,
+}
+
+impl Reading {
+    /// Whether any sentence of the description contains a phrase.
+    pub(super) fn says(&self, phrase: &str) -> bool {
+        self.sentences.iter().any(|sentence| sentence.phrases.contains(&phrase))
+    }
+}
+
+/// Reads a descriptor; without its name and title if so asked.
+pub(super) fn read(descriptor: &Descriptor, names: bool) -> Reading {
+    let clean = |text: &str| if names { text.to_owned() } else { mask::masked(text, &descriptor.name) };
+    let description = descriptor.description.as_deref().unwrap_or_default();
+    let description = clean(words::cut(description, words::DESCRIPTION_BYTES_MAX));
+    let sentences: Vec<SentenceReading> =
+        words::sentences(&description, SENTENCES_MAX).into_iter().map(read_sentence).collect();
+    let title = descriptor.title.as_deref().filter(|_| names);
+    let lead = sentences.first().and_then(|first| first.verb);
+    Reading {
+        name: names.then(|| reconcile(read_name(&descriptor.name), lead)),
+        title: title.and_then(|title| words::sentences(title, 1).into_iter().next()).map(read_sentence),
+        words: sentences.iter().map(|sentence| sentence.words.len()).sum(),
+        methods: methods(&description),
+        foreign: words::is_foreign(&description),
+        sentences,
+        parameters: descriptor
+            .input_schema
+            .as_ref()
+            .map(|schema| schema::parameters(schema, clean))
+            .unwrap_or_default(),
+        output: descriptor.output_schema.as_ref().filter(|schema| !is_wrapped(schema)).map(schema::property_names),
+    }
+}
+
+/// A word of the name that may be a noun is one where the description begins with a verb that surely only looks:
+/// `schedule-one` with "Get …" schedules nothing.
+fn reconcile(name: NameReading, lead: Option<Verb>) -> NameReading {
+    let looks = lead.is_some_and(|verb| !verb.or_noun && matches!(verb.class, Class::Read | Class::Search));
+    let head = name.head.filter(|(_, verb)| !(looks && verb.or_noun && verb.class.changes()));
+    NameReading { head, ..name }
+}
+
+/// Some frameworks wrap whatever a function returns as `{"result": …}`: that says nothing.
+fn is_wrapped(schema: &Map<String, Value>) -> bool {
+    let names = schema::property_names(schema);
+    names.is_empty() || matches!(names.as_slice(), [only] if only == "result")
+}
+
+fn read_name(name: &str) -> NameReading {
+    let words = words::of_identifier(name);
+    // `mark_as_read`, `can_create`: what follows a preposition or a question is no verb of the name.
+    let out_of_place = |at: usize| {
+        at.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| is_no_verbs_place(before))
+    };
+    let mut verbs: Vec<(usize, Verb)> = words
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !out_of_place(*at))
+        .filter_map(|(at, word)| {
+            let verb = lexicon::phrasal(word, words.get(at + 1)).or_else(|| lexicon::verb_of_name(word))?;
+            Some((at, verb))
+        })
+        .collect();
+    let last = words.len().saturating_sub(1);
+    if verbs.iter().all(|(_, verb)| verb.or_noun) {
+        verbs.extend(words.last().and_then(|word| lexicon::doer(word)).map(|verb| (last, verb)));
+    }
+    let sure = verbs.iter().find(|(_, verb)| !verb.or_noun);
+    let in_place = || verbs.iter().find(|(at, _)| *at == 0).or_else(|| verbs.iter().rev().find(|(at, _)| *at == last));
+    let head = match (sure, verbs.first()) {
+        // `query_create`, `copy_list`: a word that may be a noun is the verb where it comes first and nothing sure follows at the end.
+        (Some(sure), Some(first)) if first.0 == 0 && first.1.or_noun && sure.0 > 0 && sure.0 < last => Some(*first),
+        (Some(sure), _) => Some(*sure),
+        _ => in_place().or_else(|| verbs.first()).copied(),
+    };
+    NameReading { words, verbs, head }
+}
+
+/// Reads one sentence.
+pub(super) fn read_sentence(words: Sentence) -> SentenceReading {
+    let mut reading = SentenceReading::default();
+    let mut denied_until = 0;
+    let mut joint = Joint::Run;
+    let mut aside = 0_usize;
+    for (at, word) in words.iter().enumerate() {
+        match word.as_str() {
+            "(" => aside += 1,
+            ")" => aside = aside.saturating_sub(1),
+            _ => {}
+        }
+        // What stands in parentheses is an aside: it neither joins nor parts.
+        if aside > 0 || word == ")" {
+            continue;
+        }
+        if NEGATORS.contains(&word.as_str()) {
+            denied_until = at + 1 + NEGATION_WORDS_MAX;
+            continue;
+        }
+        let verb = lexicon::phrasal(word, words.get(at + 1)).or_else(|| lexicon::verb(word));
+        let Some((lead, _)) = reading.lead else {
+            if at >= denied_until && (verb.is_some() || !is_opener(word)) {
+                reading.lead = Some((at, word.clone()));
+                // "Unified search", "Enhanced statistics": a participle in front describes.
+                reading.verb = verb.filter(|verb| verb.form != Form::Participle);
+            } else if let Some(verb) = verb {
+                reading.denied.push(verb);
+            }
+            continue;
+        };
+        if matches!(word.as_str(), "," | "and" | "or" | "then") {
+            joint = joint.after(word);
+            // "does not read or change": a denial goes on over `or`, and ends at anything else that joins.
+            denied_until = match word.as_str() {
+                "or" if at < denied_until => at + 1 + NEGATION_WORDS_MAX,
+                "or" => denied_until,
+                _ => 0,
+            };
+            continue;
+        }
+        let verb = verb.filter(|verb| !(verb.or_noun && matches!(verb.form, Form::Third | Form::Participle)));
+        match verb {
+            Some(verb) if at < denied_until => reading.denied.push(verb),
+            Some(verb) if joins(&reading, verb, joint, words.get(at + 1)) => reading.also.push(verb),
+            Some(verb) => reading.others.push(verb),
+            None => {}
+        }
+        if reading.object.is_none() && at > lead && !is_article(word) {
+            reading.object = Some(singular(word).to_owned());
+        }
+        // An adverb does not part what is joined ("inspect and dynamically invoke"), another verb keeps a list of verbs going.
+        joint = match (joint, verb) {
+            (joint, None) if word.ends_with("ly") => joint,
+            (Joint::List, Some(_)) => Joint::Run,
+            _ => Joint::None,
+        };
+    }
+    reading.phrases = phrases::of(&words);
+    reading.words = words;
+    reading
+}
+
+static OPENERS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| OPENING_WORDS.split_whitespace().collect());
+
+fn is_opener(word: &str) -> bool {
+    OPENERS.contains(word)
+}
+
+/// How a word is joined to the leading verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joint {
+    /// In one run of verbs from the leading one on, a separator last: "List, create or close".
+    List,
+    /// In that run, no separator since the last verb: "Get email campaigns".
+    Run,
+    /// By `and`, `or`, `then` after an object: "Convert a file and store it".
+    Conjunction,
+    /// Not at all.
+    None,
+}
+
+impl Joint {
+    fn after(self, word: &str) -> Self {
+        match self {
+            Self::List | Self::Run => Self::List,
+            _ if word == "," => Self::None,
+            _ => Self::Conjunction,
+        }
+    }
+}
+
+/// Whether a verb is joined to the leading one. After an object the same form and an object of its own are asked for, because
+/// "history and order book" joins nouns.
+fn joins(reading: &SentenceReading, verb: Verb, joint: Joint, next: Option<&String>) -> bool {
+    let Some(lead) = reading.verb.filter(|lead| lead.form == verb.form) else { return false };
+    let has_object = next.is_some_and(|next| {
+        matches!(
+            next.as_str(),
+            "it" | "them"
+                | "the"
+                | "a"
+                | "an"
+                | "this"
+                | "its"
+                | "their"
+                | "any"
+                | "all"
+                | "to"
+                | "new"
+                | "each"
+                | "your"
+                | "one"
+                | "with"
+        )
+    });
+    match joint {
+        Joint::List => lead.class != verb.class || !verb.or_noun,
+        Joint::Conjunction => has_object,
+        Joint::Run | Joint::None => false,
+    }
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(
+        word,
+        "a" | "an"
+            | "the"
+            | "all"
+            | "one"
+            | "of"
+            | "your"
+            | "their"
+            | "its"
+            | "single"
+            | "new"
+            | "existing"
+            | "specific"
+            | "given"
+            | "specified"
+            | "multiple"
+            | "for"
+            | "from"
+            | "on"
+            | "in"
+            | "to"
+            | "about"
+            | "with"
+            | "any"
+            | "current"
+    )
+}
+
+fn is_no_verbs_place(word: &str) -> bool {
+    matches!(
+        word,
+        "as" | "by"
+            | "for"
+            | "of"
+            | "from"
+            | "to"
+            | "with"
+            | "in"
+            | "on"
+            | "per"
+            | "into"
+            | "via"
+            | "a"
+            | "an"
+            | "the"
+            | "can"
+            | "is"
+            | "has"
+            | "have"
+            | "should"
+    )
+}
+
+/// A word without the ending of a plural.
+pub(super) fn singular(word: &str) -> &str {
+    match word.strip_suffix('s') {
+        Some(stem) if stem.len() > 2 && !stem.ends_with('s') && !stem.ends_with('u') && !stem.ends_with('i') => stem,
+        _ => word,
+    }
+}
+
+/// HTTP methods in capitals: authors who wrap an API like to name the request.
+fn methods(text: &str) -> Vec<&'static str> {
+    ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        .into_iter()
+        .filter(|method| {
+            text.match_indices(method).any(|(at, _)| {
+                let edge = |character: Option<char>| {
+                    character.is_none_or(|character| !character.is_alphanumeric() && character != '_')
+                };
+                edge(text.get(..at).and_then(|before| before.chars().next_back()))
+                    && edge(text.get(at + method.len()..).and_then(|after| after.chars().next()))
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! Every statement of the shared corpus of effects, judged and compared with what the engines and the system calls said. The corpus
+//! is read in place; where it is not there the test says so and ends.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use servanda_identity::effects::{Effect, Language, classify};
+
+#[derive(Deserialize)]
+struct Line {
+    sql: Option<String>,
+    shell: Option<String>,
+    dialect: String,
+    effect: Effect,
+}
+
+impl Line {
+    fn text(&self) -> &str {
+        self.sql.as_deref().or(self.shell.as_deref()).expect("a text")
+    }
+
+    fn language(&self) -> Language {
+        Language::parse(&self.dialect).expect("a known dialect")
+    }
+}
+
+/// How one kind of statement came out.
+#[derive(Debug, Default)]
+struct Score {
+    mutating: usize,
+    missed: Vec<String>,
+    reads: usize,
+    accused: usize,
+    puzzled: usize,
+}
+
+impl Score {
+    fn count(&mut self, label: Effect, verdict: Effect, text: &str) {
+        if label == Effect::Read {
+            self.reads += 1;
+            self.puzzled += usize::from(verdict == Effect::Unknown);
+            self.accused += usize::from(matches!(verdict, Effect::Write | Effect::Ddl));
+        } else {
+            self.mutating += 1;
+            if verdict == Effect::Read {
+                self.missed.push(text.to_owned());
+            }
+        }
+    }
+
+    fn assert_bars(&self, title: &str) {
+        println!(
+            "{title}: {} of {} changes called read, {} of {} reads called changes, {} called unknown",
+            self.missed.len(),
+            self.mutating,
+            self.accused,
+            self.reads,
+            self.puzzled
+        );
+        assert!(self.mutating > 500 && self.reads > 1_000, "{title}: the corpus is not whole");
+        assert!(self.missed.len() * 1_000 <= 3 * self.mutating, "{title}: changes called read: {:#?}", self.missed);
+        assert!(
+            self.accused * 100 <= 2 * self.reads,
+            "{title}: {} of {} reads called changes",
+            self.accused,
+            self.reads
+        );
+        assert!(self.puzzled * 10 <= self.reads, "{title}: {} of {} reads called unknown", self.puzzled, self.reads);
+    }
+}
+
+/// The corpus beside the workspace, or beside the folder of a worktree.
+fn corpus() -> Option<Vec<Line>> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let places =
+        ["../shared", "../../shared"].map(|shared| workspace.join(shared).join("corpora/effects/effects.jsonl"));
+    let Some(text) = places.iter().find_map(|place| fs::read_to_string(place).ok()) else {
+        println!("skipped: no effects corpus at ../shared/corpora/effects/effects.jsonl");
+        return None;
+    };
+    Some(text.lines().map(|line| serde_json::from_str(line).expect("a line of the corpus")).collect())
+}
+
+#[test]
+fn the_corpus_of_effects_is_within_its_bars() {
+    let Some(lines) = corpus() else { return };
+    let (mut sql, mut shell, mut all) = (Score::default(), Score::default(), Score::default());
+    for line in &lines {
+        let verdict = classify(line.language(), line.text());
+        let kind = if line.sql.is_some() { &mut sql } else { &mut shell };
+        kind.count(line.effect, verdict.effect, line.text());
+        all.count(line.effect, verdict.effect, line.text());
+    }
+    sql.assert_bars("SQL");
+    shell.assert_bars("shell");
+    all.assert_bars("all");
+}
+
+/// Without the name of the engine a text must be harmless to all of them: no change may pass, but more reads stay unknown.
+#[test]
+fn no_change_of_the_corpus_passes_when_the_engine_is_not_stated() {
+    let Some(lines) = corpus() else { return };
+    let generic = Language::parse("sql").expect("sql");
+    let passed = |line: &&Line| {
+        line.sql.is_some() && line.effect != Effect::Read && classify(generic, line.text()).effect == Effect::Read
+    };
+    let passed: Vec<&str> = lines.iter().step_by(3).filter(passed).map(Line::text).collect();
+    assert!(passed.is_empty(), "{passed:#?}");
+}
+
+/// Statements cut, doubled and garbled: nothing panics, and every text gets an answer.
+#[test]
+fn garbled_statements_of_the_corpus_make_nothing_panic() {
+    const PIECES: &[char] = &['\'', '"', '(', ')', '$', '`', '*', '\\', ';', '\u{e9}', '{', '<', '/', '#', '-'];
+    let Some(lines) = corpus() else { return };
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % u64::try_from(below.max(1)).expect("small")).expect("small")
+    };
+    for line in lines.iter().step_by(7) {
+        let mut garbled: Vec<char> = line.text().chars().collect();
+        for _ in 0..=random(4) {
+            let (at, from) = (random(garbled.len() + 1), random(garbled.len() + 1));
+            match random(4) {
+                0 => garbled.truncate(at),
+                1 => garbled.insert(at, PIECES[random(PIECES.len())]),
+                2 => {
+                    let piece: Vec<char> = garbled.iter().skip(from).take(20).copied().collect();
+                    garbled.splice(at..at, piece);
+                }
+                _ => {
+                    garbled.drain(at.min(from)..at.max(from).min(at.min(from) + 5));
+                }
+            }
+        }
+        let garbled: String = garbled.into_iter().collect();
+        for language in [line.language(), Language::Shell, Language::parse("sql").expect("sql")] {
+            assert!(!classify(language, &garbled).why.is_empty());
+        }
+    }
+}

@@ -1,0 +1,1 @@
+insert into turns (tenant) select unnest($1::bytea[]) on conflict (tenant) do nothing

@@ -1,0 +1,2 @@
+-- Somebody may come first in the meantime.
+on conflict (key_digest) do nothing

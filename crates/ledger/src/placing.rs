@@ -1,0 +1,62 @@
+//! Where the record of a call goes, for every store alike: while bytes may be on their way it is kept with its effect, so that
+//! one write is enough for both, and when the call has ended it goes to `calls`. Nothing that was on record is lost on the way.
+
+use servanda_contract::{CallRecord, TaxonomyClass, Timestamp, record::Outcome};
+use servanda_gates::effect::{Effect, EffectState};
+
+use crate::{LedgerError, codec::decode_call, queue::Recorded};
+
+/// What a change does to the records of an effect's calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placing {
+    /// What is kept with the effect from now on.
+    pub(crate) kept: Kept,
+    /// Whether what was kept with it is of a call that says nothing more: it goes to `calls`.
+    pub(crate) displaces: bool,
+}
+
+/// What is kept with an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// What was.
+    Same,
+    /// The record that comes with the change.
+    New,
+    /// Nothing. If a record comes with the change, it goes to `calls`.
+    Nothing,
+}
+
+/// Says where records go when an effect changes.
+pub(crate) fn placing(before: Option<&Effect>, after: &Effect, recorded: Option<&Recorded>) -> Placing {
+    let held = before.filter(|before| holds(before));
+    if recorded.is_none() && held.is_some_and(|before| holds(after) && before.call_id == after.call_id) {
+        return Placing { kept: Kept::Same, displaces: false };
+    }
+    let is_open = |recorded: &Recorded| {
+        let record = &recorded.record;
+        record.outcome == Outcome::Dispatching && record.call_id == after.call_id && recorded.quarantine.is_none()
+    };
+    let kept = if holds(after) && recorded.is_some_and(is_open) { Kept::New } else { Kept::Nothing };
+    let of_same_call = |before: &Effect| recorded.is_some_and(|recorded| recorded.record.call_id == before.call_id);
+    Placing { kept, displaces: held.is_some_and(|before| !of_same_call(before)) }
+}
+
+/// Whether the record of an effect's call may be kept with it: while bytes may be on their way. It is that of the call which
+/// claimed it last.
+pub(crate) fn holds(effect: &Effect) -> bool {
+    effect.state == EffectState::Dispatching
+}
+
+/// A record that was kept with an effect, as it goes to `calls`: where the effect says how it ended, so does the record. What
+/// nobody knows is left open, because a late answer may still say.
+pub(crate) fn displaced(text: &str, after: &Effect) -> Result<Recorded, LedgerError> {
+    let record = decode_call(after.call_id.as_str(), text)?;
+    let (outcome, class) = match after.state {
+        EffectState::Completed => (Outcome::Completed, Some(TaxonomyClass::Success)),
+        EffectState::FailedFinal => (Outcome::ToolError, None),
+        EffectState::FailedRetryable => (Outcome::NotExecuted, None),
+        _ => return Recorded::of(record),
+    };
+    let finished_at = Some(Timestamp::from_unix_ms(after.changed_ms));
+    Recorded::of(CallRecord { outcome, class, finished_at, ..record })
+}

@@ -1,0 +1,147 @@
+//! That no two effects of a tenant which change the same thing are under way at once, whichever gateway performs them: what every
+//! store of effects has to do.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use servanda_contract::tool::EffectClass;
+use servanda_gates::effect::{
+    Awaits, Begin, EffectState, Effects, End, Event, OwnerId, Reply, Target, owner_silence_ms_max,
+};
+use tokio::task::JoinSet;
+
+use super::{
+    kept::{Kept, Place},
+    samples::{about, answer, begin, begun, claim_first, key, mine, settled},
+};
+
+type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("who changes the same waits until it is settled", |kept| Box::pin(waits(kept))),
+    ("a claim is in the way while it is good", |kept| Box::pin(claims(kept))),
+    ("what was left behind is in the way until it is settled", |kept| Box::pin(left_behind(kept))),
+    ("who takes an effect over waits for others too", |kept| Box::pin(taken_over(kept))),
+    ("of many who change the same at two gateways one is under way", |kept| Box::pin(never_two(kept))),
+];
+
+fn changing(client_key: &str, resources: &[&str]) -> Begin {
+    let mut begin = begin(client_key);
+    begin.order.resources = resources.iter().map(|&name| name.to_owned()).collect();
+    begin
+}
+
+async fn reply(effects: &dyn Effects, begin: Begin) -> Reply {
+    effects.apply(begun(begin)).await.unwrap().reply
+}
+
+async fn waits(kept: Kept) {
+    let other = kept.replica().await;
+    let effects = &*kept.effects;
+    let first = mine(reply(effects, changing("first", &["invoice/1", "ledger"])).await);
+    let blocked = Reply::Blocked(first.id.clone());
+    for (number, resources) in [&["invoice/1"][..], &["invoice/*"], &["*"], &["x", "ledger"]].iter().enumerate() {
+        for effects in [effects, &*other.effects] {
+            assert_eq!(reply(effects, changing(&format!("blocked{number}"), resources)).await, blocked);
+        }
+    }
+    assert_eq!(effects.find(Target::Key(key("blocked0"))).await.unwrap(), None, "nothing is kept of it");
+    mine(reply(effects, changing("another", &["invoice/2"])).await);
+    mine(reply(effects, begin("nothing by name")).await);
+    let mut elsewhere = changing("elsewhere", &["invoice/1"]);
+    elsewhere.key.tenant = "other".to_owned();
+    mine(reply(effects, elsewhere).await);
+    let mut allowed = changing("allowed", &["invoice/1"]);
+    allowed.order.overlaps = true;
+    mine(reply(effects, allowed).await);
+    let again = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
+    assert!(matches!(again, Reply::Running { .. }), "nobody waits for himself: {again:?}");
+    // A task is still being worked on, what waits for input is not.
+    let until_ms = u64::MAX / 4;
+    effects.apply(settled(&first, End::Awaits(Awaits::Task("t".to_owned()), until_ms))).await.unwrap();
+    assert_eq!(reply(&*other.effects, changing("b", &["invoice/1"])).await, blocked);
+    effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+    let second = mine(reply(&*other.effects, changing("b", &["invoice/1"])).await);
+    let replayed = reply(effects, changing("first", &["invoice/1", "ledger"])).await;
+    assert_eq!(replayed, Reply::Replay(answer("x")), "an answer that is there is not waited for");
+    other.effects.apply(settled(&second, End::Unknown("reset".to_owned()))).await.unwrap();
+    mine(reply(effects, changing("c", &["invoice/1"])).await);
+}
+
+async fn claims(kept: Kept) {
+    let effects = &*kept.effects;
+    let claim = mine(reply(effects, claim_first(changing("claimed", &["invoice/1"]))).await);
+    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, Reply::Blocked(claim.id.clone()));
+    kept.advance(10_500);
+    let second = mine(reply(effects, changing("b", &["invoice/1"])).await);
+    let fenced = effects.apply(about(&claim, Event::Fence(claim.clone()))).await.unwrap();
+    assert_eq!(fenced.reply, Reply::Stale, "its time is over, and another has begun");
+    let again = reply(effects, changing("claimed", &["invoice/1"])).await;
+    assert_eq!(again, Reply::Blocked(second.id.clone()));
+    effects.apply(settled(&second, End::Completed(answer("x")))).await.unwrap();
+    mine(reply(effects, changing("claimed", &["invoice/1"])).await);
+}
+
+async fn left_behind(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(OwnerId::from("own_a".to_owned())).await.unwrap();
+    let dead = mine(reply(effects, changing("dead", &["invoice/1"])).await);
+    kept.advance(owner_silence_ms_max() + 60_000);
+    assert_eq!(reply(effects, changing("b", &["invoice/1"])).await, Reply::Blocked(dead.id.clone()));
+    let recovery = Event::Recover(OwnerId::from("own_b".to_owned()));
+    assert_eq!(effects.apply(about(&dead, recovery)).await.unwrap().reply, Reply::Unknown);
+    mine(reply(effects, changing("b", &["invoice/1"])).await);
+}
+
+async fn taken_over(kept: Kept) {
+    let effects = &*kept.effects;
+    let keyed = || Begin { class: EffectClass::K, ..changing("first", &["invoice/1"]) };
+    let first = mine(reply(effects, keyed()).await);
+    effects.apply(settled(&first, End::Unknown("reset".to_owned()))).await.unwrap();
+    let second = mine(reply(effects, changing("second", &["invoice/*"])).await);
+    assert_eq!(reply(effects, keyed()).await, Reply::Blocked(second.id.clone()));
+    effects.apply(settled(&second, End::NotExecuted("refused".to_owned()))).await.unwrap();
+    mine(reply(effects, keyed()).await);
+}
+
+/// Whoever gets one looks whether it is alone, and settles it; whoever is in the way has to be there.
+async fn never_two(kept: Kept) {
+    let other = kept.replica().await;
+    let (under_way, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let names = ["invoice/1", "invoice/*", "*", "invoice/1/lines"];
+    let mut tasks = JoinSet::new();
+    for number in 0..48_usize {
+        let effects = if number % 2 == 0 { kept.effects.clone() } else { other.effects.clone() };
+        let (under_way, done) = (under_way.clone(), done.clone());
+        // The last name does not meet the first one, so that it comes with one that all others meet.
+        let resources = [names[number % names.len()], "invoice/9"];
+        tasks.spawn(async move {
+            for _ in 0..2_000 {
+                match reply(&*effects, changing(&format!("k{number}"), &resources)).await {
+                    Reply::Mine(claim) => {
+                        assert_eq!(under_way.fetch_add(1, Ordering::SeqCst), 0, "two are under way at once");
+                        tokio::task::yield_now().await;
+                        under_way.fetch_sub(1, Ordering::SeqCst);
+                        effects.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+                        done.fetch_add(1, Ordering::SeqCst);
+                        return;
+                    }
+                    Reply::Blocked(_) => tokio::task::yield_now().await,
+                    other => panic!("{other:?}"),
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(done.load(Ordering::SeqCst), 48, "and everybody's turn comes");
+    let state = kept.effects.find(Target::Key(key("k0"))).await.unwrap().unwrap().state;
+    assert_eq!(state, EffectState::Completed);
+    assert!(matches!(kept.place, Place::Memory(..)) || !Arc::ptr_eq(&kept.effects, &other.effects));
+}

@@ -1,0 +1,186 @@
+//! `servanda callbacks`: who is told how long work ends, what is still on its way or was given up; and a test of one of them.
+//! Works beside a gateway that is running. No secret and no whole address is ever shown.
+
+use std::{path::Path, time::Instant};
+
+use serde_json::json;
+use servanda_contract::time::Clock as _;
+use servanda_engine::{
+    SystemClock,
+    callbacks::{ANSWER_MS_MAX, Callbacks, Carrier as _, Delivery, Subscription, deliveries},
+};
+use servanda_gates::effect::Ending;
+use servanda_upstream::{NotPosted, Post, Receipt};
+
+use crate::{
+    cli::{CallbacksArgs, CallbacksCommand},
+    config::Loaded,
+    failure::Failure,
+    screen::{Mood, Screen, lines, paint, table},
+};
+
+pub(crate) async fn run(config: &Path, args: &CallbacksArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    match &args.command {
+        // Whoever only looks need not have the secrets.
+        None => list(&loaded, screen).await,
+        Some(CallbacksCommand::Test { name }) => test(&loaded.callbacks()?, name, screen).await,
+    }
+}
+
+/// A callback as far as it may be shown.
+struct Configured {
+    subscription: Subscription,
+    /// Scheme, host and port, if they are known here.
+    origin: Option<String>,
+}
+
+fn configured(loaded: &Loaded) -> Result<Vec<Configured>, Failure> {
+    let subscriptions = loaded.subscriptions()?.into_iter();
+    let known = subscriptions.zip(loaded.config.callbacks.iter().enumerate());
+    Ok(known
+        .map(|(subscription, (number, config))| {
+            let origin = loaded.address(number, config).ok().map(|address| address.origin());
+            Configured { subscription, origin }
+        })
+        .collect())
+}
+
+async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+    let callbacks = configured(loaded)?;
+    let place = loaded.ledger_place()?;
+    let kept = if place.is_missing() {
+        Vec::new()
+    } else {
+        let ledger = place.open().await?;
+        let kept = deliveries(ledger.as_ref(), SystemClock.now()).await;
+        ledger.close().await;
+        kept.map_err(|error| Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger"))?
+    };
+    if screen.json {
+        return screen.json(&json!({
+            "callbacks": callbacks.iter().map(described).collect::<Vec<_>>(),
+            "deliveries": kept.iter().map(on_its_way).collect::<Vec<_>>(),
+        }));
+    }
+    if callbacks.is_empty() {
+        screen.say("nobody is told: there are no `callbacks` in the configuration");
+    } else {
+        screen.data(shown(&callbacks))?;
+    }
+    if !kept.is_empty() {
+        screen.data(under_way(&kept))?;
+    }
+    match (callbacks.first(), kept.iter().find(|delivery| delivery.given_up_at.is_some())) {
+        (_, Some(given_up)) => screen.hint(format_args!(
+            "some were given up; once the receiver works again: servanda callbacks test {}",
+            given_up.callback
+        )),
+        (Some(callback), None) => screen.hint(format_args!("servanda callbacks test {}", callback.subscription.name)),
+        (None, None) => screen.hint("docs/callbacks.md says how to add one"),
+    }
+    Ok(())
+}
+
+async fn test(callbacks: &Callbacks, name: &str, screen: Screen) -> Result<(), Failure> {
+    let Some(callback) = callbacks.find(name) else {
+        return Err(Failure::bad_input(format!("there is no callback `{name}`"))
+            .hint("`servanda callbacks` lists those of the configuration"));
+    };
+    let post = Post::new(ANSWER_MS_MAX).map_err(|NotPosted(why)| Failure::failed(why))?;
+    let id = format!("msg_test_{}", uuid::Uuid::new_v4().simple());
+    let letter = callback.test_letter(&id, SystemClock.now());
+    let started = Instant::now();
+    let came = post.carry(&callback.address, letter).await;
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if screen.json {
+        let (status, error) = match &came {
+            Ok(receipt) => (Some(receipt.status), None),
+            Err(NotPosted(why)) => (None, Some(why)),
+        };
+        screen.json(&json!({ "callback": name, "id": id, "status": status, "error": error, "took_ms": took_ms }))?;
+    }
+    let origin = callback.address.origin();
+    match came {
+        Ok(Receipt { status: status @ 200..=299, .. }) => {
+            if !screen.json {
+                screen.data(format_args!("`{name}` at {origin} took {id} with status {status} in {took_ms} ms"))?;
+            }
+            Ok(())
+        }
+        Ok(Receipt { status, .. }) => {
+            Err(Failure::failed(format!("`{name}` at {origin} answered {id} with status {status} in {took_ms} ms"))
+                .hint(what_it_means(status)))
+        }
+        Err(NotPosted(why)) => Err(Failure::failed(format!("`{name}` at {origin} did not get {id}: {why}"))
+            .hint("is the receiver running, and its certificate known to this machine?")),
+    }
+}
+
+const fn what_it_means(status: u16) -> &'static str {
+    match status {
+        300..=399 => "redirects are not followed: set `url` to where it leads",
+        400 | 401 | 403 => "the receiver may have another secret, or checks another signature: see docs/callbacks.md",
+        404 | 405 => "the receiver takes nothing there: look at the path of `url`",
+        410 => "the receiver does not want events any more: take the callback out of the configuration",
+        429 | 503 => "the receiver is busy: events are tried again later",
+        _ => "look into the receiver's log",
+    }
+}
+
+fn ends(subscription: &Subscription) -> Vec<&'static str> {
+    let word = |ending: &Ending| match ending {
+        Ending::Completed => "completed",
+        Ending::Failed => "failed",
+        Ending::Unknown => "unknown",
+    };
+    subscription.on.iter().map(word).collect()
+}
+
+fn described(Configured { subscription, origin }: &Configured) -> serde_json::Value {
+    json!({
+        "name": subscription.name, "origin": origin, "on": ends(subscription), "tools": subscription.tools,
+    })
+}
+
+fn on_its_way(delivery: &Delivery) -> serde_json::Value {
+    json!({
+        "callback": delivery.callback,
+        "event_id": delivery.event_id,
+        "event_type": delivery.event_type,
+        "state": state(delivery),
+        "attempts": delivery.attempts,
+        "created_at": delivery.created_at.to_string(),
+        "due_at": delivery.due_at.to_string(),
+        "last": delivery.last,
+    })
+}
+
+fn state(delivery: &Delivery) -> &'static str {
+    if delivery.given_up_at.is_some() { "given_up" } else { "pending" }
+}
+
+fn shown(callbacks: &[Configured]) -> String {
+    let mut shown = table(&["callback", "to", "on", "tools"]);
+    for Configured { subscription, origin } in callbacks {
+        let Subscription { name, tools, .. } = subscription;
+        let tools = if tools.is_empty() { "long_running, async".to_owned() } else { tools.join(", ") };
+        let origin = origin.clone().unwrap_or_else(|| "not known here: see `servanda check`".to_owned());
+        shown.add_row([name.clone(), origin, ends(subscription).join(", "), tools]);
+    }
+    lines(&shown)
+}
+
+fn under_way(kept: &[Delivery]) -> String {
+    let mut shown = table(&["event", "callback", "state", "attempts", "next", "last"]);
+    for delivery in kept {
+        let (state, next) = match delivery.given_up_at {
+            Some(at) => (paint(state(delivery), Mood::Bad), format!("given up {at}")),
+            None => (paint(state(delivery), Mood::Careful), delivery.due_at.to_string()),
+        };
+        let last = delivery.last.clone().unwrap_or_default();
+        let attempts = delivery.attempts.to_string();
+        shown.add_row([delivery.event_id.clone(), delivery.callback.clone(), state, attempts, next, last]);
+    }
+    lines(&shown)
+}

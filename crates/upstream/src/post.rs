@@ -1,0 +1,157 @@
+//! Sends one HTTP request to somebody who is not an MCP server and wants to be told something: an operator's callback.
+//!
+//! It says what came back and decides nothing: whether it is tried again is the sender's business. Redirects are not
+//! followed, the body of the answer is not looked at, and nothing here repeats an address, which may hold a secret.
+
+use std::{fmt, net::IpAddr, time::Duration};
+
+use bytes::Bytes;
+use reqwest::{
+    Client, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+
+use crate::{http::describe, retry_after::retry_after_ms};
+
+/// How long a connection may take to be made.
+const CONNECT_MS_MAX: u64 = 10_000;
+
+/// Where to: over TLS, or on this machine.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostAddress(Url);
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub struct Letter {
+    /// Header fields apart from the usual ones.
+    pub headers: Vec<(&'static str, String)>,
+    /// A JSON document.
+    pub body: Bytes,
+}
+
+/// What came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The HTTP status.
+    pub status: u16,
+    /// How long the receiver wants to be left alone, if it says so.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Why nothing came back, in words that name no address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotPosted(pub String);
+
+/// The way out.
+#[derive(Debug, Clone)]
+pub struct Post {
+    client: Client,
+    answer_ms_max: u64,
+}
+
+impl PostAddress {
+    /// Reads a URL; the error says what is wrong with it without repeating it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| format!("it is not a URL: {error}"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("it has a user or a password, which would be sent along".to_owned());
+        }
+        match url.scheme() {
+            "https" => Ok(Self(url)),
+            "http" if is_loopback(&url) => Ok(Self(url)),
+            "http" => Err("`http` is only for this machine; the receiver needs `https`".to_owned()),
+            other => Err(format!("its scheme is `{other}`; `https` is needed, or `http` to this machine")),
+        }
+    }
+
+    /// Its scheme, host and port: what may be shown, because the rest may hold a token.
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl fmt::Debug for PostAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PostAddress({})", self.origin())
+    }
+}
+
+impl Post {
+    /// A way out on which an answer may take so long.
+    pub fn new(answer_ms_max: u64) -> Result<Self, NotPosted> {
+        let client = Client::builder()
+            .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
+            .timeout(Duration::from_millis(answer_ms_max))
+            // Letters are few; a connection that the receiver is just closing would cost one of its attempts.
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| NotPosted(format!("the HTTP client could not be made: {}", describe(&error))))?;
+        Ok(Self { client, answer_ms_max })
+    }
+
+    /// Sends a letter once. The body of the answer is dropped unread.
+    pub async fn send(&self, to: &PostAddress, letter: Letter) -> Result<Receipt, NotPosted> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in &letter.headers {
+            let value = HeaderValue::from_str(value).map_err(|_| NotPosted(format!("`{name}` cannot be sent")))?;
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        let sent = self.client.post(to.0.clone()).headers(headers).body(letter.body).send().await;
+        let answer = sent.map_err(|error| {
+            let why = if error.is_timeout() {
+                format!("there was no answer within {} ms", self.answer_ms_max)
+            } else if error.is_connect() {
+                format!("it could not be connected: {}", describe(&error))
+            } else {
+                describe(&error)
+            };
+            NotPosted(why)
+        })?;
+        Ok(Receipt { status: answer.status().as_u16(), retry_after_ms: retry_after_ms(answer.headers()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PostAddress;
+
+    #[test]
+    fn only_tls_or_this_machine_is_an_address() {
+        let table = [
+            ("https://hooks.example.com/x", Ok("https://hooks.example.com")),
+            ("https://10.0.0.7:8443/x?token=t0p", Ok("https://10.0.0.7:8443")),
+            ("http://127.0.0.1:9000/x", Ok("http://127.0.0.1:9000")),
+            ("http://[::1]:9000/", Ok("http://[::1]:9000")),
+            ("http://localhost/x", Ok("http://localhost")),
+            ("http://hooks.example.com/t0p", Err("only for this machine")),
+            ("http://10.0.0.7/t0p", Err("only for this machine")),
+            ("http://127.0.0.1.example.com/t0p", Err("only for this machine")),
+            ("http://localhost.example.com/t0p", Err("only for this machine")),
+            ("https://ada:t0p@hooks.example.com/", Err("a user or a password")),
+            ("file:///etc/passwd", Err("`file`")),
+            ("hooks.example.com", Err("not a URL")),
+        ];
+        for (text, expected) in table {
+            match (PostAddress::parse(text), expected) {
+                (Ok(address), Ok(origin)) => {
+                    assert_eq!(address.origin(), origin);
+                    assert!(!format!("{address:?}").contains("t0p"));
+                }
+                (Err(why), Err(part)) => assert!(why.contains(part) && !why.contains("t0p"), "{text}: {why}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            }
+        }
+    }
+}
