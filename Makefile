@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: test lint unit doc interop interop-full conformance conformance-table hygiene bench bench-smoke chaos chaos-short \
-	chaos-unfenced chaos-million demo deny clean
+	chaos-unfenced chaos-million identity-tables demo deny clean
 
 test: lint unit doc interop conformance hygiene chaos-short bench-smoke deny
 	@echo "all of make test passed"
@@ -88,6 +88,10 @@ chaos-million:
 	cp target/release/servanda target/release/servanda-faults
 	CHAOS_PROFILE=release trials/chaos/run --servanda target/release/servanda-faults --calls 1000000 --class n --clients 32 \
 		--store $(or $(STORE),sqlite)
+
+# The tables of docs/behavioural-identity.md, from the lists of the paper's four servers.
+identity-tables:
+	cargo run -q -p servanda-identity --example paper_tables -- ../shared/corpora/tools/paper-servers.json docs/behavioural-identity.md
 
 demo:
 	cargo run --release -- demo

@@ -2,6 +2,9 @@
 //! rules, an earlier call that it should be like. Comparing is gate 6; what would have fitted is said here, because here the
 //! other tools are known.
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
 use servanda_contract::{
     GateName, Proposal, Refusal,
     expectation::{BehaviourPattern, Expectation, ExpectationSource, Expectations, Intent},
@@ -53,8 +56,8 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
     expected
 }
 
-/// Adds to a refusal of the behaviour gate which tools would have fitted: those of the same server first. Where it was not the
-/// kind of tool that was wrong, no other is named.
+/// Adds to a refusal of the behaviour gate which tools would have fitted: first those that take the same arguments, then those
+/// of the same server. Where it was not the kind of tool that was wrong, no other is named.
 pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Expected], refused: &CompiledContract) {
     let fits = |contract: &CompiledContract| {
         expected.iter().all(|expected| matches!(expected, Expected::Of(one) if one.is_met_by(contract.contract())))
@@ -64,15 +67,23 @@ pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Exp
         return;
     }
     let upstream = &refused.contract().binding.upstream;
-    let mut names: Vec<(bool, String)> = scene
+    let taken = |contract: &CompiledContract| {
+        let properties = contract.contract().affordance.input_schema.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect::<BTreeSet<String>>()
+    };
+    let wanted = taken(refused);
+    let mut names: Vec<(bool, bool, String)> = scene
         .catalog
         .entries()
         .filter(|(_, entry)| fits(&entry.contract))
-        .map(|(name, entry)| (entry.contract.contract().binding.upstream != *upstream, name.to_owned()))
+        .map(|(name, entry)| {
+            let elsewhere = entry.contract.contract().binding.upstream != *upstream;
+            (taken(&entry.contract) != wanted, elsewhere, name.to_owned())
+        })
         .collect();
     names.sort();
     let (shown, more) = (names.iter().take(NAMES_MAX), names.len().saturating_sub(NAMES_MAX));
-    let shown: Vec<String> = shown.map(|(_, name)| format!("`{name}`")).collect();
+    let shown: Vec<String> = shown.map(|(.., name)| format!("`{name}`")).collect();
     let also = if more > 0 { format!(" and {more} more") } else { String::new() };
     refusal.hint = match shown.is_empty() {
         true => format!("{}; no tool here is of that kind", refusal.hint),

@@ -156,6 +156,21 @@ async fn an_earlier_call_is_only_an_example_to_whoever_made_it() {
     }
 }
 
+/// Those an agent can turn to without thinking again come first.
+#[tokio::test]
+async fn tools_that_take_the_same_arguments_are_named_first() {
+    let server = server();
+    let mut other = draft("up", "another", false);
+    let nothing = json!({ "type": "object", "properties": {} });
+    other.affordance.input_schema = nothing.as_object().unwrap().clone();
+    other.affordance.examples.clear();
+    let mut scene = scene_of(&server, vec![other, draft("up", "reader", false), draft("up", "write", true)]);
+    scene.expectations.tasks.insert("triage".to_owned(), patterns(json!([{ "mutability": "PURE" }])));
+    let house = House::in_scene(scene, Arc::default(), Arc::new(SystemClock));
+    let said = refused(house.engine.call(wanting(&Guest::local(), "write", aims(Some("triage"), None, None))).await);
+    assert!(said.unwrap().hint.ends_with("of that kind are `reader`, `another`"));
+}
+
 /// The tool is of the right kind; what it was asked is not, and no other of its kind would do it.
 #[tokio::test]
 async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
