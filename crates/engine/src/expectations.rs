@@ -85,17 +85,19 @@ pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Exp
     let (shown, more) = (names.iter().take(NAMES_MAX), names.len().saturating_sub(NAMES_MAX));
     let shown: Vec<String> = shown.map(|(.., name)| format!("`{name}`")).collect();
     let also = if more > 0 { format!(" and {more} more") } else { String::new() };
-    refusal.hint = match shown.is_empty() {
-        true => format!("{}; no tool here is of that kind", refusal.hint),
-        false => format!("{}; of that kind are {}{also}", refusal.hint, shown.join(", ")),
+    refusal.hint = if shown.is_empty() {
+        format!("{}; no tool here is of that kind", refusal.hint)
+    } else {
+        format!("{}; of that kind are {}{also}", refusal.hint, shown.join(", "))
     };
 }
 
 fn unknown_task<'a>(known: impl Iterator<Item = &'a String>) -> Expected {
     let known: Vec<String> = known.take(NAMES_MAX).map(|name| format!("`{name}`")).collect();
-    let hint = match known.is_empty() {
-        true => "no tasks are declared here: leave it out, or have the operator add it under `tasks`".to_owned(),
-        false => format!("name one that is declared, such as {}, or leave it out", known.join(", ")),
+    let hint = if known.is_empty() {
+        "no tasks are declared here: leave it out, or have the operator add it under `tasks`".to_owned()
+    } else {
+        format!("name one that is declared, such as {}, or leave it out", known.join(", "))
     };
     Expected::Unclear { message: "`_meta[\"servanda/task\"]` names a task that is not declared".to_owned(), hint }
 }

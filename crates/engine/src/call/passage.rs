@@ -154,7 +154,8 @@ impl Passage<'_> {
         let claim = way.claim.take().map(|claim| claim.for_operation(&key));
         let cancel = way.terms.cancel.clone();
         let spent = self.nonce.clone().filter(|_| !key.can_come_again());
-        let (exchange, ending) = match self.perform(permit, key, way).await {
+        // Sending is by far the largest part of a call, and most calls that are refused never come here.
+        let (exchange, ending) = match Box::pin(self.perform(permit, key, way)).await {
             Ok(performed) => performed,
             Err(NotSent::Refused(refusal)) => {
                 let unsent = refusal.effect == EffectKnowledge::None;

@@ -62,7 +62,7 @@ fn definitions_are_classified_line_by_line() {
         json!({ "name": "list_invoices", "description": "List the invoices of a customer.", "inputSchema": { "type": "object" } }),
         json!({ "id": 3, "name": "frobnicate", "annotations": { "readOnlyHint": true } }),
     ];
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = format!("{}\n", lines.each_ref().map(Value::to_string).join("\n"));
     world.write("tools.jsonl", &format!("{text}nonsense\n"));
     let told = |args: &[&str], code: i32| -> Vec<Value> {
         let ran = world.run(&[&["identity", "classify"], args].concat()).ended(code);
