@@ -28,8 +28,9 @@ fn main() -> ExitCode {
 }
 
 fn rebuild(servers: &str, document: &str) -> Result<(), Box<dyn Error>> {
-    let tools = tables::read(&serde_json::from_str(&fs::read_to_string(servers)?)?)?;
-    let text = fs::read_to_string(document)?;
+    let read = |file: &str| fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
+    let tools = tables::read(&serde_json::from_str(&read(servers)?)?)?;
+    let text = read(document)?;
     let (before, rest) = text.split_once(BEGIN).ok_or("the document has no mark where the tables begin")?;
     let (_, after) = rest.split_once(END).ok_or("the document has no mark where the tables end")?;
     fs::write(document, format!("{before}{BEGIN}{}{END}{after}", tables::write(&tools)?))?;
