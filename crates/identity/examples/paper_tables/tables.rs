@@ -27,6 +27,10 @@ pub(crate) struct Tool {
 }
 
 type Failure = Box<dyn std::error::Error>;
+/// Which pairs count.
+type Filter = fn(&Tool, &Tool) -> bool;
+/// What of a behaviour is compared.
+type Reading = fn(&Behaviour) -> String;
 
 /// The chosen tools, from the version of each server that the lists call their default.
 pub(crate) fn read(servers: &Value) -> Result<Vec<Tool>, Failure> {
@@ -94,7 +98,7 @@ fn chosen(text: &mut String, tools: &[Tool]) -> Result<(), Failure> {
 fn recovered(text: &mut String, tools: &[Tool]) -> Result<(), Failure> {
     let head = "\n### What the classifier recovers of what was declared\n\n| field | whole definition | name removed |\n|---|---|---|";
     writeln!(text, "{head}")?;
-    let rows: [(&str, fn(&Behaviour) -> String); 4] = [
+    let rows: [(&str, Reading); 4] = [
         ("mutability", |one| one.mutability.word().to_owned()),
         ("action", |one| one.action.word().to_owned()),
         ("output domain", |one| one.output_domain.word().to_owned()),
@@ -153,8 +157,7 @@ fn replayed(text: &mut String, tools: &[Tool]) -> Result<(), Failure> {
          | wrong choices | how many | schema validation catches | identity catches | both | identity only | schema only | neither |\n\
          |---|---|---|---|---|---|---|---|"
     )?;
-    type Filter = fn(&Tool, &Tool) -> bool;
-    let rows: [(&str, Filter, fn(&Behaviour) -> String); 4] = [
+    let rows: [(&str, Filter, Reading); 4] = [
         ("any tool for any other", |_, _| true, Behaviour::identity),
         ("among the pairs above", is_pair, Behaviour::identity),
         ("among tools of one schema", same_schema, Behaviour::identity),

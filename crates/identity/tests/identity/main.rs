@@ -1,5 +1,8 @@
 //! What this crate promises, from outside.
 
+#[cfg(test)]
 mod classifier;
+#[cfg(test)]
 mod effects;
+#[cfg(test)]
 mod vectors;
