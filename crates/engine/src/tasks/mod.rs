@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::note::TaskNote;
 pub(crate) use self::{
-    driven::{drive, is_offered, is_required, plain_request, question},
+    driven::{drive, is_required, offered, plain_request, question},
     index::TaskIndex,
     inquiry::{add_related_task, inquire, of_task_error},
     shape::{Created, Status, created, with_members, with_related_task},
