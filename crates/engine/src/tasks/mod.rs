@@ -63,8 +63,8 @@ pub(crate) async fn keep(
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
     let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
     let note = note.settling(claim);
-    let json = shape::render_created(answer, guest_era, &id)
-        .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
+    let json =
+        shape::render_created(answer, guest_era, &id).ok_or_else(|| JournalError::new("the task cannot be read"))?;
     note::write(core, &id, &note).await?;
     note::enlist(core, &note.record.caller, &id, note.expires_at).await?;
     listen(core, member, created, id.clone());
