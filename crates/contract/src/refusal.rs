@@ -200,6 +200,15 @@ impl Refusal {
         self
     }
 
+    /// Takes back that nothing was done: the call may be on record all the same, and then it is done later, under its key.
+    pub fn leave_in_doubt(&mut self) {
+        self.effect = EffectKnowledge::Unknown;
+        self.message.push_str("; it may be on record all the same, and then it is sent later");
+        "make the same call again with the same key: it is done once; without a key, look at the target first"
+            .clone_into(&mut self.hint);
+        self.next_action = NextAction::RetryWithSameKey;
+    }
+
     /// Recognises the same errors again: gate, class and fields, without the wording.
     pub fn errors_digest(&self) -> Digest {
         let mut parts = vec![format!("{}", self.gate), self.error_code.name().to_owned()];

@@ -7,7 +7,7 @@ use servanda_contract::{
     CallId, CallRecord, Refusal, TaxonomyClass, ToolContract, record::Outcome, refusal::EffectKnowledge,
 };
 use servanda_gates::{
-    JournalError, Note,
+    Note,
     effect::{Applied, Change, Claim, End, Event, Reply, StoredAnswer, Target},
 };
 
@@ -111,7 +111,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
                 keep(core, record, quarantine).await;
                 return true;
             }
-            Err(JournalError(error)) => {
+            Err(error) => {
                 tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
                 let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
                 tokio::time::sleep(Duration::from_millis(wait_ms)).await;

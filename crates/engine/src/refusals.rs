@@ -104,14 +104,18 @@ pub(crate) fn no_upstream(call_id: CallId, id: &str) -> Box<Refusal> {
 }
 
 /// A call that could not be put on record in the time it had.
-pub(crate) fn fence_too_slow(call_id: CallId) -> Box<Refusal> {
-    Box::new(Refusal::new(
+pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass) -> Box<Refusal> {
+    let mut refusal = Box::new(Refusal::new(
         call_id,
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         "the call could not be put on record in time, so it was not sent".to_owned(),
         "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
-    ))
+    ));
+    if class == EffectClass::K {
+        refusal.leave_in_doubt();
+    }
+    refusal
 }
 
 /// A call that changes what others are changing, and whose turn did not come.

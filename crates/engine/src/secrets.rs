@@ -17,13 +17,13 @@ impl Secret {
     /// The secret of that purpose, made if there is none yet. Of two processes that make one at once, one wins.
     pub(crate) async fn of(notebook: &dyn Notebook, purpose: &str) -> Result<Self, JournalError> {
         let mut secret = [0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(|error| JournalError(format!("no randomness: {error}")))?;
+        getrandom::fill(&mut secret).map_err(|error| JournalError::new(format!("no randomness: {error}")))?;
         let value = format!("\"{}\"", URL_SAFE_NO_PAD.encode(secret));
         let note = Note { kind: NoteKind::Secret, key: purpose.to_owned(), value, expires_at: None };
         let kept = notebook.write_first(note).await?;
         let written: String = serde_json::from_str(&kept.value).unwrap_or_default();
         let secret = URL_SAFE_NO_PAD.decode(written).ok().and_then(|bytes| bytes.try_into().ok());
-        secret.map(Self).ok_or_else(|| JournalError("the kept key is not a key".to_owned()))
+        secret.map(Self).ok_or_else(|| JournalError::new("the kept key is not a key"))
     }
 
     #[cfg(test)]

@@ -247,11 +247,11 @@ impl Effects for KeptEffects {
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
         Box::pin(async move {
             if self.down.load(Ordering::Relaxed) {
-                return Err(JournalError("the store is away".to_owned()));
+                return Err(JournalError::new("the store is away"));
             }
             if self.late.load(Ordering::Relaxed) {
                 self.effects.apply(change).await?;
-                return Err(JournalError("the acknowledgement was lost".to_owned()));
+                return Err(JournalError::in_doubt("the acknowledgement was lost"));
             }
             let before = self.effects.records().len();
             let applied = self.effects.apply(change).await?;
@@ -267,7 +267,7 @@ impl Effects for KeptEffects {
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         if self.late.load(Ordering::Relaxed) {
-            return Box::pin(async { Err(JournalError("the store is away".to_owned())) });
+            return Box::pin(async { Err(JournalError::new("the store is away")) });
         }
         self.effects.find(target)
     }

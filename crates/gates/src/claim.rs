@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::Value;
-use servanda_contract::{CallRecord, Refusal};
+use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
 
 use crate::{
     Fenced, Intent, NotFenced, Permit, Question, WhyNot,
@@ -71,7 +71,7 @@ async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effe
         // Nobody knows whether it was applied: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, &permit) => effect,
-            _ => return Err(fence::not_on_record(permit, &error.to_string())),
+            _ => return Err(fence::unmarked(permit, &error)),
         },
     };
     Ok(match found.state {
@@ -105,7 +105,7 @@ pub async fn fence_current(
             Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(fence::not_on_record(permit, &error.to_string())),
+            _ => Err(fence::unmarked(permit, &error)),
         },
     }
 }
@@ -113,6 +113,13 @@ pub async fn fence_current(
 fn is_own(effect: &Effect, owner: &OwnerId, permit: &Permit) -> bool {
     let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
     under_way && effect.owner == *owner && effect.call_id == *permit.call_id()
+}
+
+impl Current {
+    /// What may follow an uncertain dispatch.
+    pub fn effect_class(&self) -> EffectClass {
+        self.0.permit.effect_class()
+    }
 }
 
 impl Claimed {

@@ -111,8 +111,11 @@ pub trait Journal: Send + Sync + fmt::Debug {
 
 /// The journal could not keep a record.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("the journal could not keep the record: {0}")]
-pub struct JournalError(pub String);
+#[error("the journal could not keep the record: {reason}")]
+pub struct JournalError {
+    reason: String,
+    leaves_doubt: bool,
+}
 
 /// Fences a permitted call. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
 /// and needs no mark; every other waits for it.
@@ -145,7 +148,7 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(not_on_record(permit, &error.to_string())),
+            _ => Err(unmarked(permit, &error)),
         },
     }
 }
@@ -234,6 +237,19 @@ fn could_be_forgotten(permit: Permit, why: &str) -> Box<NotFenced> {
     Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
+/// A mark that could not be made, or of which nobody knows whether it was. Where that is so and the call can be repeated by its
+/// key, recovery may find the mark and send it: nobody can say then that it was not executed.
+pub(crate) fn unmarked(permit: Permit, error: &JournalError) -> Box<NotFenced> {
+    let is_resent = permit.effect_class() == EffectClass::K && error.leaves_doubt();
+    let mut not_fenced = not_on_record(permit, &error.to_string());
+    if let WhyNot::NotOnRecord(refusal) = &mut not_fenced.why
+        && is_resent
+    {
+        refusal.leave_in_doubt();
+    }
+    not_fenced
+}
+
 pub(crate) fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
     let refusal = Refusal::new(
         permit.call_id().clone(),
@@ -244,6 +260,28 @@ pub(crate) fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
     );
     let refusal = refusal.with_effect(EffectKnowledge::None);
     Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+}
+
+impl JournalError {
+    /// Nothing was kept.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), leaves_doubt: false }
+    }
+
+    /// Nobody knows whether it was kept.
+    pub fn in_doubt(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), leaves_doubt: true }
+    }
+
+    /// Whether it may have been kept all the same.
+    pub const fn leaves_doubt(&self) -> bool {
+        self.leaves_doubt
+    }
+
+    /// Why.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
 }
 
 impl Fenced {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use servanda_contract::faults::Fault;
+use servanda_gates::JournalError;
 use tokio_postgres::error::SqlState;
 
 /// Why the ledger cannot be used.
@@ -111,6 +112,21 @@ impl LedgerError {
     /// Whether something is there already that was to be new.
     pub(crate) fn is_of_a_duplicate(&self) -> bool {
         matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
+
+    /// For whoever asked: whether it may have been done all the same is part of it.
+    pub(crate) fn told(&self) -> JournalError {
+        if self.leaves_doubt() { JournalError::in_doubt(self.to_string()) } else { JournalError::new(self.to_string()) }
+    }
+
+    /// Whether what was asked for may have been done all the same.
+    fn leaves_doubt(&self) -> bool {
+        match self {
+            Self::Server(error) => error.as_db_error().is_none() || self.is_of_the_connection(),
+            Self::Fault(Fault(point)) => *point == "ledger.after_commit",
+            Self::Silent(_) => true,
+            _ => false,
+        }
     }
 
     /// Whether the connection is of no use any more.

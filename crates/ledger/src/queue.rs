@@ -136,7 +136,7 @@ impl Queue {
 
 impl Recorded {
     pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
-        let recorded = Self::of(record).map_err(|error| JournalError(error.to_string()))?;
+        let recorded = Self::of(record).map_err(|error| JournalError::new(error.to_string()))?;
         Ok(Box::new(Self { quarantine, ..recorded }))
     }
 
@@ -153,7 +153,7 @@ impl Recorded {
 }
 
 fn closed() -> JournalError {
-    JournalError("the ledger is closed".to_owned())
+    JournalError::new("the ledger is closed")
 }
 
 /// The next batch: everything there is as soon as somebody waits for one of them, else what comes in a few milliseconds.
@@ -221,7 +221,7 @@ impl Job {
             lost.fetch_add(1, Ordering::Relaxed);
             tracing::error!(what = %self, %error, "the ledger could not keep something");
         }
-        let odd = || JournalError("the ledger answered something else".to_owned());
+        let odd = || JournalError::new("the ledger answered something else");
         match self {
             Self::Put { done: None, .. } => {}
             Self::Put { done: Some(done), .. } => drop(done.send(outcome.map(|_| ()))),

@@ -239,12 +239,13 @@ impl Passage<'_> {
         deadline: Instant,
     ) -> Result<Fenced, NotSent> {
         let call_id = self.record.call_id.clone();
+        let class = current.effect_class();
         let fencing = fence_current(current, self.dispatching_record(), self.core.effects.as_ref());
         let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
             // Nobody knows whether the mark was made; whoever looks for it takes it back.
             self.mark = None;
             abandon(self.core, effect_key, call_id.clone());
-            return Err(NotSent::Refused(refusals::fence_too_slow(call_id)));
+            return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
         };
         let NotFenced { why, .. } = match fenced {
             Ok(fenced) => return Ok(fenced),
@@ -270,7 +271,7 @@ impl Passage<'_> {
         cancel: &CancellationToken,
     ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
-        let effect_key = permit.effect_key(key.clone());
+        let (effect_key, class) = (permit.effect_key(key.clone()), permit.effect_class());
         let (mut asked, mut waiting) = (false, Waiting::until_half(deadline));
         loop {
             let call_id = permit.call_id().clone();
@@ -287,7 +288,7 @@ impl Passage<'_> {
             let begun = begin(permit, intent, lease_ms, self.core.effects.as_ref());
             let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
                 abandon(self.core, effect_key, call_id.clone());
-                return Err(NotSent::Refused(refusals::fence_too_slow(call_id)));
+                return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
             };
             let NotFenced { permit: back, why } = match begun {
                 Ok(begun) => return Ok(begun),

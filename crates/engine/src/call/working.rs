@@ -30,15 +30,16 @@ impl Passage<'_> {
         let (Some(work), Some(claim)) = (&self.work, fenced.claim()) else { return false };
         let counterpart = sessions::counterpart(&way.guest);
         let offered = tokio::select! {
-            offered = tasks::is_offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
-            () = work.cancel.cancelled() => false,
+            offered = tasks::offered(member, &counterpart, fenced.upstream_tool(), deadline) => offered,
+            () = work.cancel.cancelled() => None,
         };
-        let relays = offered && work.takes_tasks();
+        let relays = offered.is_some() && work.takes_tasks();
+        let submits = offered.is_some_and(|era| work.has_task_made(era)) && !relays;
         if !relays {
             way.task = None;
         }
         self.entered = Some(work.begin(self.core, Begun { id: claim.id.clone(), relays }));
-        offered && !relays
+        submits
     }
 
     /// The result of what the call only submitted, where its contract says how to ask for that; else the answer as it is.

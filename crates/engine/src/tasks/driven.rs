@@ -39,14 +39,15 @@ pub(crate) async fn is_required(member: &Member, counterpart: &Counterpart, tool
     support(member, counterpart, deadline).await.is_some_and(|support| support.required.contains(tool))
 }
 
-/// Whether a server offers to work on a tool as a task: a legacy one by the tool's definition, a modern one by its own.
-pub(crate) async fn is_offered(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> bool {
-    let Ok(offer) = member.server.offer(deadline).await else { return false };
+/// The era in which a server offers to work on a tool as a task, if it does: a legacy one by the tool's definition, a modern
+/// one by its own.
+pub(crate) async fn offered(member: &Member, counterpart: &Counterpart, tool: &str, deadline: Instant) -> Option<Era> {
+    let offer = member.server.offer(deadline).await.ok()?;
     if offer.era == Era::Modern {
-        return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]);
+        return has(&offer.capabilities, &["extensions", TASKS_EXTENSION]).then_some(Era::Modern);
     }
-    let support = support(member, counterpart, deadline).await;
-    support.is_some_and(|support| support.required.contains(tool) || support.optional.contains(tool))
+    let support = support(member, counterpart, deadline).await?;
+    (support.required.contains(tool) || support.optional.contains(tool)).then_some(Era::Legacy)
 }
 
 async fn support(member: &Member, counterpart: &Counterpart, deadline: Instant) -> Option<Arc<TaskSupport>> {

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::note::TaskNote;
 pub(crate) use self::{
-    driven::{drive, is_offered, is_required, plain_request, question},
+    driven::{drive, is_required, offered, plain_request, question},
     index::TaskIndex,
     inquiry::{add_related_task, inquire, of_task_error},
     shape::{Created, Status, created, with_members, with_related_task},
@@ -63,8 +63,8 @@ pub(crate) async fn keep(
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
     let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
     let note = note.settling(claim);
-    let json = shape::render_created(answer, guest_era, &id)
-        .ok_or_else(|| JournalError("the task cannot be read".to_owned()))?;
+    let json =
+        shape::render_created(answer, guest_era, &id).ok_or_else(|| JournalError::new("the task cannot be read"))?;
     note::write(core, &id, &note).await?;
     note::enlist(core, &note.record.caller, &id, note.expires_at).await?;
     listen(core, member, created, id.clone());

@@ -88,7 +88,7 @@ impl TaskNote {
 
 /// Writes a task down.
 pub(super) async fn write(core: &Core, ours: &str, note: &TaskNote) -> Result<(), JournalError> {
-    let value = serde_json::to_string(note).map_err(|error| JournalError(error.to_string()))?;
+    let value = serde_json::to_string(note).map_err(|error| JournalError::new(error.to_string()))?;
     let (key, expires_at) = (ours.to_owned(), Some(note.expires_at));
     core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
     core.tasks.learn(&note.upstream, &note.theirs, ours);
@@ -126,7 +126,7 @@ pub(super) async fn enlist(
     let surplus = listed.len().saturating_sub(LISTED_MAX);
     listed.drain(..surplus);
     let expires_at = listed.iter().map(|listed| listed.expires_at).max();
-    let value = serde_json::to_string(&listed).map_err(|error| JournalError(error.to_string()))?;
+    let value = serde_json::to_string(&listed).map_err(|error| JournalError::new(error.to_string()))?;
     core.notebook.write(Note { kind: NoteKind::Task, key: list_key(caller), value, expires_at }).await
 }
 

@@ -7,7 +7,9 @@ use std::sync::{
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use servanda_contract::{OperationKeys, Refusal, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
+use servanda_contract::{
+    OperationKeys, Refusal, TaxonomyClass, ToolContract, refusal::EffectKnowledge, taxonomy::NextAction,
+};
 use servanda_gates::{
     OPERATION_ARGUMENT,
     effect::{Effect, EffectQuery, EffectState, Effects as _},
@@ -352,6 +354,27 @@ async fn a_mark_that_nobody_uses_is_taken_back() {
     }
     result(bank.call(keyed("k")).await);
     assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
+}
+
+/// Recovery sends again what can be repeated by its key: of a mark that may be there, nobody can say that nothing comes of it.
+#[tokio::test(start_paused = true)]
+async fn what_recovery_may_still_send_is_not_called_not_executed() {
+    let keyed_tool = |contract: &mut ToolContract| {
+        let effect = json!({
+            "class": "K", "key": { "meta": "key" }, "key_window_sec": 3600, "mutation_class": "write_irreversible",
+            "manifest": [{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }]
+        });
+        contract.effect = Some(serde_json::from_value(effect).unwrap());
+    };
+    let bank = Bank::writing(keyed_tool, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
+    assert_eq!(refused.next_action, NextAction::RetryWithSameKey);
+    // Where the store says that it kept nothing, nothing comes of it.
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    assert_eq!(refusal(bank.call(keyed("other")).await).effect, EffectKnowledge::None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,7 +163,7 @@ fn key<T: About>(id: &EffectId) -> String {
 }
 
 async fn write<T: About>(core: &Core, id: &EffectId, about: &T) -> Result<(), JournalError> {
-    let value = serde_json::to_string(about).map_err(|error| JournalError(error.to_string()))?;
+    let value = serde_json::to_string(about).map_err(|error| JournalError::new(error.to_string()))?;
     let expires_at = Some(Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(KEPT_MS_MAX)));
     core.notebook.write(Note { kind: NoteKind::Work, key: key::<T>(id), value, expires_at }).await
 }

@@ -44,6 +44,7 @@ pub(crate) struct Work {
     task_at: Instant,
     guest_era: Era,
     takes_tasks: bool,
+    has_task_made: bool,
     can_be_asked: bool,
     trace_id: String,
     stage: watch::Sender<Stage>,
@@ -126,6 +127,7 @@ impl Work {
             task_at: started + Duration::from_millis(grace_ms(contract, guest.era).min(wait_ms)),
             guest_era: guest.era,
             takes_tasks,
+            has_task_made: guest.era == Era::Legacy || is_async(contract),
             can_be_asked: guest.era == Era::Modern && guest.capabilities.answers_anything(),
             trace_id: trace_id.to_owned(),
             stage: watch::Sender::new(Stage::Judged),
@@ -142,6 +144,7 @@ impl Work {
             task_at: Instant::now(),
             guest_era: Era::Modern,
             takes_tasks: false,
+            has_task_made: false,
             can_be_asked: false,
             trace_id: String::new(),
             stage: watch::Sender::new(Stage::Begun(Begun { id: id.clone(), relays: false })),
@@ -153,6 +156,13 @@ impl Work {
     /// Whether its guest can be told of a task.
     pub(crate) const fn takes_tasks(&self) -> bool {
         self.takes_tasks
+    }
+
+    /// Whether a task is made at an upstream of this era for a guest that is not told of it. A modern server goes by what its
+    /// client takes, so a modern guest that takes no tasks gets what the server has for such; unless the contract says `async`,
+    /// which is nobody's to wait for.
+    pub(crate) fn has_task_made(&self, upstream: Era) -> bool {
+        self.has_task_made || upstream == Era::Legacy
     }
 
     /// It is fenced: from now on it can be asked about.
@@ -256,8 +266,11 @@ impl Work {
 /// How long what may be quick is waited for before a task is made of it. A legacy guest that asks for a task wants nothing
 /// else, and of what is always long nobody expects an answer.
 fn grace_ms(contract: &ToolContract, era: Era) -> u64 {
-    let class = contract.execution.as_ref().map(|execution| execution.timeout_class);
-    if era == Era::Legacy || class == Some(TimeoutClass::Async) { 0 } else { GRACE_MS }
+    if era == Era::Legacy || is_async(contract) { 0 } else { GRACE_MS }
+}
+
+fn is_async(contract: &ToolContract) -> bool {
+    contract.execution.as_ref().is_some_and(|execution| execution.timeout_class == TimeoutClass::Async)
 }
 
 impl Ear {

@@ -49,13 +49,13 @@ impl Effects for Flaky {
             if self.applies {
                 self.effects.apply(change).await?;
             }
-            Err(JournalError("the connection was lost".to_owned()))
+            Err(JournalError::new("the connection was lost"))
         })
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
         if self.unreadable.load(Ordering::Relaxed) {
-            return Box::pin(async { Err(JournalError("gone".to_owned())) });
+            return Box::pin(async { Err(JournalError::new("gone")) });
         }
         self.effects.find(target)
     }

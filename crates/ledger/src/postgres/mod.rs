@@ -93,11 +93,11 @@ impl PostgresLedger {
         let mut hasher = DefaultHasher::new();
         of.hash(&mut hasher);
         let shard = usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or_default();
-        self.queues.get(shard).ok_or_else(|| JournalError("the ledger has no writer".to_owned()))
+        self.queues.get(shard).ok_or_else(|| JournalError::new("the ledger has no writer"))
     }
 
     async fn ask<T>(&self, question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>) -> Result<T, JournalError> {
-        self.desk.ask(question).await.map_err(|error| JournalError(error.to_string()))
+        self.desk.ask(question).await.map_err(|error| JournalError::new(error.to_string()))
     }
 }
 
@@ -174,7 +174,7 @@ impl Notebook for PostgresLedger {
             let (kind, key) = (note.kind, note.key.clone());
             self.queue(&key)?.put(Write::FirstNote(note), true).await?;
             let kept = self.ask(async |client: &Client| notes::find(client, kind, &key).await).await?;
-            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
+            kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
     }
 
@@ -264,7 +264,7 @@ impl Effects for PostgresLedger {
                 Ok(())
             };
             self.ask(beat).await?;
-            self.desk.look_at_durability().await.map_err(|error| JournalError(error.to_string()))
+            self.desk.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))
         })
     }
 

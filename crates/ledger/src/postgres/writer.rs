@@ -85,12 +85,12 @@ impl Writer {
                     self.ready = None;
                     self.give_up(jobs, &error)
                 }
-                Err(error) if error.is_of_the_store() || jobs.len() == 1 => return self.refuse(jobs, &error),
+                Err(error) if error.is_of_the_store() || jobs.len() == 1 => return self.refuse(jobs, &error.told()),
                 Err(_) => return Box::pin(self.settle_each(jobs)).await,
             };
         }
         let reason = format!("it could not be done in {ATTEMPTS_MAX} attempts");
-        self.refuse(jobs, &JournalError(reason));
+        self.refuse(jobs, &JournalError::new(reason));
     }
 
     /// One bad job must not take others with it.
@@ -124,13 +124,13 @@ impl Writer {
     /// After a lost connection: what may be done twice without harm comes back, the rest is told that nobody knows.
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
         let (again, unknown): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| matches!(job, Job::Put { .. }));
-        self.refuse(unknown, error);
+        self.refuse(unknown, &error.told());
         again
     }
 
-    fn refuse(&self, jobs: Vec<Job>, error: &impl ToString) {
+    fn refuse(&self, jobs: Vec<Job>, error: &JournalError) {
         for job in jobs {
-            job.answer(Err(JournalError(error.to_string())), &self.lost);
+            job.answer(Err(error.clone()), &self.lost);
         }
     }
 

@@ -34,8 +34,8 @@ impl Desk {
             question(&connection)
         });
         match asked.await {
-            Ok(answer) => answer.map_err(|error| JournalError(error.to_string())),
-            Err(error) => Err(JournalError(error.to_string())),
+            Ok(answer) => answer.map_err(|error| JournalError::new(error.to_string())),
+            Err(error) => Err(JournalError::new(error.to_string())),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Notebook for SqliteLedger {
             let (kind, key) = (note.kind, note.key.clone());
             self.writer.queue().put(Write::FirstNote(note), true).await?;
             let kept = self.desk.ask(move |connection| read::note(connection, kind, &key)).await?;
-            kept.ok_or_else(|| JournalError(format!("a {} note that was just written is gone", kind.as_str())))
+            kept.ok_or_else(|| JournalError::new(format!("a {} note that was just written is gone", kind.as_str())))
         })
     }
 

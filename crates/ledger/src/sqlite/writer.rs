@@ -89,12 +89,12 @@ fn settle(file: &mut OpenFile, batch: Vec<Job>, lost: &AtomicU64) {
     let shared = error.is_of_the_store();
     for job in batch {
         let outcome = if shared {
-            Err(JournalError(error.to_string()))
+            Err(error.told())
         } else {
             let alone = file.commit(std::slice::from_ref(&job));
-            alone.map_err(|error| JournalError(error.to_string())).and_then(|mut outcomes| {
-                outcomes.pop().ok_or_else(|| JournalError("the ledger did nothing".to_owned()))
-            })
+            alone
+                .map_err(|error| error.told())
+                .and_then(|mut outcomes| outcomes.pop().ok_or_else(|| JournalError::new("the ledger did nothing")))
         };
         job.answer(outcome, lost);
     }

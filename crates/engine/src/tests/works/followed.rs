@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use servanda_contract::refusal::EffectKnowledge;
+use servanda_contract::{ToolContract, refusal::EffectKnowledge, tool::TimeoutClass};
 use servanda_gates::effect::{Effects as _, Target};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure, Remark};
@@ -19,9 +19,16 @@ use super::{
     MINUTE_MS, TwoLives, about, keyed, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    Gateway as _, Subject, Terms,
+    CallAnswer, Gateway as _, Subject, Terms,
     testing::{Heard, KeptEffects, Scripted, call, parse, rejected, said, text},
 };
+
+/// What nobody waits for.
+fn always(class: &str) -> ToolContract {
+    let mut contract = of_class(class);
+    contract.execution.as_mut().unwrap().timeout_class = TimeoutClass::Async;
+    contract
+}
 
 /// A server that makes tasks of either era, which go on while nobody asks, and end when they are let go.
 fn tasks_server(era: Era) -> (Arc<Scripted>, Arc<AtomicBool>) {
@@ -70,7 +77,7 @@ fn task_answer(era: Era, heard: &Heard, is_done: bool) -> Result<Answer, Perform
 fn a_task_of_the_upstream_is_followed_and_followed_on_after_a_crash() {
     for era in [Era::Legacy, Era::Modern] {
         let (server, done) = tasks_server(era);
-        let lives = TwoLives::new(server.clone(), vec![of_class("N")]);
+        let lives = TwoLives::new(server.clone(), vec![always("N")]);
         let handle = lives.live(async |house| {
             let handed = refusal(house.engine.call(call(&plain(), "write", Terms::default())).await);
             let handle = handed.handle.unwrap();
@@ -114,7 +121,7 @@ fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() 
             }
         },
     );
-    let lives = TwoLives::new(server, vec![of_class("N")]);
+    let lives = TwoLives::new(server, vec![always("N")]);
     let handle = lives.live(async |house| {
         refusal(house.engine.call(call(&plain(), "write", Terms::default())).await).handle.unwrap()
     });
@@ -130,7 +137,7 @@ fn a_task_whose_upstream_forgot_it_is_unknown_and_one_in_time_is_not_given_up() 
 #[tokio::test(start_paused = true)]
 async fn a_followed_task_that_is_cancelled_is_cancelled_there_and_waited_for() {
     let (server, done) = tasks_server(Era::Legacy);
-    let bank = Bank::new(server.clone(), vec![of_class("N")]);
+    let bank = Bank::new(server.clone(), vec![always("N")]);
     let handle = json!(refusal(bank.call(call(&plain(), "write", Terms::default())).await).handle.unwrap());
     let cancelled = || server.heard().iter().filter(|line| line.starts_with("tasks/cancel")).count();
     about(&bank.house, &takes_tasks(), Subject::TaskCancel, json!({"taskId": handle})).await.unwrap();
@@ -143,7 +150,7 @@ async fn a_followed_task_that_is_cancelled_is_cancelled_there_and_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn the_upstreams_own_task_is_passed_on_to_a_guest_that_takes_tasks() {
     let (server, _) = tasks_server(Era::Legacy);
-    let bank = Bank::new(server.clone(), vec![of_class("N")]);
+    let bank = Bank::new(server.clone(), vec![always("N")]);
     let created = task(bank.call(with_task(call(&legacy(), "write", Terms::default()))).await);
     assert_eq!(created["task"]["pollInterval"], 700, "as the upstream wrote it");
     assert!(!created["task"]["taskId"].as_str().unwrap().starts_with("eff_"));
@@ -153,7 +160,7 @@ async fn the_upstreams_own_task_is_passed_on_to_a_guest_that_takes_tasks() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_hears_what_is_said_of_a_followed_task() {
     let (server, _) = tasks_server(Era::Legacy);
-    let bank = Bank::new(server, vec![of_class("N")]);
+    let bank = Bank::new(server, vec![always("N")]);
     let (terms, mut heard) = crate::testing::listening();
     refusal(bank.call(call(&legacy(), "write", terms)).await);
     let Remark::Progress(params) = heard.recv().await.unwrap() else { panic!("another remark") };
@@ -178,7 +185,7 @@ fn a_task_of_an_earlier_attempt_is_not_followed() {
             }
         }
     });
-    let lives = TwoLives::new(server, vec![of_class("K")]);
+    let lives = TwoLives::new(server, vec![always("K")]);
     let handle = lives.live(async |house| {
         let forgotten = refusal(house.engine.call(keyed(&plain())).await);
         assert_eq!(forgotten.effect, EffectKnowledge::Unknown);
@@ -209,7 +216,7 @@ fn what_was_only_noted_is_followed_too() {
             async move { task_answer(Era::Modern, &heard, done) }
         },
     );
-    let lives = TwoLives::new(server, vec![of_class("N")]);
+    let lives = TwoLives::new(server, vec![always("N")]);
     let handle = lives.live(async |house| {
         store.set(house.effects.clone()).unwrap();
         house.effects.beat(house.engine.core().owner.clone()).await.unwrap();
@@ -222,4 +229,24 @@ fn what_was_only_noted_is_followed_too() {
     lives.recover(MINUTE_MS, async |house| {
         until_status(house, &takes_tasks(), &handle, "completed").await;
     });
+}
+
+/// Whoever could have said that it takes tasks and has not is not spoken for.
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_hears_of_tasks_only_from_guests_that_take_them() {
+    let server = Scripted::new(
+        Era::Modern,
+        &json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+        |heard: Heard| async move {
+            let takes = heard.delivery.counterpart.capabilities.as_json().contains("/tasks");
+            if takes {
+                Ok(text(Era::Modern, "as for one that takes tasks"))
+            } else {
+                Err(rejected(-32021, "needs tasks", None))
+            }
+        },
+    );
+    let bank = Bank::new(server, vec![of_class("N")]);
+    let told = bank.house.engine.call(call(&plain(), "write", Terms::default())).await;
+    assert!(matches!(&told, CallAnswer::Failed(error) if error.code == -32021), "{told:?}");
 }

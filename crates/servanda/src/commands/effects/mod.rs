@@ -216,7 +216,9 @@ fn who() -> String {
     name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
-fn away(JournalError(why): JournalError) -> Failure {
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn away(error: JournalError) -> Failure {
+    let why = error.reason();
     Failure::failed(format!("the store of effects does not answer: {why}"))
         .hint("`servanda doctor` looks at the ledger")
 }
