@@ -159,7 +159,7 @@ impl Journal for PostgresLedger {
     fn recall<'a>(&'a self, call_id: &'a str) -> PortFuture<'a, Result<Option<CallRecord>, JournalError>> {
         Box::pin(async move {
             let recalled = self.desk.ask(async |client: &Client| read::call(client, call_id).await).await;
-            recalled.map_err(|error| JournalError(error.to_string()))
+            recalled.map_err(|error| JournalError::new(error.to_string()))
         })
     }
 }
