@@ -5,6 +5,7 @@ mod calls;
 mod conversations;
 mod effects;
 mod inputs;
+mod marks;
 mod news;
 mod overlaps;
 mod recovery;
