@@ -99,7 +99,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
                     core.outbox.wake();
                 }
                 if let Some(effect) = &effect {
-                    works::ended(core, effect, Some(&record)).await;
+                    works::ended(core, effect).await;
                 }
                 return true;
             }

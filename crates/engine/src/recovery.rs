@@ -209,7 +209,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
                 tracing::warn!(%effect, "an effect was left behind and nobody knows how it ended; see `servanda effects show {effect}`");
             }
             if let (Reply::Unknown | Reply::Settled, Some(after)) = (&reply, &after) {
-                works::ended(core, after, None).await;
+                works::ended(core, after).await;
             }
         }
         (Ok(Recovery::Resend(..)), _) => {}

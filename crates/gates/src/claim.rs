@@ -3,6 +3,8 @@
 //!
 //! Deliberately not here: the asking, and giving a claim up, which is settling it as not executed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
@@ -66,11 +68,11 @@ async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effe
     let found = match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
         Ok(Applied { reply, effect }) => {
-            return Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }));
+            return Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } }));
         }
         // Nobody knows whether it was applied: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
-            Ok(Some(effect)) if is_own(&effect, &owner, &permit) => effect,
+            Ok(Some(effect)) if is_own(&effect, &owner, &permit) => Arc::new(effect),
             _ => return Err(fence::unmarked(permit, &error)),
         },
     };
@@ -98,9 +100,7 @@ pub async fn fence_current(
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) if own(&effect) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
-        Ok(Applied { reply, effect }) => {
-            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
-        }
+        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } })),
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))

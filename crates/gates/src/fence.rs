@@ -3,7 +3,7 @@
 //!
 //! The mark is one commit: the effect becomes this call's to dispatch, and the call's record is written beside it.
 
-use std::{fmt, future::Future, pin::Pin};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{
@@ -79,7 +79,7 @@ pub enum WhyNot {
         /// What it came to.
         reply: Reply,
         /// The effect; none if there is none.
-        effect: Option<Box<Effect>>,
+        effect: Option<Arc<Effect>>,
     },
 }
 
@@ -87,11 +87,11 @@ pub enum WhyNot {
 #[derive(Debug)]
 pub enum Recovery {
     /// The upstream dedupes: the same bytes are to be sent again.
-    Resend(Box<Fenced>, Box<Effect>),
+    Resend(Box<Fenced>, Arc<Effect>),
     /// A status tool is to be asked, and the effect settled by what it says.
-    Ask(Claim, Box<Effect>),
+    Ask(Claim, Arc<Effect>),
     /// Nothing is left to do.
-    Done(Reply, Option<Box<Effect>>),
+    Done(Reply, Option<Arc<Effect>>),
 }
 
 /// Where calls are put on record that are no effects, or none any more. Implemented by the ledger.
@@ -140,9 +140,7 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
         #[cfg(feature = "unfenced")]
         Ok(_) => Ok(Fenced::unmarked(&permit)),
         #[cfg(not(feature = "unfenced"))]
-        Ok(Applied { reply, effect }) => {
-            Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect: effect.map(Box::new) } }))
-        }
+        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } })),
         // Nobody knows whether it was applied: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
@@ -207,7 +205,7 @@ pub async fn recover(
     let event = Event::Recover(owner.clone());
     let change = Change { target: Target::Id(id.clone()), event, record, quarantine: None, notices };
     let Applied { reply, effect } = effects.apply(change).await?;
-    Ok(match (reply, effect.map(Box::new)) {
+    Ok(match (reply, effect) {
         (Reply::Mine(claim), Some(effect)) if is_dispatched(&effect, &claim) => {
             Recovery::Resend(Box::new(Fenced::marked(effect.call_id.clone(), &effect)), effect)
         }

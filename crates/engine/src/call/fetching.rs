@@ -1,7 +1,7 @@
 //! The gateway's own tool: a call that is answered with what another one ended with, or with how it stands. It went through
 //! the gates like any call; nothing is sent.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{GateName, Refusal, TaxonomyClass, record::Outcome, taxonomy::NextAction};
 use servanda_gates::{
@@ -39,13 +39,13 @@ impl Passage<'_> {
             EffectState::Claimed | EffectState::Dispatching => works::under_way(&call_id, &seen),
             EffectState::FailedRetryable => works::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
-                return self.stand(contract, Reply::Unknown, Some(Box::new(seen.effect))).await;
+                return self.stand(contract, Reply::Unknown, Some(Arc::new(seen.effect))).await;
             }
-            EffectState::Expired => return self.stand(contract, Reply::KeyExpired, Some(Box::new(seen.effect))).await,
+            EffectState::Expired => return self.stand(contract, Reply::KeyExpired, Some(Arc::new(seen.effect))).await,
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
                 let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
                 let reply = Reply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
-                return self.stand(contract, reply, Some(Box::new(seen.effect))).await;
+                return self.stand(contract, reply, Some(Arc::new(seen.effect))).await;
             }
         };
         CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)

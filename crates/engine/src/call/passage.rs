@@ -86,7 +86,7 @@ pub(super) struct Exchange {
 pub(super) enum NotSent {
     Refused(Box<Refusal>),
     /// Its effect is not its own.
-    Standing(Reply, Option<Box<Effect>>),
+    Standing(Reply, Option<Arc<Effect>>),
 }
 
 impl Passage<'_> {

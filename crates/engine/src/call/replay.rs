@@ -1,6 +1,8 @@
 //! What a call is answered whose operation is not its to perform: the answer that was given before, or a refusal that says
 //! how the operation stands. Nothing is sent.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use servanda_contract::{Digest, Observation, Refusal, digest::Domain, record::Outcome};
 use servanda_gates::{
@@ -26,7 +28,7 @@ impl Passage<'_> {
         mut self,
         contract: &CompiledContract,
         reply: Reply,
-        effect: Option<Box<Effect>>,
+        effect: Option<Arc<Effect>>,
     ) -> CallAnswer {
         self.record.effect_id = effect.as_ref().map(|effect| effect.id.to_string());
         let call_id = self.record.call_id.clone();

@@ -37,7 +37,7 @@ pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim
     let is_told = !notices.is_empty();
     let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     match core.effects.apply(change).await {
-        Ok(Applied { reply: Reply::Settled, effect: Some(settled) }) => works::ended(core, &settled, None).await,
+        Ok(Applied { reply: Reply::Settled, effect: Some(settled) }) => works::ended(core, &settled).await,
         Ok(_) => {}
         Err(error) => {
             tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");

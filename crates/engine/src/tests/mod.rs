@@ -6,6 +6,7 @@ mod conversations;
 mod effects;
 mod expectations;
 mod inputs;
+mod marks;
 mod news;
 mod overlaps;
 mod recovery;

@@ -122,7 +122,7 @@ impl Effects for FleetingEffects {
                 notes_due(&change.notices, effect).for_each(|note| drop(notebook.put_first(note.clone())));
             }
         }
-        let applied = Applied { reply, effect: changed.or(before) };
+        let applied = Applied { reply, effect: changed.or(before).map(Arc::new) };
         Box::pin(std::future::ready(Ok(applied)))
     }
 

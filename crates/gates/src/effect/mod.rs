@@ -10,7 +10,7 @@ mod step;
 mod tests;
 mod turn;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -349,7 +349,7 @@ pub struct Applied {
     /// What it came to.
     pub reply: Reply,
     /// The effect afterwards; none if there is none.
-    pub effect: Option<Effect>,
+    pub effect: Option<Arc<Effect>>,
 }
 
 /// Which effects to list.

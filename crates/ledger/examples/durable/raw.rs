@@ -19,7 +19,7 @@ use crate::call::Encoded;
 /// As in the ledger.
 const BATCH_MAX: usize = 512;
 const QUEUE_MAX: usize = 8_192;
-const POSTGRES_WRITERS: usize = 4;
+const POSTGRES_WRITERS: usize = 2;
 
 type Done = oneshot::Sender<()>;
 
@@ -53,6 +53,7 @@ impl Raw {
         connection.execute_batch(include_str!("../../sql/sqlite/0003_effects.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0004_open_records.sql")).unwrap();
         connection.execute_batch(include_str!("../../sql/sqlite/0005_turns.sql")).unwrap();
+        connection.execute_batch(include_str!("../../sql/sqlite/0006_settled.sql")).unwrap();
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         std::thread::spawn(move || {
             while let Some(first) = jobs.blocking_recv() {

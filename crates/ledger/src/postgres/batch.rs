@@ -1,7 +1,7 @@
 //! What a batch does to effects: the ones it is about, as they were read and as they become, event after event. Pure; what
 //! is read and written around it is the writer's business.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
@@ -45,7 +45,7 @@ struct Slot<'a> {
     /// As it was read; none if it was not there.
     before: Option<Before>,
     /// As it is by now.
-    now: Option<Effect>,
+    now: Option<Arc<Effect>>,
     /// Whether it has to be written.
     changed: bool,
     /// When its owner was last heard of.
@@ -69,7 +69,7 @@ enum Open<'a> {
 /// An effect that has to be written.
 #[derive(Debug)]
 pub(super) struct Changed<'a> {
-    pub(super) effect: &'a Effect,
+    pub(super) effect: &'a Arc<Effect>,
     /// What it was; none if it is new.
     pub(super) before: Option<Before>,
     pub(super) digest: Digest,
@@ -113,7 +113,7 @@ impl<'a> Batch<'a> {
     }
 
     /// An effect that was read, and the record that is kept with it.
-    pub(super) fn add(&mut self, effect: Effect, before: Before, beat_ms: Option<i64>, record: Option<String>) {
+    pub(super) fn add(&mut self, effect: Arc<Effect>, before: Before, beat_ms: Option<i64>, record: Option<String>) {
         let (index, digest) = (self.slots.len(), key_digest(&effect.key));
         self.by_key.insert(digest, index);
         self.by_id.insert(effect.id.clone(), index);
@@ -123,7 +123,7 @@ impl<'a> Batch<'a> {
     }
 
     /// An effect as we last wrote it.
-    pub(super) fn remember(&mut self, effect: Effect, before: Before) {
+    pub(super) fn remember(&mut self, effect: Arc<Effect>, before: Before) {
         let index = self.slots.len();
         self.by_id.insert(effect.id.clone(), index);
         self.slots.push(Slot { before: Some(before), now: Some(effect), ..Slot::default() });
@@ -150,8 +150,9 @@ impl<'a> Batch<'a> {
     ) -> Result<Stepped, LedgerError> {
         let slot = self.slot_of(target);
         let before = slot.and_then(|index| self.slots.get(index)).and_then(|slot| slot.now.as_ref());
-        let around = self.around(slot, before, event);
-        let Step { change: changed, reply } = step(before, event, &around);
+        let around = self.around(slot, before.map(Arc::as_ref), event);
+        let Step { change: changed, reply } = step(before.map(Arc::as_ref), event, &around);
+        let changed = changed.map(Arc::new);
         let effect = changed.as_ref().or(before).cloned();
         let stepped = Stepped { applied: Box::new(Applied { reply, effect }), slot, changed: changed.is_some() };
         if let (Some(index), Some(effect)) = (slot, changed) {
@@ -247,7 +248,7 @@ impl<'a> Batch<'a> {
     }
 
     fn twin(&self, begin: &Begin) -> Option<EffectId> {
-        let is_unknown = |effect: &Effect| effect.state == EffectState::OutcomeUnknown;
+        let is_unknown = |effect: &Arc<Effect>| effect.state == EffectState::OutcomeUnknown;
         let here = self.slots.iter().filter_map(|slot| slot.now.as_ref()).find(|effect| {
             is_unknown(effect)
                 && effect.request == begin.request
@@ -269,8 +270,8 @@ impl<'a> Batch<'a> {
 
 impl<'a> Slot<'a> {
     /// Makes an effect of it what it becomes. The record that was kept with it comes back if that is displaced.
-    fn change(&mut self, effect: Effect, recorded: Option<&'a Recorded>) -> Result<Option<Recorded>, LedgerError> {
-        let placing = placing(self.now.as_ref(), &effect, recorded);
+    fn change(&mut self, effect: Arc<Effect>, recorded: Option<&'a Recorded>) -> Result<Option<Recorded>, LedgerError> {
+        let placing = placing(self.now.as_deref(), &effect, recorded);
         let open = match (placing.kept, recorded) {
             (Kept::Same, _) => std::mem::take(&mut self.open),
             (Kept::New, Some(recorded)) => Open::Of(recorded),

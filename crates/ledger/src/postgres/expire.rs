@@ -1,5 +1,7 @@
 //! Tombstones in the shared database, by the same step as every other change, and never of what somebody is at work on.
 
+use std::sync::Arc;
+
 use servanda_gates::effect::{Circumstances, Event, step};
 use tokio_postgres::Client;
 
@@ -41,7 +43,7 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
     let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {
-        let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change else { continue };
+        let Some(tombstone) = step(Some(effect), &Event::Expire, &around).change.map(Arc::new) else { continue };
         if tombstone.key.client_key.can_come_again() {
             kept.push((tombstone, *before));
         } else {

@@ -45,7 +45,7 @@ use session::Connector;
 use writer::Writer;
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
-const WRITERS: usize = 4;
+const WRITERS: usize = 2;
 
 /// The shared ledger.
 #[derive(Debug)]

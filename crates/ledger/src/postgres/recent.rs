@@ -2,7 +2,7 @@
 //! still has to be what the database has, or it is not written.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,17 +23,17 @@ pub(super) struct Recent {
 
 #[derive(Debug, Default)]
 struct Kept {
-    effects: BTreeMap<EffectId, (Effect, Before)>,
+    effects: HashMap<EffectId, (Arc<Effect>, Before)>,
     order: VecDeque<EffectId>,
 }
 
 impl Recent {
-    pub(super) fn get(&self, id: &EffectId) -> Option<(Effect, Before)> {
+    pub(super) fn get(&self, id: &EffectId) -> Option<(Arc<Effect>, Before)> {
         self.kept().effects.get(id).cloned()
     }
 
     /// An effect that was written on top of what was there before.
-    pub(super) fn written(&self, effect: &Effect, before: Option<Before>) {
+    pub(super) fn written(&self, effect: &Arc<Effect>, before: Option<Before>) {
         let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         let mut kept = self.kept();
         if !under_way || effect.order.arguments.len() > ARGUMENTS_BYTES_MAX {
@@ -42,7 +42,7 @@ impl Recent {
         }
         let revision = before.map_or(1, |before| before.revision + 1);
         let now = Before { epoch: effect.epoch, state: effect.state, revision };
-        if kept.effects.insert(effect.id.clone(), (effect.clone(), now)).is_none() {
+        if kept.effects.insert(effect.id.clone(), (Arc::clone(effect), now)).is_none() {
             kept.order.push_back(effect.id.clone());
         }
         // Ids of those that ended are still in the order; they go with time.

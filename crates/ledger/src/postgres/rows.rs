@@ -1,6 +1,6 @@
 //! A batch as the parameters of one statement.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{Effect, EffectId};
@@ -186,10 +186,10 @@ pub(super) fn effect(row: &Row) -> Result<Effect, LedgerError> {
 }
 
 /// The same, with its revision behind: what a compare-and-set compares with.
-pub(super) fn locked(row: &Row) -> Result<(Effect, Before), LedgerError> {
+pub(super) fn locked(row: &Row) -> Result<(Arc<Effect>, Before), LedgerError> {
     let effect = effect(row)?;
     let before = Before { epoch: effect.epoch, state: effect.state, revision: row.try_get(6)? };
-    Ok((effect, before))
+    Ok((Arc::new(effect), before))
 }
 
 /// A record that is not kept with its effect any more.

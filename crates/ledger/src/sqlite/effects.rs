@@ -1,5 +1,7 @@
 //! Effects in the file: read, stepped and written inside the writer's transaction, so that nothing can come in between.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice, Step, Target,
@@ -51,7 +53,7 @@ pub(super) fn apply(
     if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
         let around = circumstances(transaction, None, event, now_ms)?;
         let Step { change, reply } = step(None, event, &around);
-        if let Some(effect) = change.filter(|_| around.twin.is_none())
+        if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
             && insert(transaction, &effect, recorded)?
         {
             recent.put(&effect);
@@ -60,11 +62,12 @@ pub(super) fn apply(
         }
     }
     let before = match recent.get(target) {
-        Some(effect) => Some(effect.clone()),
-        None => find(transaction, target)?,
+        None => find(transaction, target)?.map(Arc::new),
+        known => known,
     };
-    let around = circumstances(transaction, before.as_ref(), event, now_ms)?;
-    let Step { change: changed, reply } = step(before.as_ref(), event, &around);
+    let around = circumstances(transaction, before.as_deref(), event, now_ms)?;
+    let Step { change: changed, reply } = step(before.as_deref(), event, &around);
+    let changed = changed.map(Arc::new);
     if let Some(effect) = &changed {
         let written = match &before {
             Some(before) => replace(transaction, before, effect, recorded)?,
@@ -87,12 +90,7 @@ fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) ->
 
 /// Makes tombstones; what nobody can ask for again is forgotten.
 pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Result<u64, LedgerError> {
-    let sql = concat!(
-        "select ",
-        effect_columns!(),
-        " from effects where state in ('completed', 'failed_final', 'failed_retryable', 'compensated')",
-        " and expires_ms <= ?1 order by expires_ms limit ?2"
-    );
+    let sql = include_str!("../../sql/sqlite/expired_effects.sql");
     let around = Circumstances::at(now_ms);
     let mut count = 0;
     for effect in many(transaction, sql, params![signed(now_ms), limit])? {

@@ -5,12 +5,13 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
     include_str!("../../sql/sqlite/0004_open_records.sql"),
     include_str!("../../sql/sqlite/0005_turns.sql"),
+    include_str!("../../sql/sqlite/0006_settled.sql"),
 ];
 
 /// Brings a database up to date.

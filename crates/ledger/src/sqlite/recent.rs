@@ -1,7 +1,10 @@
 //! The effects that the writer has under way, as it last wrote them: they save the reading. They are good for as long as nobody
 //! else writes to the file, which the database can tell.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use rusqlite::Connection;
 use servanda_gates::effect::{Effect, EffectId, EffectState, Target};
@@ -16,7 +19,7 @@ const ARGUMENTS_BYTES_MAX: usize = 8 << 10;
 /// Effects under way.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    effects: BTreeMap<EffectId, Effect>,
+    effects: HashMap<EffectId, Arc<Effect>>,
     order: VecDeque<EffectId>,
     data_version: i64,
 }
@@ -33,21 +36,21 @@ impl Recent {
         Ok(())
     }
 
-    pub(super) fn get(&self, target: &Target) -> Option<&Effect> {
+    pub(super) fn get(&self, target: &Target) -> Option<Arc<Effect>> {
         match target {
-            Target::Id(id) => self.effects.get(id),
+            Target::Id(id) => self.effects.get(id).cloned(),
             Target::Key(_) => None,
         }
     }
 
     /// An effect that was written in this transaction.
-    pub(super) fn put(&mut self, effect: &Effect) {
+    pub(super) fn put(&mut self, effect: &Arc<Effect>) {
         let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         if !under_way || effect.order.arguments.len() > ARGUMENTS_BYTES_MAX {
             self.effects.remove(&effect.id);
             return;
         }
-        if self.effects.insert(effect.id.clone(), effect.clone()).is_none() {
+        if self.effects.insert(effect.id.clone(), Arc::clone(effect)).is_none() {
             self.order.push_back(effect.id.clone());
         }
         // Ids of those that ended are still in the order; they go with time.

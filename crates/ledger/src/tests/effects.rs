@@ -43,7 +43,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
 pub(super) async fn apply(effects: &dyn Effects, change: Change) -> Applied {
     let target = change.target.clone();
     let applied = effects.apply(change).await.unwrap();
-    assert_eq!(effects.find(target).await.unwrap(), applied.effect);
+    assert_eq!(effects.find(target).await.unwrap().as_ref(), applied.effect.as_deref());
     applied
 }
 
@@ -184,7 +184,7 @@ async fn restart(kept: Kept) {
     // Not closed: what was acknowledged is durable without that.
     let again = kept.replica().await;
     for effect in before {
-        assert_eq!(again.effects.find(Target::Key(effect.key.clone())).await.unwrap(), Some(effect));
+        assert_eq!(again.effects.find(Target::Key(effect.key.clone())).await.unwrap().as_ref(), Some(&*effect));
     }
 }
 
@@ -408,12 +408,12 @@ async fn as_in_memory(kept: Kept) {
         let (expected, got) =
             (reference.effects.apply(make()).await.unwrap(), kept.effects.apply(make()).await.unwrap());
         assert_eq!(coarse(&got.reply), coarse(&expected.reply), "event {number}");
-        assert_eq!(timeless(got.effect), timeless(expected.effect.clone()), "event {number}");
+        assert_eq!(timeless(got.effect.as_deref()), timeless(expected.effect.as_deref()), "event {number}");
         claims.extend(expected.effect.map(|effect| effect.claim()));
     }
     let all = EffectQuery { states: Vec::new(), limit: 1_000 };
     let (expected, got) = (reference.effects.list(all.clone()).await.unwrap(), kept.effects.list(all).await.unwrap());
-    let timeless = |effects: Vec<Effect>| effects.into_iter().map(|effect| timeless(Some(effect))).collect::<Vec<_>>();
+    let timeless = |effects: Vec<Effect>| effects.iter().map(|effect| timeless(Some(effect))).collect::<Vec<_>>();
     assert_eq!(timeless(got), timeless(expected));
 }
 
@@ -456,7 +456,7 @@ fn random_change(dice: &mut Dice, claims: &[Claim]) -> impl Fn() -> Change + use
 }
 
 /// Without the times, which are each store's own.
-fn timeless(effect: Option<Effect>) -> Option<Effect> {
+fn timeless(effect: Option<&Effect>) -> Option<Effect> {
     effect.map(|effect| Effect {
         lease_until_ms: 0,
         overdue_at_ms: 0,
@@ -464,7 +464,7 @@ fn timeless(effect: Option<Effect>) -> Option<Effect> {
         created_ms: 0,
         changed_ms: 0,
         expires_ms: 0,
-        ..effect
+        ..effect.clone()
     })
 }
 

@@ -5,7 +5,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use servanda_catalog::Catalog;
 use servanda_contract::time::Clock as _;
@@ -172,8 +172,8 @@ async fn settle(
     let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
     let applied = effects.apply(change).await.map_err(away)?;
     match (applied.reply, applied.effect) {
-        (Reply::Settled, Some(settled)) => Ok(settled),
-        (_, found) => Err(not_unknown(&found.unwrap_or(effect))),
+        (Reply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
+        (_, found) => Err(not_unknown(found.as_deref().unwrap_or(&effect))),
     }
 }
 

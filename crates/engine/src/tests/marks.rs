@@ -1,0 +1,58 @@
+//! Marks that could not be made, or of which nobody knows whether they were.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::json;
+use servanda_contract::{TaxonomyClass, ToolContract, refusal::EffectKnowledge, taxonomy::NextAction};
+use servanda_gates::effect::EffectState;
+use servanda_mcp::Era;
+
+use super::{
+    conversations::result,
+    effects::{Bank, keyed, refusal},
+};
+use crate::testing::text;
+
+#[tokio::test]
+async fn a_store_that_is_away_before_refuses_and_nothing_is_sent() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.error_code, refused.effect), (TaxonomyClass::DependencyUnavailable, EffectKnowledge::None));
+    assert_eq!((bank.calls(), bank.effects().await.len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_nobody_uses_is_taken_back() {
+    let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::None, 0));
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    while bank.states().await != [EffectState::FailedRetryable] {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    result(bank.call(keyed("k")).await);
+    assert_eq!((bank.calls(), bank.states().await), (1, vec![EffectState::Completed]), "and the key is good");
+}
+
+/// Recovery sends again what can be repeated by its key: of a mark that may be there, nobody can say that nothing comes of it.
+#[tokio::test(start_paused = true)]
+async fn what_recovery_may_still_send_is_not_called_not_executed() {
+    let keyed_tool = |contract: &mut ToolContract| {
+        let effect = json!({
+            "class": "K", "key": { "meta": "key" }, "key_window_sec": 3600, "mutation_class": "write_irreversible",
+            "manifest": [{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }]
+        });
+        contract.effect = Some(serde_json::from_value(effect).unwrap());
+    };
+    let bank = Bank::writing(keyed_tool, |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.effects.late.store(true, Ordering::Relaxed);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
+    assert_eq!(refused.next_action, NextAction::RetryWithSameKey);
+    // Where the store says that it kept nothing, nothing comes of it.
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    assert_eq!(refusal(bank.call(keyed("other")).await).effect, EffectKnowledge::None);
+}
