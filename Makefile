@@ -89,9 +89,10 @@ chaos-million:
 	CHAOS_PROFILE=release trials/chaos/run --servanda target/release/servanda-faults --calls 1000000 --class n --clients 32 \
 		--store $(or $(STORE),sqlite)
 
-# The tables of docs/behavioural-identity.md, from the lists of the paper's four servers.
+# The tables of docs/behavioural-identity.md, from the lists of the paper's four servers and the shared corpus.
 identity-tables:
-	cargo run -q -p servanda-identity --example paper_tables -- ../shared/corpora/tools/paper-servers.json docs/behavioural-identity.md
+	cargo run -q -p servanda-identity --example paper_tables -- ../shared/corpora/tools/paper-servers.json \
+		../shared/corpora/tools/tools.jsonl docs/behavioural-identity.md
 
 demo:
 	cargo run --release -- demo

@@ -26,7 +26,7 @@ pub(crate) struct Tool {
     found_nameless: Behaviour,
 }
 
-type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 /// Which pairs count.
 type Filter = fn(&Tool, &Tool) -> bool;
 /// What of a behaviour is compared.
@@ -226,7 +226,7 @@ fn value(schema: &Value) -> Value {
     }
 }
 
-fn share(part: usize, whole: usize) -> String {
+pub(crate) fn share(part: usize, whole: usize) -> String {
     let percent = (part * 100 + whole / 2).checked_div(whole).unwrap_or_default();
     format!("{part} ({percent} %)")
 }
