@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use servanda_contract::tool::{Action, Behaviour, EgressPolicy, MutationClass, ToolContract, TransactionSemantics};
-use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT};
+use servanda_gates::{CompiledContract, KEY_CHARS_MAX, OPERATION_ARGUMENT, forget_programs};
 use servanda_mcp::fields::meta;
 
 use crate::{Availability, pins::Execution};
@@ -116,15 +116,22 @@ impl ListedTool {
     }
 }
 
-/// The contract's own schema; where it says so, with the argument by which a model can name its operation.
+/// The contract's own schema, without what it says to the gates alone; where it says so, with the argument by which a model can
+/// name its operation.
 fn input_schema(compiled: &CompiledContract) -> Cow<'_, Map<String, Value>> {
     let contract = compiled.contract();
     let schema = &contract.affordance.input_schema;
     let wanted = contract.idempotency.operation_argument && contract.effect_class().mutates();
-    if !wanted || compiled.input().declares(OPERATION_ARGUMENT) {
+    let wanted = wanted && !compiled.input().declares(OPERATION_ARGUMENT);
+    let has_programs = compiled.program_arguments().next().is_some();
+    if !wanted && !has_programs {
         return Cow::Borrowed(schema);
     }
     let mut schema = schema.clone();
+    forget_programs(&mut schema);
+    if !wanted {
+        return Cow::Owned(schema);
+    }
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         let argument = json!({ "type": "string", "maxLength": KEY_CHARS_MAX, "description": OPERATION_DESCRIPTION });

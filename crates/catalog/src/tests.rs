@@ -284,6 +284,22 @@ fn a_model_is_shown_how_to_name_its_operation_where_the_contract_says_so() {
     assert_eq!(shown(false), Value::Null);
 }
 
+#[test]
+fn what_a_schema_says_to_the_gates_alone_is_not_shown() {
+    for operation_argument in [false, true] {
+        let mut contract = proposal("write_file");
+        contract.idempotency.operation_argument = operation_argument;
+        let properties = contract.affordance.input_schema["properties"].as_object_mut().unwrap();
+        properties["path"]["x-effect"] = json!("shell");
+        let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
+        let listed: Value = serde_json::from_str(catalog.listing(&nobody()).tools[0].definition.get()).unwrap();
+        assert_eq!(
+            listed["inputSchema"]["properties"]["path"],
+            proposal("write_file").affordance.input_schema["properties"]["path"]
+        );
+    }
+}
+
 /// One bad definition hides no other, and the tool it is about is held, not withdrawn.
 #[test]
 fn definitions_are_read_one_by_one() {

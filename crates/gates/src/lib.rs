@@ -57,7 +57,7 @@ mod structure;
 mod tests;
 mod types;
 
-pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument};
+pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs};
 pub use claim::{Begun, Claimed, Current, begin, fence_current};
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;

@@ -3,7 +3,7 @@
 //! the wrong language would refuse what is good.
 
 use serde_json::{Map, Value};
-use servanda_gates::EFFECT_KEYWORD;
+use servanda_gates::{EFFECT_KEYWORD, forget_programs};
 
 use super::{Descriptor, evidence::words};
 
@@ -74,7 +74,7 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 /// Marks the arguments of a tool that carry a program, and says which. What the author wrote under our keyword goes: it is the
 /// operator's to say.
 pub(super) fn mark(schema: &mut Map<String, Value>, descriptor: &Descriptor, notes: &mut Vec<String>) {
-    forget(schema);
+    forget_programs(schema);
     let about = About::of(descriptor);
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for (name, property) in properties {
@@ -200,14 +200,6 @@ fn is_text(property: &Map<String, Value>) -> bool {
             let mut schemas = schemas.iter().filter_map(Value::as_object).filter(|schema| !nothing(schema)).peekable();
             schemas.peek().is_some() && schemas.all(texts)
         })
-}
-
-/// Removes our keyword where it would be read. A property of that name is a property.
-fn forget(schema: &mut Map<String, Value>) {
-    schema.remove(EFFECT_KEYWORD);
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(forget);
-    schema.get_mut("items").and_then(Value::as_object_mut).into_iter().for_each(forget);
 }
 
 /// The words of a sentence: `PostgreSQL` is one, and so is `SQL++`.

@@ -12,7 +12,7 @@ use servanda_contract::{
 };
 
 pub(crate) use program::Programs;
-pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument};
+pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument, forget_programs};
 
 use crate::{semantics::Meant, structure};
 

@@ -127,6 +127,14 @@ impl Programs {
     }
 }
 
+/// Removes the keyword where it would be read. A property of that name is a property.
+pub fn forget_programs(schema: &mut Map<String, Value>) {
+    schema.remove(KEYWORD);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(forget_programs);
+    schema.get_mut("items").and_then(Value::as_object_mut).into_iter().for_each(forget_programs);
+}
+
 /// What is wrong with one argument.
 struct Fault {
     expected: String,
