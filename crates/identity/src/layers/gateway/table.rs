@@ -124,11 +124,7 @@ impl NameTable {
     pub fn meanings(&self) -> impl Iterator<Item = Meaning> + '_ {
         let present = self.tools.iter().map(|(name, tool)| (name, tool, None));
         let retired = self.retired.iter().map(|(name, retired)| (name, &retired.tool, Some(retired.since)));
-        present.chain(retired).map(|(name, tool, since)| Meaning {
-            name: name.to_string(),
-            tool: tool.clone(),
-            since,
-        })
+        present.chain(retired).map(|(name, tool, since)| Meaning { name: name.to_string(), tool: tool.clone(), since })
     }
 
     /// Remembers what another table knows and this one does not, such as that of another gateway with the same store. What
