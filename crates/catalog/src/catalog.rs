@@ -145,10 +145,10 @@ impl Catalog {
         names.succeed(policy, contracts.iter().map(|contract| tool_of(contract)));
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
         for contract in contracts {
-            let named = || contract.contract().identity.name.clone();
-            let name = names.name_of(&tool_of(&contract)).ok_or_else(|| CatalogError::NoName { contract: named() })?;
+            let of = || contract.contract().identity.name.clone();
+            let name = names.name_of(&tool_of(&contract)).ok_or_else(|| CatalogError::NoName { contract: of() })?;
             let renderings = Renderings::of(name.as_str(), &contract)
-                .map_err(|error| CatalogError::Definition { contract: named(), reason: error.to_string() })?;
+                .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?;
             entries.insert(name.to_string(), Entry { contract, renderings });
         }
         distinct(&entries)?;

@@ -58,11 +58,11 @@ struct Round {
 impl Station {
     /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
     pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
-        let catalog = catalog(loaded, contracts::load(loaded)?)?;
+        let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
-        let catalog = Arc::new(named_as_before(catalog, notebook.as_ref()).await?);
+        let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
@@ -225,11 +225,11 @@ async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
 }
 
 /// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
-async fn named_as_before(catalog: Catalog, notebook: &dyn Notebook) -> Result<Catalog, Failure> {
+async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, Failure> {
     let recalled = names::recall(notebook, SystemClock.now()).await;
     let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
     match recalled {
-        Some(names) => catalog.after(&names).map_err(|error| bad_names(&error)),
+        Some(names) => catalog.after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
         None => Ok(catalog),
     }
 }

@@ -42,6 +42,7 @@ pub(crate) fn all() -> Vec<Case> {
     ]
 }
 
+#[derive(Clone, Copy)]
 enum Task {
     None,
     Reads,

@@ -1,7 +1,7 @@
 //! Instructions of a part of a call, counted by callgrind: the same program is run in it, and everything between the marks of the
 //! last call is counted.
 
-use std::{path::PathBuf, process::Command};
+use std::{path::Path, process::Command};
 
 use crate::counted::Part;
 
@@ -17,7 +17,7 @@ pub(crate) fn of(case: usize, part: Part) -> Option<u64> {
     counted
 }
 
-fn counted_in(folder: &PathBuf, case: usize, part: Part) -> Option<u64> {
+fn counted_in(folder: &Path, case: usize, part: Part) -> Option<u64> {
     let dump = folder.join("dump");
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--zero-before=*part_begins*", "--dump-before=*part_ends*"])
