@@ -1,6 +1,7 @@
 //! The catalog: exposed name to admitted contract, and how each tool stands for whom.
 //!
-//! Contracts are there from the beginning and stay. What is known about upstreams comes and goes; every change of it
+//! Contracts are there from the beginning and stay, and so do their names: the next catalog takes the table of names over, so that
+//! a name of an earlier one means its tool or nothing. What is known about upstreams comes and goes; every change of it
 //! replaces the lists that agents see as a whole, so that nobody ever sees half of one.
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
 
 use servanda_contract::legibility::skeleton;
 use servanda_gates::CompiledContract;
-use servanda_identity::layers::gateway::near_names;
+use servanda_identity::layers::gateway::Resolution;
 use servanda_mcp::ClientCapabilities;
 use tokio::sync::watch;
 
@@ -18,7 +19,7 @@ use crate::{
     Hold, Inventory, Listing,
     knowledge::{Change, Knowledge},
     listing::Renderings,
-    names::Naming,
+    names::{NamePolicy, NameTable, RETIRED_NAMES_MAX, upstream_tool},
     pins::{Definition, Lock, Pins},
     profile::profile,
     standing::Standing,
@@ -28,6 +29,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Catalog {
     entries: BTreeMap<String, Entry>,
+    names: NameTable,
     knowledge: RwLock<Knowledge>,
     changes: watch::Sender<u64>,
 }
@@ -52,6 +54,12 @@ pub enum CatalogError {
         one: String,
         /// Another.
         other: String,
+    },
+    /// Every name that a tool could have is remembered as another tool's.
+    #[error("there is no name for the tool of contract `{contract}`: every one it could have was another tool's")]
+    NoName {
+        /// Which.
+        contract: String,
     },
     /// Two contracts would have names that look the same.
     #[error("`{one}` and `{other}` look alike, and an agent or a person would take one for the other")]
@@ -79,6 +87,11 @@ pub enum NotResolved {
         /// The name that was probably meant.
         did_you_mean: Option<String>,
     },
+    /// It meant a tool that has no contract any more.
+    Gone {
+        /// Which upstream's it was.
+        upstream: String,
+    },
     /// There is a contract, but the upstream does not offer the tool to this client, or not any more.
     Withdrawn {
         /// Which upstream.
@@ -93,40 +106,60 @@ pub enum NotResolved {
 
 impl Catalog {
     /// A catalog of admitted contracts, of which nothing is pinned.
-    pub fn new(contracts: impl IntoIterator<Item = CompiledContract>, naming: Naming) -> Result<Self, CatalogError> {
-        Self::pinned(contracts, naming, Pins::default())
+    pub fn new(
+        contracts: impl IntoIterator<Item = CompiledContract>,
+        policy: impl Into<NamePolicy>,
+    ) -> Result<Self, CatalogError> {
+        Self::pinned(contracts, policy, Pins::default())
     }
 
     /// A catalog of admitted contracts and what was agreed to about their tools.
     pub fn pinned(
         contracts: impl IntoIterator<Item = CompiledContract>,
-        naming: Naming,
+        policy: impl Into<NamePolicy>,
         pins: Pins,
     ) -> Result<Self, CatalogError> {
-        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
-        for contract in contracts {
-            let binding = &contract.contract().binding;
-            let name = naming.expose(&binding.upstream, &binding.tool);
-            if let Some(other) = entries.get(&name) {
-                let of = |contract: &CompiledContract| contract.contract().identity.name.clone();
-                return Err(CatalogError::SameName { name, one: of(&other.contract), other: of(&contract) });
-            }
-            let renderings = Renderings::of(&name, &contract).map_err(|error| CatalogError::Definition {
-                contract: contract.contract().identity.name.clone(),
-                reason: error.to_string(),
-            })?;
-            entries.insert(name, Entry { contract: Arc::new(contract), renderings });
-        }
-        distinct(&entries)?;
-        let knowledge = Knowledge::new(pins, &entries);
-        Ok(Self { entries, knowledge: RwLock::new(knowledge), changes: watch::Sender::new(0) })
+        let policy = policy.into();
+        let nothing = NameTable::new(policy.clone(), RETIRED_NAMES_MAX);
+        Self::build(contracts.into_iter().map(Arc::new).collect(), nothing, policy, pins)
     }
 
-    /// The contract an exposed name means to a client of these capabilities. There is no fallback of any kind.
-    pub fn resolve(&self, name: &str, capabilities: &ClientCapabilities) -> Result<Arc<CompiledContract>, NotResolved> {
-        let Some(entry) = self.entries.get(name) else {
-            return Err(NotResolved::Unknown { did_you_mean: self.nearest(name) });
+    /// The same contracts as the list that comes after those of an earlier table. What upstreams offer has to be learned anew.
+    pub fn after(&self, earlier: &NameTable) -> Result<Self, CatalogError> {
+        let contracts = self.entries.values().map(|entry| Arc::clone(&entry.contract)).collect();
+        let policy = self.names.policy().clone();
+        Self::build(contracts, earlier.clone(), policy, self.read().pins().clone())
+    }
+
+    fn build(
+        contracts: Vec<Arc<CompiledContract>>,
+        mut names: NameTable,
+        policy: NamePolicy,
+        pins: Pins,
+    ) -> Result<Self, CatalogError> {
+        let tool_of = |contract: &CompiledContract| {
+            let binding = &contract.contract().binding;
+            upstream_tool(&binding.upstream, &binding.tool)
         };
+        one_each(&contracts, |contract| policy.name(&tool_of(contract)).to_string())?;
+        names.succeed(policy, contracts.iter().map(|contract| tool_of(contract)));
+        let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
+        for contract in contracts {
+            let of = || contract.contract().identity.name.clone();
+            let name = names.name_of(&tool_of(&contract)).ok_or_else(|| CatalogError::NoName { contract: of() })?;
+            let renderings = Renderings::of(name.as_str(), &contract)
+                .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?;
+            entries.insert(name.to_string(), Entry { contract, renderings });
+        }
+        distinct(&entries)?;
+        let knowledge = RwLock::new(Knowledge::new(pins, &entries));
+        Ok(Self { entries, names, knowledge, changes: watch::Sender::new(0) })
+    }
+
+    /// The contract an exposed name means to a client of these capabilities. A name of an earlier list means the tool that it
+    /// meant there, and no other. There is no fallback of any other kind.
+    pub fn resolve(&self, name: &str, capabilities: &ClientCapabilities) -> Result<Arc<CompiledContract>, NotResolved> {
+        let Some((name, entry)) = self.named(name) else { return Err(self.unnamed(name)) };
         match &*self.read().standing(name, entry, &profile(capabilities)) {
             Standing::Unasked | Standing::Offered { .. } => Ok(entry.contract.clone()),
             Standing::Withdrawn => {
@@ -141,15 +174,25 @@ impl Catalog {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// The tool of that exposed name.
+    /// The tool that an exposed name means: one that it has, or had in an earlier list.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(name)
+        self.named(name).map(|(_, entry)| entry)
+    }
+
+    /// The present name of the tool that an exposed name means.
+    pub fn present_name(&self, name: &str) -> Option<&str> {
+        self.named(name).map(|(name, _)| name)
+    }
+
+    /// What names mean, and meant.
+    pub fn names(&self) -> &NameTable {
+        &self.names
     }
 
     /// How a tool stands for a client of these capabilities; unknown names were never asked for.
     pub fn standing(&self, name: &str, capabilities: &ClientCapabilities) -> Arc<Standing> {
-        match self.entries.get(name) {
-            Some(entry) => self.read().standing(name, entry, &profile(capabilities)),
+        match self.named(name) {
+            Some((name, entry)) => self.read().standing(name, entry, &profile(capabilities)),
             None => Arc::new(Standing::Unasked),
         }
     }
@@ -235,17 +278,40 @@ impl Catalog {
         self.knowledge.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn nearest(&self, name: &str) -> Option<String> {
-        let known = self.entries.iter().map(|(exposed, entry)| (exposed.as_str(), entry.own_name()));
-        near_names(name, known, 1).first().map(|exposed| (*exposed).to_owned())
+    /// A tool by a name that it has, or had. A present name costs one look at one map; only another is looked for in the table.
+    fn named(&self, name: &str) -> Option<(&str, &Entry)> {
+        let found = self.entries.get_key_value(name);
+        let found = found.or_else(|| self.entries.get_key_value(self.names.present(name)?.as_str()));
+        found.map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Why a name means no tool.
+    fn unnamed(&self, name: &str) -> NotResolved {
+        match self.names.resolve(name) {
+            Resolution::Gone { tool, .. } => NotResolved::Gone { upstream: tool.upstream.to_string() },
+            Resolution::Unknown { near } => {
+                NotResolved::Unknown { did_you_mean: near.first().map(|name| (*name).to_owned()) }
+            }
+            Resolution::Current(_) | Resolution::Renamed { .. } => NotResolved::Unknown { did_you_mean: None },
+        }
     }
 }
 
-impl Entry {
-    /// What its upstream calls it.
-    fn own_name(&self) -> &str {
-        &self.contract.contract().binding.tool
+/// Two contracts for one name are a mistake of whoever wrote them, whichever the table would give them.
+fn one_each(
+    contracts: &[Arc<CompiledContract>],
+    name: impl Fn(&CompiledContract) -> String,
+) -> Result<(), CatalogError> {
+    let mut named: BTreeMap<String, &CompiledContract> = BTreeMap::new();
+    for contract in contracts {
+        let name = name(contract);
+        if let Some(other) = named.get(&name) {
+            let of = |contract: &CompiledContract| contract.contract().identity.name.clone();
+            return Err(CatalogError::SameName { name, one: of(other), other: of(contract) });
+        }
+        named.insert(name, contract);
     }
+    Ok(())
 }
 
 /// Two names that look the same are two tools that somebody takes for one: as they are exposed, and as they were before

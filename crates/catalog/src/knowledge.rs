@@ -76,6 +76,10 @@ impl Knowledge {
         knowledge
     }
 
+    pub(crate) fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }

@@ -8,6 +8,7 @@ pub mod inference;
 mod inventory;
 mod knowledge;
 mod listing;
+pub mod memory;
 pub mod names;
 pub mod negotiation;
 pub mod pins;

@@ -2,8 +2,13 @@
 //!
 //! How a name is made is `servanda_identity`'s to say: it depends only on its upstream and its tool, never on which others
 //! exist, so it stays when tools come and go. It is an alias for people and models: nothing is ever found by taking one apart.
+//! Which names there are and were is in a table ([`NameTable`]); how that is written down is `memory`'s.
 
-use servanda_identity::layers::gateway::{self, NamePolicy, UpstreamId, UpstreamTool};
+use servanda_identity::layers::gateway::{self, UpstreamId};
+pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, Profile, UpstreamTool};
+
+/// Names of earlier lists that are remembered, the latest of them.
+pub const RETIRED_NAMES_MAX: usize = 4096;
 
 /// How exposed names are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,17 +20,27 @@ pub enum Naming {
 }
 
 impl Naming {
-    /// The exposed name of a tool.
-    pub fn expose(self, upstream: &str, tool: &str) -> String {
-        let naming = match self {
-            Self::Prefixed => gateway::Naming::Prefixed,
-            Self::Bare => gateway::Naming::Bare,
-        };
-        // The configuration takes no other ids; what is not one is made one, and two that become the same are refused as one name.
-        let upstream = UpstreamId::new(upstream).unwrap_or_else(|| UpstreamId::from_text(upstream));
-        let tool = UpstreamTool { upstream, name: tool.to_owned() };
-        NamePolicy { naming, ..NamePolicy::default() }.name(&tool).to_string()
+    /// The exposed name of a prompt, or of a tool where nothing else is known: no earlier list, and everybody's limits.
+    pub fn expose(self, upstream: &str, name: &str) -> String {
+        NamePolicy::from(self).name(&upstream_tool(upstream, name)).to_string()
     }
+}
+
+impl From<Naming> for NamePolicy {
+    fn from(naming: Naming) -> Self {
+        let naming = match naming {
+            Naming::Prefixed => gateway::Naming::Prefixed,
+            Naming::Bare => gateway::Naming::Bare,
+        };
+        Self { naming, ..Self::default() }
+    }
+}
+
+/// A tool by its upstream's id and its own name.
+pub fn upstream_tool(upstream: &str, tool: &str) -> UpstreamTool {
+    // The configuration takes no other ids; what is not one is made one, and two that become the same are refused as one name.
+    let upstream = UpstreamId::new(upstream).unwrap_or_else(|| UpstreamId::from_text(upstream));
+    UpstreamTool { upstream, name: tool.to_owned() }
 }
 
 /// What an exposed URI begins with, before the upstream's id.
@@ -64,9 +79,7 @@ pub fn to_upstream_id(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use servanda_identity::layers::gateway::Profile;
-
-    use super::{Naming, is_upstream_id, to_upstream_id};
+    use super::{Naming, Profile, is_upstream_id, to_upstream_id};
 
     #[test]
     fn names_are_portable_and_tell_tools_apart() {

@@ -1,5 +1,7 @@
 //! The catalog: names to contracts, what upstreams offer to whom, how tools stand, and what was probably meant.
 
+mod generations;
+
 use serde_json::{Value, json};
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{CompiledContract, Registered, admit};

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, Listing};
+use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
 use servanda_gates::{
     GateLimits, Journal, Notebook,
@@ -27,7 +27,7 @@ use crate::{
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
     keys::Keys,
-    news, recovery, relay,
+    names, news, recovery, relay,
     repairs::Repairs,
     scene::{Scene, World},
     sessions::{self, Sessions},
@@ -213,8 +213,29 @@ impl Engine {
 
     /// Works in another world from now on. Calls in flight end in the one they began in; an upstream that is in both should
     /// be the same handle in both, so that its connections stay. Those that are in none any more are the caller's to end.
-    pub fn replace(&self, world: World) {
-        self.enter(Scene::of(world));
+    ///
+    /// Names that agents heard in this world mean the same tools in the other, or nothing. Where that cannot be, this world
+    /// stays. Not to be called twice at once.
+    pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
+        self.succeed(Scene::of(world)).await
+    }
+
+    pub(crate) async fn succeed(&self, scene: Scene) -> Result<(), CatalogError> {
+        let present = self.core.scene();
+        let scene = scene.after(present.catalog.names())?;
+        // Before anybody hears them.
+        self.remember(&scene).await;
+        self.enter(scene);
+        Ok(())
+    }
+
+    /// Has the store remember which tools the names of this world mean, for whoever comes after this process.
+    pub async fn remember_names(&self) {
+        self.remember(&self.core.scene()).await;
+    }
+
+    async fn remember(&self, scene: &Scene) {
+        names::remember(self.core.notebook.as_ref(), scene.catalog.names(), self.core.clock.now()).await;
     }
 
     pub(crate) fn enter(&self, scene: Scene) {

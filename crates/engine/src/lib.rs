@@ -18,6 +18,7 @@ mod expectations;
 mod gateway;
 mod keys;
 mod log_level;
+pub mod names;
 mod news;
 mod observe;
 mod outline;

@@ -30,6 +30,14 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
             refusal.envelope_code = EnvelopeCode::ToolNotFound;
             refusal
         }
+        NotResolved::Gone { upstream } => {
+            let message = format!("`{shown}` was a tool of the upstream `{upstream}` and is not offered any more");
+            let hint = "call a tool that `tools/list` has now; operators: there is no contract for it any more";
+            let mut refusal =
+                Refusal::new(call_id, GateName::Resolve, TaxonomyClass::StructuralViolation, message, hint.to_owned());
+            refusal.envelope_code = EnvelopeCode::ToolNotFound;
+            refusal
+        }
         NotResolved::Withdrawn { upstream } => Refusal::new(
             call_id,
             GateName::Resolve,

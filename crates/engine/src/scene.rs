@@ -6,7 +6,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_catalog::{Catalog, Entry, ListedTool, Listing, names::Naming};
+use servanda_catalog::{
+    Catalog, CatalogError, Entry, ListedTool, Listing,
+    names::{NameTable, Naming},
+};
 use servanda_contract::expectation::Expectations;
 use servanda_gates::CompiledContract;
 use servanda_upstream::{Offer, PerformFailure, Upstream};
@@ -103,11 +106,9 @@ impl Scene {
             (id, Arc::new(member))
         };
         let stop = CancellationToken::new();
-        let is_long = |entry: &Entry| entry.contract.contract().is_long();
-        let long = catalog.entry(RESULT_TOOL).is_none() && catalog.entries().any(|(_, entry)| is_long(entry));
         Self {
             discovery: Arc::new(Discovery::new(Arc::clone(&catalog), &BTreeMap::new())),
-            own_tool: long.then(result_tool).flatten(),
+            own_tool: own_tool_beside(&catalog),
             catalog,
             upstreams: BTreeMap::new(),
             naming,
@@ -117,6 +118,13 @@ impl Scene {
             _stop_when_dropped: stop.clone().drop_guard(),
             stop,
         }
+    }
+
+    /// The same world as the one that comes after the lists of an earlier table of names. For a world that nobody is in yet.
+    pub(crate) fn after(self, earlier: &NameTable) -> Result<Self, CatalogError> {
+        let catalog = Arc::new(self.catalog.after(earlier)?);
+        let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &self.upstreams));
+        Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 
     /// A list with the gateway's own tool after the others, where there is long work to ask for.
@@ -180,6 +188,13 @@ impl Member {
     pub(crate) fn forget_tools(&self) {
         *self.task_support.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
+}
+
+/// The gateway's own tool, where there is long work to ask for and its name neither is nor was another tool's.
+fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, ListedTool)> {
+    let is_long = |entry: &Entry| entry.contract.contract().is_long();
+    let long = !catalog.names().knows(RESULT_TOOL) && catalog.entries().any(|(_, entry)| is_long(entry));
+    long.then(result_tool).flatten()
 }
 
 /// Whether capabilities have an object at that path.

@@ -1,5 +1,5 @@
 //! Small facts that outlive the process: which sessions there are, whose a task is, the key that seals what clients carry
-//! for us, which era a server spoke. A port: the ledger keeps them; what they mean is their writers' business.
+//! for us, which era a server spoke, what names meant. A port: the ledger keeps them; what they mean is their writers' business.
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +29,8 @@ pub enum NoteKind {
     Delivery,
     /// What is known about a long work under way, by its handle and what it is about.
     Work,
+    /// Which tools the names that agents heard mean, by what the names are of.
+    Names,
 }
 
 /// One fact.
@@ -86,6 +88,7 @@ impl NoteKind {
             Self::Spent => "spent",
             Self::Delivery => "delivery",
             Self::Work => "work",
+            Self::Names => "names",
         }
     }
 }

@@ -2,6 +2,7 @@
 //! nothing is started.
 
 mod expected;
+mod naming;
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_catalog::{
-    names::{self, Naming},
+    names::{self, NamePolicy, Naming},
     pins,
 };
 use servanda_contract::{
@@ -23,6 +24,7 @@ use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
+pub(crate) use naming::{NameProfile, NameStyle};
 
 use crate::{
     callback_config::CallbackConfig,
@@ -60,6 +62,10 @@ pub(crate) struct Config {
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
+    /// Whose limits the names of tools keep to: a name that is over them gets a hash at its end. Tools that are renamed by a
+    /// change of this are still found by their old names.
+    #[serde(default, skip_serializing_if = "NameProfile::is_default")]
+    pub name_profile: NameProfile,
     /// The MCP servers behind the gateway, by id.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// What is done about tools whose definitions are not those in `servanda.lock`.
@@ -129,17 +135,6 @@ pub(crate) enum MissingPins {
     Hold,
     /// They pass.
     Ignore,
-}
-
-/// How tools are named towards agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum NameStyle {
-    /// `<upstream>__<tool>`.
-    #[default]
-    Prefixed,
-    /// The tool's own name; for a single upstream.
-    Bare,
 }
 
 /// One MCP server: a command to start, or a URL. `${VAR}` and `${VAR:-default}` are filled in from the environment.
@@ -260,6 +255,7 @@ impl Config {
             contracts: default_contracts(),
             ledger: default_ledger(),
             names: NameStyle::default(),
+            name_profile: NameProfile::default(),
             upstreams,
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),
@@ -276,12 +272,19 @@ impl Config {
         expected::expectations(&self.tasks, &self.expectations)
     }
 
-    /// How names are made.
+    /// How names and URIs are made.
     pub(crate) fn naming(&self) -> Naming {
-        match self.names {
-            NameStyle::Prefixed => Naming::Prefixed,
-            NameStyle::Bare => Naming::Bare,
-        }
+        self.names.naming()
+    }
+
+    /// How tools are named.
+    pub(crate) fn name_policy(&self) -> NamePolicy {
+        self.name_profile.policy(self.names)
+    }
+
+    /// The name that a tool has if it never had another and nobody else had it.
+    pub(crate) fn tool_name(&self, upstream: &str, tool: &str) -> String {
+        self.name_policy().name(&names::upstream_tool(upstream, tool)).to_string()
     }
 }
 

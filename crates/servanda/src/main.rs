@@ -13,6 +13,7 @@ mod ledger_place;
 mod lock;
 mod next_step;
 mod reload;
+mod remembered;
 mod review;
 mod screen;
 mod state_folder;
@@ -56,7 +57,6 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Check => return commands::check::run(&cli.config, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
-        Command::Identity(args) => return commands::identity::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -72,15 +72,12 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
+            Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_)
-            | Command::Check
-            | Command::Sample(_)
-            | Command::Disconnect(_)
-            | Command::Identity(_) => Ok(()),
+            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) => Ok(()),
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

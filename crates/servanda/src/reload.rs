@@ -100,7 +100,10 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
             continue;
         }
         let before = station.engine.catalog();
-        let reloaded = Files::read(&loaded.file).and_then(|now| station.reload(&now.loaded).map(|()| now));
+        let reloaded = match Files::read(&loaded.file) {
+            Ok(now) => station.reload(&now.loaded).await.map(|()| now),
+            Err(failure) => Err(failure),
+        };
         match reloaded {
             Ok(now) => {
                 let catalog = station.engine.catalog();

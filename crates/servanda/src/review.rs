@@ -17,9 +17,9 @@ use crate::{
     failure::Failure,
     lock,
     next_step::Trouble,
+    remembered,
     screen::{Mood, Screen},
     survey::{self, Survey},
-    wiring,
 };
 
 /// One tool, reviewed.
@@ -93,8 +93,8 @@ pub(crate) struct Review {
 
 impl Review {
     /// Reads contracts and pins; asks nobody.
-    pub(crate) fn open(loaded: &Loaded) -> Result<Self, Failure> {
-        let catalog = wiring::catalog(loaded, contracts::load(loaded)?)?;
+    pub(crate) async fn open(loaded: &Loaded) -> Result<Self, Failure> {
+        let catalog = remembered::catalog(loaded, contracts::load(loaded)?).await?;
         Ok(Self { catalog, lock: lock::read(&loaded.lock_file())? })
     }
 
@@ -105,7 +105,8 @@ impl Review {
         names: &[String],
         screen: Screen,
     ) -> Result<Vec<Reviewed>, Failure> {
-        let wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+        let meant = |said: &String| self.catalog.present_name(said);
+        let wanted = |name: &str| names.is_empty() || names.iter().any(|said| meant(said) == Some(name));
         if let Some(unknown) = names.iter().find(|name| self.catalog.entry(name).is_none()) {
             return Err(Failure::bad_input(format!("there is no tool `{unknown}`"))
                 .hint("`servanda tools` lists every tool by the name that is meant"));

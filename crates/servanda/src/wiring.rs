@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
-use servanda_catalog::{Catalog, pins::Pins};
+use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
     Engine, EngineParts, Limits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
+    names,
 };
 use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
@@ -61,6 +62,7 @@ impl Station {
         let callbacks = Arc::new(loaded.callbacks()?);
         let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
+        let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
@@ -79,6 +81,7 @@ impl Station {
                 long_wait_ms_max: loaded.config.long_work.wait_ms_max,
             },
         });
+        engine.remember_names().await;
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
@@ -118,7 +121,7 @@ impl Station {
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
     /// they began in, and an upstream that is configured as before keeps its connections. One that is not is ended when its
     /// last call is over.
-    pub(crate) fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
+    pub(crate) async fn reload(&self, loaded: &Loaded) -> Result<(), Failure> {
         let pins = lock::pins_after(loaded, self.engine.discovery().agreed())?;
         let catalog = Arc::new(catalog_by(loaded, contracts::load(loaded)?, pins)?);
         let callbacks = Arc::new(loaded.callbacks()?);
@@ -130,7 +133,8 @@ impl Station {
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
             upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
         }
-        self.engine.replace(world(loaded, catalog, upstreams, callbacks));
+        let next = world(loaded, catalog, upstreams, callbacks);
+        self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
         former.stop.cancel();
@@ -220,14 +224,28 @@ async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
     }
 }
 
+/// The same catalog with the names that its tools had when the gateway last ran: agents outlive restarts.
+async fn named_as_before(catalog: Arc<Catalog>, notebook: &dyn Notebook) -> Result<Arc<Catalog>, Failure> {
+    let recalled = names::recall(notebook, SystemClock.now()).await;
+    let recalled = recalled.map_err(|error| Failure::failed(format!("the ledger cannot be read: {error}")))?;
+    match recalled {
+        Some(names) => catalog.after(&names).map(Arc::new).map_err(|error| bad_names(&error)),
+        None => Ok(catalog),
+    }
+}
+
 /// The catalog of a configuration: its contracts, and what was agreed to about their tools.
 pub(crate) fn catalog(loaded: &Loaded, contracts: Vec<CompiledContract>) -> Result<Catalog, Failure> {
     catalog_by(loaded, contracts, lock::pins(loaded)?)
 }
 
 fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> Result<Catalog, Failure> {
-    Catalog::pinned(contracts, loaded.config.naming(), pins)
-        .map_err(|error| Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract"))
+    Catalog::pinned(contracts, loaded.config.name_policy(), pins).map_err(|error| bad_names(&error))
+}
+
+/// Contracts that cannot be served together.
+pub(crate) fn bad_names(error: &CatalogError) -> Failure {
+    Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
 }
 
 /// What a configuration makes of its parts.

@@ -99,7 +99,10 @@ impl Told<'_> {
     }
 
     fn notes(&self, tool: &str, is_long: bool, ending: Ending, event: impl FnOnce() -> Event) -> Vec<Note> {
-        let mut wanting = self.subscriptions.iter().filter(|wanting| wanting.wants(tool, is_long, ending)).peekable();
+        // Somebody may have called it by a name that it had before, and mean the same tool by its present one.
+        let now = self.catalog.present_name(tool).unwrap_or(tool);
+        let wants = |one: &Subscription| one.wants(tool, is_long, ending) || one.wants(now, is_long, ending);
+        let mut wanting = self.subscriptions.iter().filter(|wanting| wants(wanting)).peekable();
         if wanting.peek().is_none() {
             return Vec::new();
         }

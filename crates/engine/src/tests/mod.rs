@@ -7,6 +7,7 @@ mod effects;
 mod expectations;
 mod inputs;
 mod marks;
+mod names;
 mod news;
 mod overlaps;
 mod recovery;

@@ -19,7 +19,7 @@ const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
 pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded)?;
+    let review = Review::open(&loaded).await?;
     let reviewed = review.live(&loaded, &args.names, screen).await?;
     let unclean: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| !reviewed.is_clean()).collect();
     if screen.json {

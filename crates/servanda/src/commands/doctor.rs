@@ -17,7 +17,7 @@ use crate::{
     config::{LOCK_FILE, Loaded},
     contracts,
     failure::Failure,
-    lock,
+    lock, remembered,
     screen::{Mood, Screen, count, paint},
     survey::told_if_slow,
     wiring,
@@ -82,7 +82,13 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
 }
 
 async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
-    let catalog = look_at_contracts(loaded, findings);
+    let catalog = match look_at_contracts(loaded, findings) {
+        Some(catalog) => {
+            let named = remembered::named(loaded, catalog).await;
+            named.inspect_err(|failure| findings.bad("names", failure.to_string(), "rename one of the two")).ok()
+        }
+        None => None,
+    };
     look_at_ledger(loaded, findings).await;
     look_at_address(loaded, findings).await;
     let upstreams = match wiring::upstreams(loaded, &wiring::fleeting()) {
@@ -137,12 +143,12 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
             let catalog = match lock::pins(loaded) {
                 Ok(pins) => {
                     look_at_pins(&pins, admitted_count, findings);
-                    Catalog::pinned(admitted, loaded.config.naming(), pins)
+                    Catalog::pinned(admitted, loaded.config.name_policy(), pins)
                 }
                 Err(failure) => {
                     let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
                     findings.bad("pins", failure.to_string(), hint);
-                    Catalog::new(admitted, loaded.config.naming())
+                    Catalog::new(admitted, loaded.config.name_policy())
                 }
             };
             catalog.inspect_err(|error| findings.bad("names", error.to_string(), "rename one of the two")).ok()

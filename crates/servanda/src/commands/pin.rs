@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded)?;
+    let review = Review::open(&loaded).await?;
     let reviewed = review.live(&loaded, &args.names, screen).await?;
     let to_pin: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| reviewed.can_be_pinned()).collect();
     let problems: Vec<&Reviewed> =

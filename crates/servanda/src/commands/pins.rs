@@ -29,7 +29,7 @@ struct Row {
 
 pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let review = Review::open(&loaded)?;
+    let review = Review::open(&loaded).await?;
     let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
     let mut rows: Vec<(Row, Mood)> = Vec::new();
     let all = review.reviewed(survey.as_ref());
@@ -76,7 +76,7 @@ fn beginning(text: &str, chars: usize) -> String {
 fn without_contract(loaded: &Loaded, review: &Review) -> Vec<(Row, Mood)> {
     let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::pins);
     let rows = pins.filter_map(|(upstream, tool, pin)| {
-        let name = loaded.config.naming().expose(upstream, tool);
+        let name = loaded.config.tool_name(upstream, tool);
         let bound = review.catalog.entry(&name).is_some();
         let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
         (!bound).then(|| (Row { tool: name, pinned_at, digest, state: "no contract".to_owned() }, Mood::Quiet))

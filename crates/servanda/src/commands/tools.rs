@@ -13,8 +13,9 @@ use crate::{
     contracts,
     failure::Failure,
     next_step::{self, Trouble},
+    remembered,
     screen::{Mood, Screen, lines, paint, table},
-    survey, wiring,
+    survey,
 };
 
 const CANNOT_BE_USED: &str = "held: it cannot be used";
@@ -37,7 +38,7 @@ struct Row {
 
 pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
-    let catalog = wiring::catalog(&loaded, contracts::load(&loaded)?)?;
+    let catalog = remembered::catalog(&loaded, contracts::load(&loaded)?).await?;
     if !args.offline {
         ask(&loaded, &catalog, screen).await?;
     }

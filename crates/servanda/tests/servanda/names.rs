@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     contract::{count_effects, get_invoice, reads},
     pipe::modern,
-    world::World,
+    world::{World, until},
 };
 
 #[test]
@@ -81,4 +81,78 @@ fn init_takes_every_name() {
     }
     assert_eq!(decided["tools"].as_array().unwrap().len(), 6);
     world.run(&["check"]).ended(0);
+}
+
+/// The names of a tool under a running gateway, over a restart, and after it is gone.
+#[test]
+fn a_name_that_an_agent_heard_means_its_tool_or_nothing() {
+    let world = World::company([get_invoice(), count_effects()]).unpinned();
+    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
+    let invoice = json!({ "invoice_id": "inv_1001" });
+    let gateway = world.serve();
+    let agent = gateway.modern();
+    agent.call("company__get_invoice", invoice.clone()).success();
+    config["names"] = json!("bare");
+    world.configure_with(&config);
+    until("the other names to be listed", || (agent.tools() == ["count_effects", "get_invoice"]).then_some(()));
+    for agent in [gateway.modern(), gateway.legacy()] {
+        for name in ["company__get_invoice", "get_invoice"] {
+            assert_eq!(agent.call(name, invoice.clone()).success()["structuredContent"]["invoice_id"], "inv_1001");
+        }
+    }
+    drop(gateway);
+    // Another process, which never listed the old names.
+    let ran = world.call("company__get_invoice", &invoice.to_string()).ended(0);
+    assert!(ran.stdout.contains("inv_1001"), "{}", ran.stdout);
+    std::fs::remove_file(world.path(&format!("contracts/{}.json", get_invoice().file_stem()))).unwrap();
+    let gateway = world.serve();
+    for name in ["company__get_invoice", "get_invoice"] {
+        let reply = gateway.modern().call(name, invoice.clone());
+        let told = format!("`{name}` was a tool of the upstream `company` and is not offered any more");
+        assert_eq!(
+            (&reply.message["error"]["code"], &reply.message["error"]["message"]),
+            (&json!(-32602), &json!(told))
+        );
+        world.record_of(name, "refused");
+    }
+    drop(gateway);
+    // The same server by another id: what anybody knew as `count_effects` was the first one's.
+    config["upstreams"] = json!({ "firm": config["upstreams"]["company"] });
+    world.configure_with(&config);
+    std::fs::remove_file(world.path(&format!("contracts/{}.json", count_effects().file_stem()))).unwrap();
+    world.add(&count_effects().of("firm"));
+    let gateway = world.serve();
+    let [name] = &gateway.modern().tools()[..] else { panic!("one tool") };
+    assert!(name.starts_with("count_effects_"), "{name}");
+    gateway.modern().call(name, json!({})).success();
+    let reply = gateway.modern().call("count_effects", json!({}));
+    assert!(reply.message["error"]["message"].as_str().unwrap().contains("upstream `company`"), "{}", reply.message);
+    let listed = world.run(&["tools", "--json"]).ended(0).json();
+    assert_eq!(listed[0]["name"], json!(name), "people are shown what agents are");
+    world.run(&["identity", "show", name]).ended(0);
+}
+
+#[test]
+fn a_profile_is_chosen_in_the_configuration() {
+    let world = World::empty();
+    let result = json!({ "content": [{ "type": "text", "text": "done" }] });
+    world.configure(&json!({ "company": world.stub(&["read.it"], Some(&result)) }));
+    world.add(&reads("read.it").named("company.read"));
+    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
+    let name = |world: &World| world.run(&["tools", "--json", "--offline"]).ended(0).json()[0]["name"].clone();
+    let portable = name(&world);
+    assert_ne!(portable, "company__read.it");
+    world.call(portable.as_str().unwrap(), "{}").ended(0);
+    for (profile, plain) in
+        [("portable", false), ("openai", false), ("anthropic", false), ("gemini", true), ("mcp", true)]
+    {
+        config["name_profile"] = json!(profile);
+        world.configure_with(&config);
+        assert_eq!(name(&world) == "company__read.it", plain, "{profile}");
+    }
+    world.call(portable.as_str().unwrap(), "{}").ended(0);
+    config["name_profile"] = json!("cohere");
+    world.configure_with(&config);
+    let ran = world.run(&["check"]).ended(2);
+    assert!(ran.stderr.contains("name_profile") && ran.stderr.contains("anthropic"), "{}", ran.stderr);
 }

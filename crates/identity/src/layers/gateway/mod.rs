@@ -17,5 +17,5 @@ pub use approval::ApprovalSubject;
 pub use naming::{ExposedName, NamePolicy, Naming};
 pub use near::near_names;
 pub use profile::Profile;
-pub use table::{Generation, Listed, NameTable, Resolution};
+pub use table::{Generation, Listed, Meaning, NameTable, Resolution};
 pub use tool::{UpstreamId, UpstreamTool};

@@ -71,6 +71,11 @@ impl NamePolicy {
 }
 
 impl ExposedName {
+    /// A name that was written down: some policy made it, perhaps not the present one.
+    pub(super) const fn recalled(name: String) -> Self {
+        Self(name)
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

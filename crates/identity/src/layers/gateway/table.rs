@@ -63,6 +63,17 @@ pub enum Resolution<'a> {
     },
 }
 
+/// What one name means, or meant: what a table is made of when it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meaning {
+    /// The name.
+    pub name: String,
+    /// The tool.
+    pub tool: UpstreamTool,
+    /// The list it was missing from first; none if it is in the present one.
+    pub since: Option<Generation>,
+}
+
 #[derive(Debug, Clone)]
 struct Retired {
     tool: UpstreamTool,
@@ -80,6 +91,59 @@ impl NameTable {
             retired: BTreeMap::new(),
             retired_names_max,
         }
+    }
+
+    /// A table as it was written down. What is said twice counts as it was said first.
+    pub fn recalled(
+        policy: NamePolicy,
+        retired_names_max: usize,
+        generation: Generation,
+        meanings: impl IntoIterator<Item = Meaning>,
+    ) -> Self {
+        let mut table = Self { generation, ..Self::new(policy, retired_names_max) };
+        for Meaning { name, tool, since } in meanings {
+            let name = ExposedName::recalled(name);
+            if table.tools.contains_key(&name) || table.retired.contains_key(&name) {
+                continue;
+            }
+            match since {
+                None if !table.names.contains_key(&tool) => {
+                    table.names.insert(tool.clone(), name.clone());
+                    table.tools.insert(name, tool);
+                }
+                since => {
+                    table.retired.insert(name, Retired { tool, since: since.unwrap_or(generation) });
+                }
+            }
+        }
+        table.forget_oldest();
+        table
+    }
+
+    /// What every name means that is remembered, present ones first.
+    pub fn meanings(&self) -> impl Iterator<Item = Meaning> + '_ {
+        let present = self.tools.iter().map(|(name, tool)| (name, tool, None));
+        let retired = self.retired.iter().map(|(name, retired)| (name, &retired.tool, Some(retired.since)));
+        present.chain(retired).map(|(name, tool, since)| Meaning { name: name.to_string(), tool: tool.clone(), since })
+    }
+
+    /// Remembers what another table knows and this one does not, such as that of another gateway with the same store. What
+    /// this one knows stays as it is.
+    pub fn learn(&mut self, other: &Self) {
+        for Meaning { name, tool, since } in other.meanings() {
+            let name = ExposedName::recalled(name);
+            if !self.tools.contains_key(&name) && !self.retired.contains_key(&name) {
+                self.retired.insert(name, Retired { tool, since: since.unwrap_or(self.generation) });
+            }
+        }
+        self.forget_oldest();
+    }
+
+    /// Replaces the policy and the list at once, as a changed configuration does. A tool whose name is one that the new policy
+    /// could have given it keeps it.
+    pub fn succeed(&mut self, policy: NamePolicy, tools: impl IntoIterator<Item = UpstreamTool>) -> Listed {
+        self.policy = policy;
+        self.advance(tools)
     }
 
     /// Replaces the list. A tool that is listed twice is listed once.
@@ -104,15 +168,10 @@ impl NameTable {
         Listed { generation: self.generation, unnamed }
     }
 
-    /// Replaces the policy and, by it, every name. The old ones are remembered.
+    /// Replaces the policy and, by it, the names. The old ones are remembered.
     pub fn rename(&mut self, policy: NamePolicy) -> Listed {
-        self.generation = Generation(self.generation.0 + 1);
-        self.policy = policy;
-        let tools: BTreeSet<UpstreamTool> = self.names.keys().cloned().collect();
-        let (mut names, mut held) = (BTreeMap::new(), BTreeMap::new());
-        let unnamed = self.name_new(&tools, &mut names, &mut held);
-        self.replace(names, held);
-        Listed { generation: self.generation, unnamed }
+        let tools: Vec<UpstreamTool> = self.names.keys().cloned().collect();
+        self.succeed(policy, tools)
     }
 
     /// What a name means. Nothing is found by taking it apart.
@@ -130,6 +189,20 @@ impl NameTable {
         }
     }
 
+    /// The present name of the tool that a name means: the same, or another that it has now. Nothing is looked for that is
+    /// only like it.
+    pub fn present(&self, name: &str) -> Option<&ExposedName> {
+        match self.tools.get_key_value(name) {
+            Some((name, _)) => Some(name),
+            None => self.names.get(&self.retired.get(name)?.tool),
+        }
+    }
+
+    /// Whether a name means a tool, or is remembered as one that did.
+    pub fn knows(&self, name: &str) -> bool {
+        self.tools.contains_key(name) || self.retired.contains_key(name)
+    }
+
     /// The name of a tool.
     pub fn name_of(&self, tool: &UpstreamTool) -> Option<&ExposedName> {
         self.names.get(tool)
@@ -138,6 +211,11 @@ impl NameTable {
     /// Names and tools of the present list, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&ExposedName, &UpstreamTool)> {
         self.tools.iter()
+    }
+
+    /// How names are made.
+    pub const fn policy(&self) -> &NamePolicy {
+        &self.policy
     }
 
     /// Which list this is.
@@ -195,13 +273,20 @@ impl NameTable {
             self.retired.insert(name, Retired { tool, since: self.generation });
         }
         self.retired.retain(|name, _| !tools.contains_key(name));
+        (self.names, self.tools) = (names, tools);
+        self.forget_oldest();
+    }
+
+    fn forget_oldest(&mut self) {
         let excess = self.retired.len().saturating_sub(self.retired_names_max);
+        if excess == 0 {
+            return;
+        }
         let mut ages: Vec<(Generation, ExposedName)> =
             self.retired.iter().map(|(name, retired)| (retired.since, name.clone())).collect();
         ages.sort();
         for (_, name) in ages.into_iter().take(excess) {
             self.retired.remove(&name);
         }
-        (self.names, self.tools) = (names, tools);
     }
 }

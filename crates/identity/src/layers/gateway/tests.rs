@@ -81,6 +81,56 @@ proptest! {
 }
 
 proptest! {
+    /// What is written down comes back, and means the same after the next list as if nobody had written it down.
+    #[test]
+    fn a_table_that_was_written_down_is_the_same_table(
+        policy in policies(),
+        after in policies(),
+        lists in prop::collection::vec(prop::collection::vec(tools(), 0..6), 1..5),
+        next in prop::collection::vec(tools(), 0..6),
+    ) {
+        let mut table = NameTable::new(policy.clone(), 1000);
+        for list in lists {
+            table.advance(list);
+        }
+        let mut recalled = NameTable::recalled(policy, 1000, table.generation(), table.meanings());
+        table.succeed(after.clone(), next.clone());
+        recalled.succeed(after, next);
+        prop_assert_eq!(recalled.generation(), table.generation());
+        prop_assert_eq!(recalled.meanings().collect::<Vec<_>>(), table.meanings().collect::<Vec<_>>());
+    }
+
+    /// However the policy changes: a name that was given means its tool for as long as it is remembered.
+    #[test]
+    fn no_change_of_policy_hands_a_name_on(
+        changes in prop::collection::vec((policies(), prop::collection::vec(tools(), 0..5)), 1..6),
+    ) {
+        let mut table = NameTable::new(NamePolicy::default(), 1000);
+        let mut meant: std::collections::BTreeMap<ExposedName, UpstreamTool> = std::collections::BTreeMap::new();
+        for (policy, list) in changes {
+            table.succeed(policy, list);
+            for (name, tool) in table.iter() {
+                prop_assert_eq!(meant.entry(name.clone()).or_insert_with(|| tool.clone()), tool);
+                prop_assert_eq!(table.present(name.as_str()), Some(name));
+            }
+            for (name, tool) in &meant {
+                prop_assert!(table.knows(name.as_str()));
+                match table.resolve(name.as_str()) {
+                    Resolution::Current(found) => prop_assert_eq!(found, tool),
+                    Resolution::Renamed { tool: found, now, .. } => {
+                        prop_assert_eq!(found, tool);
+                        prop_assert_eq!(table.present(name.as_str()), Some(now));
+                    }
+                    Resolution::Gone { tool: found, .. } => {
+                        prop_assert_eq!(found, tool);
+                        prop_assert_eq!(table.present(name.as_str()), None);
+                    }
+                    unknown @ Resolution::Unknown { .. } => prop_assert!(false, "{unknown:?}"),
+                }
+            }
+        }
+    }
+
     #[test]
     fn any_text_gives_an_id(text in prop_oneof![".{0,40}", "[a_9-]{0,40}"]) {
         let id = UpstreamId::from_text(&text);
@@ -194,6 +244,25 @@ fn only_so_many_old_names_are_remembered() {
     table.advance([]);
     assert!(matches!(table.resolve("a__second"), Resolution::Gone { .. }));
     assert_eq!(table.resolve("a__first"), Resolution::Unknown { near: vec![] });
+}
+
+/// Of two gateways with one store: neither forgets what the other told its agents, and neither believes the other about its own.
+#[test]
+fn what_another_gateway_told_is_learned() {
+    let bare = || NamePolicy { naming: Naming::Bare, ..NamePolicy::default() };
+    let (ours, theirs) = (tool("docs", "search"), tool("mail", "search"));
+    let (mut table, mut other) = (NameTable::new(bare(), 8), NameTable::new(bare(), 8));
+    table.advance([ours.clone()]);
+    other.advance([theirs.clone()]);
+    other.advance([tool("mail", "send")]);
+    table.learn(&other);
+    assert_eq!(table.resolve("search"), Resolution::Current(&ours));
+    assert!(matches!(table.resolve("send"), Resolution::Gone { tool, .. } if tool.upstream.as_str() == "mail"));
+    table.advance([tool("docs", "send")]);
+    assert!(matches!(table.resolve("send"), Resolution::Gone { .. }), "it is not handed on");
+    let mut small = NameTable::new(bare(), 1);
+    small.learn(&table);
+    assert_eq!(small.meanings().count(), 1, "and no more is learned than is remembered");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
+    remembered,
     screen::Screen,
     wiring,
 };
@@ -64,7 +65,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             }
         }
         Wanted::Settle { handle, settle_as, evidence } => {
-            let telling = Telling::of(&loaded)?;
+            let telling = Telling::of(&loaded).await?;
             let settled = settle(effects.as_ref(), handle, settle_as, evidence, who(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
@@ -83,11 +84,12 @@ struct Telling {
 }
 
 impl Telling {
-    fn of(loaded: &Loaded) -> Result<Self, Failure> {
+    async fn of(loaded: &Loaded) -> Result<Self, Failure> {
         let subscriptions = loaded.subscriptions()?;
         let known = contracts::load(loaded).and_then(|contracts| wiring::catalog(loaded, contracts));
         // What is settled must not wait for a contract: without it, the time that the call had says whether it was long.
         let catalog = known.or_else(|_| wiring::catalog(loaded, Vec::new()))?;
+        let catalog = remembered::named(loaded, catalog).await?;
         Ok(Self { subscriptions, catalog })
     }
 

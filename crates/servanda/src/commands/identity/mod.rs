@@ -23,14 +23,14 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
+    remembered,
     screen::Screen,
-    wiring,
 };
 
-pub(crate) fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<(), Failure> {
     match &args.command {
-        IdentityCommand::Show { tool } => show::run(&catalog(config)?, tool, screen),
-        IdentityCommand::Confusions => confusions::run(&catalog(config)?, screen),
+        IdentityCommand::Show { tool } => show::run(&catalog(config).await?, tool, screen),
+        IdentityCommand::Confusions => confusions::run(&catalog(config).await?, screen),
         IdentityCommand::Effects { file } => statements::run(file, screen),
         IdentityCommand::Classify { file, without_names, ignore_annotations } => {
             classify::run(file, Options { names: !without_names, annotations: !ignore_annotations }, screen)
@@ -38,9 +38,9 @@ pub(crate) fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> Result<
     }
 }
 
-fn catalog(config: &Path) -> Result<Catalog, Failure> {
+async fn catalog(config: &Path) -> Result<Catalog, Failure> {
     let loaded = Loaded::read(config)?;
-    wiring::catalog(&loaded, contracts::load(&loaded)?)
+    remembered::catalog(&loaded, contracts::load(&loaded)?).await
 }
 
 /// Every tool, as far as it can be mixed up, by what its contract says.

@@ -218,13 +218,13 @@ fn write_contracts(
     let folder = loaded.contracts_folder().join(upstream);
     std::fs::create_dir_all(&folder)?;
     for rejected in &inventory.rejected {
-        let tool = rejected.name.as_deref().map(|name| loaded.config.naming().expose(upstream, name));
+        let tool = rejected.name.as_deref().map(|name| loaded.config.tool_name(upstream, name));
         let tool = tool.unwrap_or_else(|| format!("{upstream} (definition {})", rejected.position));
         decisions.push(left_out(tool, reveal(&rejected.reason).into_owned()));
     }
     for definition in &inventory.definitions {
         let Inferred { contract, reading, notes } = infer(upstream, &definition.into());
-        let tool = loaded.config.naming().expose(upstream, &definition.name);
+        let tool = loaded.config.tool_name(upstream, &definition.name);
         if let Err(rejection) = admit(contract.clone(), &Registered::new()) {
             decisions.push(left_out(tool, rejection.to_string()));
             continue;

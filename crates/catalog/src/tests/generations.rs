@@ -1,0 +1,211 @@
+//! Names from list to list: what an agent heard once means that tool, or nothing.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use proptest::prelude::*;
+use servanda_contract::tool::ToolContract;
+use servanda_gates::{CompiledContract, Registered, admit};
+
+use super::{definition, nobody, offer, read};
+use crate::{
+    Catalog, CatalogError, NotResolved,
+    inference::infer,
+    memory,
+    names::{NamePolicy, NameTable, Naming, Profile},
+};
+
+fn draft(upstream: &str, tool: &str) -> ToolContract {
+    static READ: OnceLock<ToolContract> = OnceLock::new();
+    let mut contract = READ.get_or_init(|| infer("files", &(&read(&definition("a"))).into()).contract).clone();
+    contract.identity.name = format!("{upstream}.{}", if tool.is_ascii() { tool } else { "other" });
+    (contract.binding.upstream, contract.binding.tool) = (upstream.to_owned(), tool.to_owned());
+    contract
+}
+
+fn contract(upstream: &str, tool: &str) -> CompiledContract {
+    admit(draft(upstream, tool), &Registered::new()).unwrap()
+}
+
+fn catalog(tools: &[(&str, &str)], policy: impl Into<NamePolicy>) -> Catalog {
+    Catalog::new(tools.iter().map(|(upstream, tool)| contract(upstream, tool)), policy).unwrap()
+}
+
+/// The catalog after a restart: what is left of the one before is what was written down.
+fn restarted(before: &Catalog, next: &Catalog) -> Catalog {
+    let written = memory::write(before.names()).unwrap();
+    next.after(&memory::read(&written).unwrap()).unwrap()
+}
+
+/// The contract that a name means, or why it means none.
+fn meant(catalog: &Catalog, name: &str) -> Result<String, NotResolved> {
+    let found = catalog.resolve(name, &nobody())?;
+    let entry = catalog.entry(name).expect("what is resolved has an entry");
+    assert_eq!(entry.contract.digest(), found.digest());
+    Ok(found.contract().identity.name.clone())
+}
+
+fn names(catalog: &Catalog) -> Vec<&str> {
+    catalog.entries().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn a_name_from_before_means_its_tool_after_a_reload_and_after_a_restart() {
+    let tools = [("files", "read"), ("files", "write")];
+    let before = catalog(&tools, Naming::Bare);
+    assert_eq!(meant(&before, "read"), Ok("files.read".to_owned()));
+    let next = catalog(&tools, Naming::Prefixed);
+    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
+        assert_eq!(names(&now), ["files__read", "files__write"]);
+        assert_eq!(meant(&now, "read"), Ok("files.read".to_owned()));
+        assert_eq!(meant(&now, "files__read"), Ok("files.read".to_owned()));
+        assert_eq!(now.present_name("read"), Some("files__read"));
+        // The tool stands as it stands, whichever of its names is said.
+        offer(&now, &["write"]);
+        assert_eq!(meant(&now, "read"), Err(NotResolved::Withdrawn { upstream: "files".to_owned() }));
+        assert_eq!(now.standing("read", &nobody()), now.standing("files__read", &nobody()));
+        assert_eq!(now.listing(&nobody()).tools.len(), 1, "an old name is not listed");
+    }
+    assert!(matches!(meant(&next, "read"), Err(NotResolved::Unknown { .. })), "a prefix is never left out by itself");
+}
+
+#[test]
+fn a_tool_that_is_gone_is_said_to_be_gone() {
+    let before = catalog(&[("files", "read"), ("docs", "search")], Naming::Prefixed);
+    let next = catalog(&[("files", "read")], Naming::Prefixed);
+    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
+        assert_eq!(meant(&now, "docs__search"), Err(NotResolved::Gone { upstream: "docs".to_owned() }));
+        assert!(now.entry("docs__search").is_none() && now.names().knows("docs__search"));
+        assert_eq!(meant(&now, "docs__serch"), Err(NotResolved::Unknown { did_you_mean: None }), "nor is it suggested");
+        let back = catalog(&[("files", "read"), ("docs", "search")], Naming::Prefixed).after(now.names()).unwrap();
+        assert_eq!(meant(&back, "docs__search"), Ok("docs.search".to_owned()));
+    }
+}
+
+/// With bare names another upstream's tool would be called by whoever meant the first one's.
+#[test]
+fn a_name_is_not_handed_on_to_another_upstreams_tool() {
+    let before = catalog(&[("docs", "search")], Naming::Bare);
+    let next = catalog(&[("evil", "search")], Naming::Bare);
+    assert_eq!(names(&next), ["search"]);
+    for now in [next.after(before.names()).unwrap(), restarted(&before, &next)] {
+        assert_eq!(meant(&now, "search"), Err(NotResolved::Gone { upstream: "docs".to_owned() }));
+        let [name] = names(&now)[..] else { panic!("one tool") };
+        assert!(name.starts_with("search_"), "{name}");
+        assert_eq!(meant(&now, name), Ok("evil.search".to_owned()));
+        let listed: serde_json::Value = serde_json::from_str(now.listing(&nobody()).tools[0].definition.get()).unwrap();
+        assert_eq!(listed["name"], name, "it is listed by the name it has");
+    }
+}
+
+/// Two contracts for one tool are a mistake, also where the table would find names for both.
+#[test]
+fn two_contracts_for_one_name_are_refused_whatever_is_remembered() {
+    let before = catalog(&[("docs", "search")], Naming::Bare);
+    let two = [contract("docs", "search"), contract("mail", "search")];
+    assert!(matches!(Catalog::new(two, Naming::Bare), Err(CatalogError::SameName { .. })));
+    let prefixed = catalog(&[("docs", "search"), ("mail", "search")], Naming::Prefixed);
+    assert_eq!(names(&prefixed.after(before.names()).unwrap()), ["docs__search", "mail__search"]);
+}
+
+#[test]
+fn a_profile_gives_names_by_its_own_limits() {
+    let long = "x".repeat(100);
+    for (profile, dotted, whole) in [
+        (Profile::Portable, false, false),
+        (Profile::OpenAi, false, false),
+        (Profile::Anthropic, false, true),
+        (Profile::Gemini, true, false),
+        (Profile::Mcp, true, true),
+    ] {
+        let policy = NamePolicy { profile, ..Naming::Prefixed.into() };
+        let before = catalog(&[("files", "read.it"), ("files", &long)], Naming::Prefixed);
+        let now = catalog(&[("files", "read.it"), ("files", &long)], policy).after(before.names()).unwrap();
+        assert!(names(&now).iter().all(|name| profile.accepts(name)), "{profile:?}");
+        assert_eq!(names(&now).contains(&"files__read.it"), dotted, "{profile:?}");
+        assert_eq!(names(&now).contains(&format!("files__{long}").as_str()), whole, "{profile:?}");
+        for name in names(&before) {
+            assert_eq!(meant(&now, name), meant(&before, name), "{profile:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told() {
+    assert!(matches!(memory::read("{}"), Err(memory::MemoryError::Form(_))));
+    assert!(matches!(memory::read(r#"{"version":2}"#), Err(memory::MemoryError::Version(2))));
+    let written = memory::write(catalog(&[("files", "read")], Naming::Prefixed).names()).unwrap();
+    let form = r#"{"version":1,"generation":1,"names":[{"name":"files__read","upstream":"files","tool":"read"}]}"#;
+    assert_eq!(written, form, "the form is in stores: another one is another version");
+}
+
+/// Old names are many only where somebody makes them: the oldest are forgotten.
+#[test]
+fn only_so_many_names_are_remembered() {
+    let mut table = NameTable::new(NamePolicy::default(), crate::names::RETIRED_NAMES_MAX);
+    for batch in 0..5 {
+        let tools = (0..1000).map(|number| crate::names::upstream_tool("files", &format!("tool-{batch}-{number}")));
+        table.advance(tools);
+    }
+    table.advance([]);
+    assert_eq!(table.meanings().count(), 4096);
+    let again = memory::read(&memory::write(&table).unwrap()).unwrap();
+    assert!(memory::same(&again, &table) && !again.knows("files__tool-0-0") && again.knows("files__tool-4-0"));
+}
+
+fn tool_lists() -> impl Strategy<Value = Vec<(bool, Vec<(&'static str, &'static str)>)>> {
+    let tools = [
+        ("files", "read"),
+        ("files", "read.file"),
+        ("files", "read_file"),
+        ("docs", "read"),
+        ("docs", "docs"),
+        ("docs", "files__read"),
+        ("docs", "a_0123abcd"),
+    ];
+    let list = prop::sample::subsequence(tools.to_vec(), 0..=tools.len());
+    prop::collection::vec((any::<bool>(), list), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Through the catalog and through restarts: tools that come and go rename nobody, and a name means one tool for ever.
+    #[test]
+    fn names_stay_when_other_tools_come_and_go(lists in tool_lists()) {
+        let mut before: Option<Catalog> = None;
+        let mut named: BTreeMap<String, String> = BTreeMap::new();
+        let mut heard: BTreeMap<String, String> = BTreeMap::new();
+        for (restarts, list) in lists {
+            let alone: BTreeMap<_, _> =
+                list.iter().map(|tool| (tool, names(&catalog(&[*tool], Naming::Prefixed))[0].to_owned())).collect();
+            let next = catalog(&list, Naming::Prefixed);
+            let now = match &before {
+                None => next,
+                Some(before) if restarts => restarted(before, &next),
+                Some(before) => next.after(before.names()).unwrap(),
+            };
+            prop_assert_eq!(now.entries().count(), list.len());
+            for (name, entry) in now.entries() {
+                let contract = entry.contract.contract();
+                let tool = (contract.binding.upstream.as_str(), contract.binding.tool.as_str());
+                prop_assert_eq!(alone.get(&tool).map(String::as_str), Some(name), "as if it were alone");
+                let tool = format!("{}/{}", tool.0, tool.1);
+                prop_assert_eq!(named.entry(tool.clone()).or_insert_with(|| name.to_owned()).as_str(), name);
+                prop_assert_eq!(heard.entry(name.to_owned()).or_insert_with(|| tool.clone()), &tool);
+            }
+            for (name, tool) in &heard {
+                let offered = list.iter().any(|(upstream, own)| format!("{upstream}/{own}") == *tool);
+                match now.resolve(name, &nobody()) {
+                    Ok(found) => {
+                        let binding = &found.contract().binding;
+                        prop_assert_eq!(&format!("{}/{}", binding.upstream, binding.tool), tool);
+                        prop_assert!(offered);
+                    }
+                    Err(NotResolved::Gone { .. }) => prop_assert!(!offered),
+                    Err(other) => prop_assert!(false, "{name}: {other:?}"),
+                }
+            }
+            before = Some(now);
+        }
+    }
+}

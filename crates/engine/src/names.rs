@@ -1,0 +1,48 @@
+//! The names that agents heard of tools, kept in the notebook: agents outlive restarts, and a name that one still says must mean
+//! the tool it meant, or nothing. What names mean is the catalog's to say, and how that is written down too.
+
+use std::time::Duration;
+
+use servanda_catalog::{memory, names::NameTable};
+use servanda_contract::Timestamp;
+use servanda_gates::{JournalError, Note, NoteKind, Notebook};
+
+/// What the names are of.
+pub const TOOLS: &str = "tools";
+/// A world does not wait longer for a store to remember its names.
+const KEEPING_MS_MAX: u64 = 5_000;
+
+/// The names that the store remembers; none where nothing is remembered, or nothing that can be read.
+pub async fn recall(notebook: &dyn Notebook, now: Timestamp) -> Result<Option<NameTable>, JournalError> {
+    let note = notebook.read(NoteKind::Names, TOOLS, now).await?;
+    Ok(note.and_then(|note| read(&note.value)))
+}
+
+/// The names of a note.
+pub fn read(value: &str) -> Option<NameTable> {
+    let table = memory::read(value);
+    // A gateway that cannot read the note of a later version serves all the same: it refuses old names as unknown.
+    table.inspect_err(|error| tracing::warn!(%error, "names from before are not understood")).ok()
+}
+
+/// Has the store remember these names, and what others with the same store told their agents meanwhile. Where it cannot,
+/// everything goes on: only after a restart an old name may be unknown.
+pub(crate) async fn remember(notebook: &dyn Notebook, names: &NameTable, now: Timestamp) {
+    let kept = tokio::time::timeout(Duration::from_millis(KEEPING_MS_MAX), keep(notebook, names, now)).await;
+    if let Err(error) = kept.unwrap_or_else(|_| Err(JournalError::new("there was no answer in time"))) {
+        tracing::warn!(%error, "the names of tools could not be kept for after a restart");
+    }
+}
+
+async fn keep(notebook: &dyn Notebook, names: &NameTable, now: Timestamp) -> Result<(), JournalError> {
+    let kept = recall(notebook, now).await?;
+    let mut joined = names.clone();
+    if let Some(kept) = &kept {
+        joined.learn(kept);
+        if memory::same(&joined, kept) {
+            return Ok(());
+        }
+    }
+    let value = memory::write(&joined).map_err(|error| JournalError::new(error.to_string()))?;
+    notebook.write(Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value, expires_at: None }).await
+}

@@ -1,0 +1,214 @@
+//! Names that agents heard in an earlier world: of a reload, and of another process.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::json;
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{GateName, OperationKeys, Refusal, record::Outcome};
+use servanda_gates::{Note, NoteKind, Notebook as _, Registered, admit, effect::Ending};
+use servanda_mcp::Era;
+use servanda_upstream::PostAddress;
+
+use super::conversations::{input, result, told};
+use crate::{
+    CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
+    callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
+    names::{TOOLS, recall},
+    testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
+    works::RESULT_TOOL,
+};
+
+fn saying(what: &'static str) -> Arc<Scripted> {
+    Scripted::new(Era::Modern, &json!({}), move |_| async move { Ok(text(Era::Modern, what)) })
+}
+
+fn echo(tool: &str) -> CallRequest {
+    call(&guest(Era::Modern, &json!({})), tool, Terms::default())
+}
+
+fn refusal(answer: CallAnswer) -> Refusal {
+    match answer {
+        CallAnswer::UnknownTool(refusal) => *refusal,
+        other => panic!("it means a tool: {other:?}"),
+    }
+}
+
+/// How often an upstream was called.
+fn calls(server: &Scripted) -> usize {
+    server.heard().iter().filter(|line| line.contains("tools/call")).count()
+}
+
+/// The house in another process: what is left is what the store has.
+async fn restarted(before: &House, naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> House {
+    let names = recall(before.notebook.as_ref(), now()).await.unwrap().expect("names are remembered");
+    let scene = scene(naming, servers).after(&names).unwrap();
+    House::in_scene(scene, before.notebook.clone(), Arc::new(SystemClock))
+}
+
+fn now() -> servanda_contract::Timestamp {
+    servanda_contract::time::Clock::now(&SystemClock)
+}
+
+#[tokio::test]
+async fn a_tool_that_was_renamed_is_found_by_its_old_name() {
+    let server = saying("done");
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    house.engine.remember_names().await;
+    let other = restarted(&house, Naming::Prefixed, &[("up", server.clone())]).await;
+    house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    for house in [&house, &other] {
+        let listing = house.engine.listing(&Guest::local()).await;
+        let listed: Vec<&str> = listing.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(listed, ["up__echo", "up__write"], "old names are not on the list");
+        for name in ["echo", "up__echo"] {
+            assert_eq!(told(house.engine.call(echo(name)).await), "done");
+            let record = house.last_record();
+            let contract = record.contract.unwrap();
+            assert_eq!((record.tool.as_str(), contract.name.as_str()), (name, "up.echo"), "as it was called");
+        }
+        // The gates judge it as ever, by the contract that holds now.
+        let odd = CallRequest { arguments: bytes::Bytes::from_static(br#"{"text":7}"#), ..echo("echo") };
+        let refused = result(house.engine.call(odd).await);
+        assert_eq!(refused["isError"], true);
+        assert_eq!(house.last_record().refusal.unwrap().gate, GateName::Types);
+    }
+    assert!(matches!(house.engine.call(echo("up__ech")).await, CallAnswer::UnknownTool(_)), "nothing is guessed");
+}
+
+#[tokio::test]
+async fn a_tool_that_is_gone_is_refused_in_those_words() {
+    let server = saying("done");
+    let house = House::new(Naming::Prefixed, &[("up", server.clone()), ("other", server.clone())]);
+    house.engine.remember_names().await;
+    let other = restarted(&house, Naming::Prefixed, &[("other", server.clone())]).await;
+    house.engine.succeed(scene(Naming::Prefixed, &[("other", server.clone())])).await.unwrap();
+    for house in [&house, &other] {
+        let refused = refusal(house.engine.call(echo("up__echo")).await);
+        assert_eq!(refused.message, "`up__echo` was a tool of the upstream `up` and is not offered any more");
+        assert_eq!((house.last_record().outcome, calls(&server)), (Outcome::Refused, 0));
+        let unknown = refusal(house.engine.call(echo("other__ehco")).await);
+        assert_eq!(unknown.message, "there is no tool `other__ehco`");
+        assert!(unknown.hint.contains("`other__echo`"), "{}", unknown.hint);
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_never_handed_on() {
+    let (first, second) = (saying("first"), saying("second"));
+    let house = House::new(Naming::Bare, &[("up", first.clone())]);
+    house.engine.remember_names().await;
+    let other = restarted(&house, Naming::Bare, &[("evil", second.clone())]).await;
+    house.engine.succeed(scene(Naming::Bare, &[("evil", second.clone())])).await.unwrap();
+    for house in [&house, &other] {
+        let refused = refusal(house.engine.call(echo("echo")).await);
+        assert!(refused.message.contains("upstream `up`"), "{}", refused.message);
+        assert_eq!((calls(&first), calls(&second)), (0, 0));
+    }
+    let hashed = house.engine.catalog().entries().next().unwrap().0.to_owned();
+    assert!(hashed.starts_with("echo_"), "{hashed}");
+    assert_eq!(told(house.engine.call(echo(&hashed)).await), "second");
+    // And back: everybody has the name that was theirs, and the other's is still not free.
+    house.engine.succeed(scene(Naming::Bare, &[("up", first.clone())])).await.unwrap();
+    assert_eq!(told(house.engine.call(echo("echo")).await), "first");
+    assert!(refusal(house.engine.call(echo(&hashed)).await).message.contains("upstream `evil`"));
+}
+
+/// An operation is its contract's, whatever its tool was called.
+#[tokio::test]
+async fn an_effect_is_the_same_under_both_names() {
+    let server = saying("done");
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let keys = || OperationKeys { idempotency_key: Some("k".to_owned()), ..OperationKeys::default() };
+    for name in ["write", "write", "up__write"] {
+        told(house.engine.call(CallRequest { keys: keys(), ..echo(name) }).await);
+        house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    }
+    assert_eq!(house.outcomes(), ["completed", "replayed", "replayed"]);
+    assert_eq!(calls(&server), 1);
+}
+
+/// A conversation goes on, although its tool was renamed meanwhile.
+#[tokio::test]
+async fn a_round_goes_on_under_the_name_it_began_with() {
+    let server = Scripted::new(Era::Modern, &json!({}), |heard| async move {
+        let answered = heard.delivery.continuation.input_responses.is_some();
+        let asks = json!({"resultType": "input_required", "requestState": "theirs",
+            "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}}});
+        Ok(if answered { text(Era::Modern, "done") } else { said(Era::Modern, &asks) })
+    });
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let modern = guest(Era::Modern, &json!({"elicitation": {}}));
+    let asked = input(house.engine.call(call(&modern, "echo", Terms::default())).await);
+    house.engine.succeed(scene(Naming::Prefixed, &[("up", server.clone())])).await.unwrap();
+    let terms = again(&asked["requestState"], &json!({"who": {"action": "accept", "content": {}}}));
+    assert_eq!(told(house.engine.call(call(&modern, "echo", terms)).await), "done");
+}
+
+/// Who wants to be told of a tool is told, whichever of its names was called.
+#[tokio::test]
+async fn callbacks_know_a_tool_by_either_name() {
+    let server = saying("done");
+    for pattern in ["up__wr*", "write"] {
+        let house = House::new(Naming::Bare, &[("up", server.clone())]);
+        let subscription = Subscription {
+            name: "books".to_owned(),
+            on: BTreeSet::from([Ending::Completed]),
+            tools: vec![pattern.to_owned()],
+        };
+        let address = PostAddress::parse("https://example.com/hook").unwrap();
+        let secret = SigningSecret::parse("123456789012345678901234").unwrap();
+        let mut next = scene(Naming::Prefixed, &[("up", server.clone())]);
+        next.callbacks = Arc::new(Callbacks::new(vec![Callback { subscription, address, secret }]));
+        house.engine.succeed(next).await.unwrap();
+        told(house.engine.call(echo("write")).await);
+        let kept = deliveries(house.notebook.as_ref(), now()).await.unwrap();
+        assert_eq!(kept.len(), 1, "{pattern}");
+    }
+}
+
+/// The gateway's own tool does not get a name that was another's either.
+#[tokio::test]
+async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
+    let server = saying("done");
+    let long = || {
+        let mut long = draft("up", "write", true);
+        long.execution = Some(serde_json::from_value(json!({"timeout_class": "async"})).unwrap());
+        long
+    };
+    let fresh = scene_of(&server, vec![long()]);
+    assert!(fresh.own_tool(RESULT_TOOL).is_some());
+    let theirs = admit(draft("up", RESULT_TOOL, false), &Registered::new()).unwrap();
+    let before = Catalog::new([theirs], Naming::Bare).unwrap();
+    let after = fresh.after(before.names()).unwrap();
+    assert!(after.own_tool(RESULT_TOOL).is_none());
+    assert_eq!(after.with_own_tools(after.catalog.listing(&Guest::local().capabilities)).tools.len(), 1);
+}
+
+#[tokio::test]
+async fn the_store_remembers_what_every_gateway_told_and_is_not_written_for_nothing() {
+    let server = saying("done");
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let note = async || house.notebook.read(NoteKind::Names, TOOLS, now()).await.unwrap().map(|note| note.value);
+    assert_eq!(note().await, None);
+    house.engine.remember_names().await;
+    let first = note().await.unwrap();
+    house.engine.succeed(scene(Naming::Bare, &[("up", server.clone())])).await.unwrap();
+    house.engine.remember_names().await;
+    assert_eq!(note().await.unwrap(), first, "nothing changed but the count of lists");
+    // Another gateway with the same store that has never heard of these.
+    let other = House::with_notebook(Naming::Prefixed, &[("else", server.clone())], house.notebook.clone());
+    other.engine.remember_names().await;
+    let all = recall(house.notebook.as_ref(), now()).await.unwrap().unwrap();
+    assert!(["echo", "write", "else__echo", "else__write"].iter().all(|name| all.knows(name)));
+}
+
+/// A note that a later version wrote, or nobody did.
+#[tokio::test]
+async fn a_note_that_is_not_understood_stops_nobody() {
+    let house = House::new(Naming::Bare, &[("up", saying("done"))]);
+    for value in [r#"{"version":9}"#, "[]", "nonsense"] {
+        let note = Note { kind: NoteKind::Names, key: TOOLS.to_owned(), value: value.to_owned(), expires_at: None };
+        house.notebook.write(note).await.unwrap();
+        assert!(recall(house.notebook.as_ref(), now()).await.unwrap().is_none(), "{value}");
+    }
+}

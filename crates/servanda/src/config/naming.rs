@@ -1,0 +1,62 @@
+//! How tools are named towards agents: what names are made of, and whose limits they keep to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use servanda_catalog::names::{NamePolicy, Naming, Profile};
+
+/// How tools are named towards agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NameStyle {
+    /// `<upstream>__<tool>`.
+    #[default]
+    Prefixed,
+    /// The tool's own name; for a single upstream.
+    Bare,
+}
+
+/// Whose limits the names of tools keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum NameProfile {
+    /// Everybody's: a letter or `_`, then letters, digits, `_` and `-`; 63 characters.
+    #[default]
+    Portable,
+    /// Letters, digits, `_` and `-`; 64 characters.
+    OpenAi,
+    /// Letters, digits, `_` and `-`; 128 characters.
+    Anthropic,
+    /// A letter or `_`, then letters, digits, `_`, `-`, `.` and `:`; 63 characters.
+    Gemini,
+    /// What the MCP specification asks for: letters, digits, `_`, `-` and `.`; 128 characters.
+    Mcp,
+}
+
+impl NameStyle {
+    /// How names and URIs are made.
+    pub(super) const fn naming(self) -> Naming {
+        match self {
+            Self::Prefixed => Naming::Prefixed,
+            Self::Bare => Naming::Bare,
+        }
+    }
+}
+
+impl NameProfile {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks it so")]
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How tools are named in that style.
+    pub(super) fn policy(self, style: NameStyle) -> NamePolicy {
+        let profile = match self {
+            Self::Portable => Profile::Portable,
+            Self::OpenAi => Profile::OpenAi,
+            Self::Anthropic => Profile::Anthropic,
+            Self::Gemini => Profile::Gemini,
+            Self::Mcp => Profile::Mcp,
+        };
+        NamePolicy { profile, ..style.naming().into() }
+    }
+}
