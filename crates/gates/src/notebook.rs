@@ -29,6 +29,10 @@ pub enum NoteKind {
     Delivery,
     /// What is known about a long work under way, by its handle and what it is about.
     Work,
+    /// What was seen around a call, by its id.
+    Observed,
+    /// Who holds a tool back and who let it go, by upstream and the tool's own name.
+    Quarantine,
 }
 
 /// One fact.
@@ -86,6 +90,8 @@ impl NoteKind {
             Self::Spent => "spent",
             Self::Delivery => "delivery",
             Self::Work => "work",
+            Self::Observed => "observed",
+            Self::Quarantine => "quarantine",
         }
     }
 }
