@@ -21,6 +21,8 @@ mod log_level;
 mod news;
 mod observe;
 mod outline;
+pub mod probes;
+pub mod quarantine;
 mod records;
 mod recovery;
 mod refusals;
