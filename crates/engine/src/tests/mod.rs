@@ -9,6 +9,7 @@ mod inputs;
 mod marks;
 mod news;
 mod overlaps;
+mod probes;
 mod recovery;
 mod relays;
 mod retries;
