@@ -6,6 +6,7 @@ use std::{
 };
 
 use servanda_contract::CallRecord;
+use servanda_gates::{Note, NoteKind};
 
 use crate::{LedgerError, postgres::ServerReader, sqlite::FileReader};
 
@@ -90,6 +91,14 @@ impl Reader {
         match &self.source {
             Source::File(file) => in_file(file).quarantined(call_id),
             Source::Server(server) => server.quarantined(call_id).await,
+        }
+    }
+
+    /// The note of that kind and key, expired or not.
+    pub async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
+        match &self.source {
+            Source::File(file) => in_file(file).note(kind, key),
+            Source::Server(server) => server.note(kind, key).await,
         }
     }
 

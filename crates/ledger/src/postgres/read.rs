@@ -1,10 +1,11 @@
 //! Reading calls from the shared database.
 
 use servanda_contract::CallRecord;
+use servanda_gates::{Note, NoteKind};
 use tokio_postgres::Client;
 
 use super::{
-    migrate,
+    migrate, notes,
     session::{Connector, Session},
 };
 use crate::{
@@ -75,6 +76,10 @@ impl ServerReader {
         let sql = "select bytes_total, body from quarantine where call_id = $1";
         let Some(row) = self.session.client.query_opt(sql, &[&call_id]).await? else { return Ok(None) };
         Ok(Some(Quarantined { bytes_total: row.try_get(0)?, body: row.try_get(1)? }))
+    }
+
+    pub(crate) async fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
+        notes::find(&self.session.client, kind, key).await
     }
 
     pub(crate) async fn count(&self) -> Result<i64, LedgerError> {

@@ -70,6 +70,10 @@ impl FileReader {
         Ok(row.optional()?)
     }
 
+    pub(crate) fn note(&self, kind: NoteKind, key: &str) -> Result<Option<Note>, LedgerError> {
+        note(&self.connection, kind, key)
+    }
+
     pub(crate) fn count(&self) -> Result<i64, LedgerError> {
         Ok(self.connection.query_row("select count(*) from all_calls", [], |row| row.get(0))?)
     }
