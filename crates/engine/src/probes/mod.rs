@@ -58,6 +58,17 @@ pub(crate) struct Around {
     before: Vec<Seen>,
 }
 
+/// What was seen after a call, and what follows. Third looks are there only where they were taken.
+#[derive(Debug)]
+struct Sight {
+    outcome: Outcome,
+    alone: bool,
+    verdict: Verdict,
+    found: Vec<Found>,
+    after: Vec<Seen>,
+    again: Vec<Seen>,
+}
+
 /// A call that its caller gave up while it was looked; nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GivenUp;
@@ -114,61 +125,54 @@ impl Around {
         if !may_have_left(outcome) {
             return;
         }
-        let looking = self.looking(core, scene);
-        let after = looking.all(within_ms(LOOK_MS_MAX)).await;
-        let alone = self.quiet.is_some_and(|quiet| core.lookout.mutations.is_still(quiet));
-        let mut found: Vec<Found> =
-            self.before.iter().zip(&after).map(|(before, after)| compare(before, after)).collect();
-        let reads_only = !self.contract.contract().effect_class().mutates();
-        let verdict =
-            |found: &[Found]| judge(&Case { reads_only, completed: outcome == Outcome::Completed, alone, found });
-        let mut again = Vec::new();
-        if verdict(&found) == Verdict::Violation {
-            tokio::time::sleep(Duration::from_millis(AGAIN_AFTER_MS)).await;
-            let seen = looking.all(within_ms(LOOK_MS_MAX)).await;
-            // What another call changed meanwhile is no sign that it changes by itself.
-            if self.quiet.is_some_and(|quiet| core.lookout.mutations.is_still(quiet)) {
-                let looks = after.iter().zip(&seen);
-                found = found
-                    .iter()
-                    .zip(looks)
-                    .map(|(found, (after, again))| compare_again(*found, after, again))
-                    .collect();
-            }
-            again = seen;
-        }
-        let verdict = verdict(&found);
-        let observed = self.observed(core, outcome, alone, verdict, &found, after, again);
-        if verdict == Verdict::Violation {
+        let sight = self.look_again(core, scene, outcome).await;
+        let observed = self.observed(core, sight);
+        if observed.verdict == Verdict::Violation {
             self.accuse(core, &observed).await;
         }
         tell(&observed);
         self.put_down(core, &observed).await;
     }
 
+    async fn look_again(&self, core: &Core, scene: &Scene, outcome: Outcome) -> Sight {
+        let looking = self.looking(core, scene);
+        let is_still = || self.quiet.is_some_and(|quiet| core.lookout.mutations.is_still(quiet));
+        let after = looking.all(within_ms(LOOK_MS_MAX)).await;
+        let alone = is_still();
+        let (reads_only, completed) = (self.reads_only(), outcome == Outcome::Completed);
+        let mut found: Vec<Found> = self.before.iter().zip(&after).map(|(one, other)| compare(one, other)).collect();
+        let mut verdict = judge(&Case { reads_only, completed, alone, found: &found });
+        let mut again = Vec::new();
+        if verdict == Verdict::Violation {
+            tokio::time::sleep(Duration::from_millis(AGAIN_AFTER_MS)).await;
+            again = looking.all(within_ms(LOOK_MS_MAX)).await;
+            // What another call changed meanwhile is no sign that it changes by itself.
+            if is_still() {
+                let looks = found.iter_mut().zip(after.iter().zip(&again));
+                looks.for_each(|(found, (after, again))| *found = compare_again(*found, after, again));
+            }
+            verdict = judge(&Case { reads_only, completed, alone, found: &found });
+        }
+        Sight { outcome, alone, verdict, found, after, again }
+    }
+
     fn looking<'a>(&'a self, core: &'a Core, scene: &'a Scene) -> Looking<'a> {
         Looking { core, scene, probes: self.contract.probes(), arguments: &self.arguments, caller: &self.caller }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one record, made in one place")]
-    fn observed(
-        &self,
-        core: &Core,
-        outcome: Outcome,
-        alone: bool,
-        verdict: Verdict,
-        found: &[Found],
-        after: Vec<Seen>,
-        again: Vec<Seen>,
-    ) -> Observed {
-        let contract = self.contract.contract();
+    fn reads_only(&self) -> bool {
+        !self.contract.contract().effect_class().mutates()
+    }
+
+    fn observed(&self, core: &Core, sight: Sight) -> Observed {
+        let Sight { outcome, alone, verdict, found, after, again } = sight;
         let again = again.into_iter().map(Some).chain(std::iter::repeat(None));
         let looks = self.before.iter().cloned().zip(after).zip(again);
-        let probes = self.contract.probes().iter().zip(found).zip(looks);
-        let probed = probes.map(|((probe, found), ((before, after), again))| Probed {
+        let looked_at = self.contract.probes().iter().zip(found).zip(looks);
+        let probes = looked_at.map(|((probe, found), ((before, after), again))| Probed {
             name: probe.name.clone(),
             target: probe.target(),
-            found: *found,
+            found,
             before,
             after,
             again,
@@ -176,15 +180,15 @@ impl Around {
         Observed {
             version: Observed::VERSION,
             call_id: self.call_id.to_string(),
-            tool: contract.identity.name.clone(),
+            tool: self.contract.contract().identity.name.clone(),
             contract_digest: self.contract.digest(),
-            reads_only: !contract.effect_class().mutates(),
+            reads_only: self.reads_only(),
             outcome: outcome.name().to_owned(),
             alone,
             sample_percent: self.contract.probes().sample_percent(),
             verdict,
             at_ms: core.clock.now().unix_ms(),
-            probes: probed.collect(),
+            probes: probes.collect(),
         }
     }
 
@@ -223,15 +227,13 @@ impl Around {
 fn tell(observed: &Observed) {
     let Observed { call_id, tool, verdict, .. } = observed;
     for probe in &observed.probes {
-        let looks = [Some(&probe.before), Some(&probe.after)].into_iter().flatten();
-        for why in looks.filter_map(|seen| if let Seen::NotTaken(why) = seen { Some(why) } else { None }).take(1) {
+        if let (Seen::NotTaken(why), _) | (_, Seen::NotTaken(why)) = (&probe.before, &probe.after) {
             tracing::warn!(%call_id, tool, probe = probe.name, why, "a probe could not be taken");
         }
     }
     match verdict {
         Verdict::Inconclusive => {
-            let volatile = observed.names(Found::Volatile);
-            let (changed, volatile) = (observed.names(Found::Changed).join(", "), volatile.join(", "));
+            let [changed, volatile] = [Found::Changed, Found::Volatile].map(|found| observed.names(found).join(", "));
             tracing::warn!(
                 %call_id, tool, changed, volatile,
                 "something changed around a call that only reads, and it cannot be told that it was this call; see \

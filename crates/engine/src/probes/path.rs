@@ -15,6 +15,7 @@ use super::verdict::Seen;
 
 /// How much of a path is looked at.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "limits are named after what they limit")]
 pub(crate) struct PathLimits {
     pub(crate) bytes_max: u64,
     pub(crate) entries_max: usize,

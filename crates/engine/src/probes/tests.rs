@@ -42,7 +42,8 @@ fn see(path: &Path) -> Seen {
 
 #[test]
 fn whatever_changes_in_a_folder_changes_what_is_seen() {
-    let changes: [(&str, fn(&Path)); 8] = [
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 8] = [
         ("content", |folder| fs::write(folder.join("inner/a"), "eno").unwrap()),
         ("a new file", |folder| fs::write(folder.join("inner/c"), "").unwrap()),
         ("a new folder", |folder| fs::create_dir(folder.join("d")).unwrap()),

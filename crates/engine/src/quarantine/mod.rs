@@ -52,9 +52,10 @@ pub async fn histories(notebook: &dyn Notebook, now: Timestamp) -> Result<Vec<Hi
         let Some(last) = page.last() else { return Ok(found) };
         after.clone_from(&last.key);
         for note in &page {
-            match History::read(note) {
-                Some(history) => found.push(history),
-                None => tracing::error!(key = note.key, "a note about a quarantine is about no tool"),
+            if let Some(history) = History::read(note) {
+                found.push(history);
+            } else {
+                tracing::error!(key = note.key, "a note about a quarantine is about no tool");
             }
         }
     }

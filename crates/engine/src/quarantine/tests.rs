@@ -80,7 +80,9 @@ fn the_last_event_counts() {
     ];
     for (events, held) in table {
         let mut history = History::new(key("echo"));
-        events.into_iter().for_each(|event| history.add(event));
+        for event in events {
+            history.add(event);
+        }
         let word = history.hold().map(|hold| match hold {
             Hold::Observed { .. } => "observed",
             Hold::Blocked { .. } => "blocked",
@@ -89,7 +91,9 @@ fn the_last_event_counts() {
         assert_eq!(word, held);
     }
     let mut history = History::new(key("echo"));
-    (0..100).for_each(|_| history.add(blocked()));
+    for _ in 0..100 {
+        history.add(blocked());
+    }
     history.add(released());
     assert_eq!((history.events.len(), history.hold()), (32, None), "the oldest go");
 }
@@ -97,7 +101,9 @@ fn the_last_event_counts() {
 #[test]
 fn the_stored_form() {
     let mut history = History::new(key("echo"));
-    [observed(), released(), blocked()].into_iter().for_each(|event| history.add(event));
+    for event in [observed(), released(), blocked()] {
+        history.add(event);
+    }
     let note = history.note().unwrap();
     let stored: serde_json::Value = serde_json::from_str(&note.value).unwrap();
     let text = format!("{}\n{stored:#}\n", note.key);

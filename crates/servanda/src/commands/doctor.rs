@@ -295,10 +295,10 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
         let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
-            // The ledger has said so, and why.
-            Standing::Held(Hold::Observed { .. } | Hold::Blocked { .. }) => continue,
-            // What cannot be used has been said already, with why.
-            Standing::Unasked | Standing::Offered { .. } | Standing::Held(Hold::Rejected { .. }) => continue,
+            // What cannot be used has been said already, with why, and so has the ledger.
+            Standing::Unasked
+            | Standing::Offered { .. }
+            | Standing::Held(Hold::Rejected { .. } | Hold::Observed { .. } | Hold::Blocked { .. }) => continue,
             Standing::Withdrawn => (
                 format!("does not offer `{name}` any more"),
                 "remove its contract, or start the server as before".to_owned(),

@@ -34,7 +34,7 @@ pub(super) fn shown(history: &History, exposed: String) -> Shown<'_> {
 
 /// A line each.
 pub(super) fn list(held: &[(String, &History)]) -> String {
-    let mut rows = table(&["tool", "why", "by", "since"]);
+    let mut rows = table(&["tool", "since", "why", "by"]);
     for (exposed, history) in held {
         let Some(event) = history.last() else { continue };
         let why = match history.hold() {
@@ -44,7 +44,7 @@ pub(super) fn list(held: &[(String, &History)]) -> String {
             Some(Hold::Blocked { reason, .. }) => reason,
             _ => String::new(),
         };
-        rows.add_row([paint(exposed, Mood::Bad), why, event.by.clone(), at(event)]);
+        rows.add_row([paint(exposed, Mood::Bad), at(event), why, event.by.clone()]);
     }
     lines(&rows)
 }
