@@ -258,7 +258,7 @@ impl Engine {
     /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
     /// whoever says that this process is alive looks again.
     pub async fn recall_quarantine(&self) -> Result<(), JournalError> {
-        quarantine::recall(&self.core).await
+        quarantine::recall_first(&self.core).await
     }
 
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.

@@ -106,7 +106,7 @@ impl Probe {
     /// What is looked at, in a few words.
     pub fn target(&self) -> String {
         match &self.look {
-            Look::Tool(inquiry) if inquiry.sql.is_some() => format!("SQL by `{}`", inquiry.tool),
+            Look::Tool(inquiry) if inquiry.sql.is_some() => format!("a query of `{}`", inquiry.tool),
             Look::Tool(inquiry) => format!("`{}`", inquiry.tool),
             Look::Path(path) => path.display().to_string(),
         }

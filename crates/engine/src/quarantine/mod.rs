@@ -107,8 +107,27 @@ pub(crate) async fn hold(core: &Core, tool: ToolKey, event: Event) {
     }
 }
 
-/// Learns what is held back from the notes. On an error everything stays as it is known.
+/// Learns what is held back before the first call. What was told when it happened is not told as news again.
+pub(crate) async fn recall_first(core: &Core) -> Result<(), JournalError> {
+    let changes = learn(core).await?;
+    let held = changes.iter().filter(|change| !change.now.is_open()).map(|change| change.tool.as_str());
+    let tools = held.collect::<Vec<_>>().join(", ");
+    if !tools.is_empty() {
+        tracing::warn!(
+            tools,
+            "tools are held back for what they did or by an operator; `servanda quarantine list` says why"
+        );
+    }
+    Ok(())
+}
+
+/// Learns what is held back from the notes, and tells what is new. On an error everything stays as it is known.
 pub(crate) async fn recall(core: &Core) -> Result<(), JournalError> {
+    learn(core).await?.iter().for_each(tell_change);
+    Ok(())
+}
+
+async fn learn(core: &Core) -> Result<Vec<Change>, JournalError> {
     let _turn = core.quarantine.turn.lock().await;
     let recalling = async {
         let saved = save(core).await;
@@ -117,18 +136,14 @@ pub(crate) async fn recall(core: &Core) -> Result<(), JournalError> {
     };
     let histories = tokio::time::timeout(Duration::from_millis(STORE_MS_MAX), recalling).await;
     let histories = histories.map_err(|_| JournalError::new("the store took too long"))??;
-    let changes = {
-        let mut known = core.quarantine.known();
-        let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
-        let mut held: BTreeMap<ToolKey, HeldTool> = held.collect();
-        // What happened while the notes were read is in none of them.
-        let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
-        held.extend(unsaved);
-        known.held = held;
-        known.apply_to(&core.scene().catalog)
-    };
-    changes.iter().for_each(tell_change);
-    Ok(())
+    let mut known = core.quarantine.known();
+    let held = histories.into_iter().filter_map(|history| Some((history.tool.clone(), history.held()?)));
+    let mut held: BTreeMap<ToolKey, HeldTool> = held.collect();
+    // What happened while the notes were read is in none of them.
+    let unsaved = known.unsaved.keys().filter_map(|tool| Some((tool.clone(), known.held.get(tool)?.clone())));
+    held.extend(unsaved);
+    known.held = held;
+    Ok(known.apply_to(&core.scene().catalog))
 }
 
 /// Puts what happened here on record. Called by whoever has the turn.

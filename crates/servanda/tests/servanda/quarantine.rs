@@ -59,15 +59,15 @@ fn a_read_that_writes_is_held_back_until_a_person_lets_it_go() {
 /// By a read-only tool, a write that is one and a write that is none.
 #[test]
 fn writes_are_looked_at_too() {
-    let books = json!([{ "name": "effects", "tool": "company.count_effects", "at": "/total" }]);
+    let files = json!([{ "name": "files", "tool": "company.read_query", "sql": "SELECT path, content FROM files" }]);
     let invoice =
         json!([{ "name": "invoice", "tool": "company.get_invoice", "arguments": { "invoice_id": "{invoice_id}" } }]);
     let query = json!({ "query": { "type": "string" } });
     let world = World::company([
         looked_at(pay_invoice(), &invoice),
-        looked_at(changes("write_query").input(&["query"], &query), &books),
+        looked_at(changes("write_query").input(&["query"], &query), &files),
         get_invoice(),
-        count_effects(),
+        read_query(),
     ])
     .unpinned();
     let verdict = |ran: crate::world::Ran| {
@@ -77,10 +77,13 @@ fn writes_are_looked_at_too() {
     let paid =
         verdict(world.call("company__pay_invoice", r#"{"invoice_id":"inv_1003","amount_cents":100,"currency":"CHF"}"#));
     assert_eq!((&paid["verdict"], &paid["probes"][0]["found"]), (&json!("as_declared"), &json!("changed")), "{paid}");
-    // What it may touch is not what is looked at.
-    let none =
-        verdict(world.call("company__write_query", r#"{"query":"UPDATE files SET content = content WHERE 1 = 0"}"#));
-    assert_eq!(none["probes"][0]["name"], "effects", "{none}");
+    let found = |query: &str| {
+        let seen = verdict(world.call("company__write_query", &json!({ "query": query }).to_string()));
+        (seen["verdict"].clone(), seen["probes"][0]["found"].clone())
+    };
+    assert_eq!(found("UPDATE files SET content = 'x' WHERE 1 = 0"), (json!("no_change_seen"), json!("same")));
+    assert_eq!(found("UPDATE files SET content = 'x'"), (json!("as_declared"), json!("changed")));
+    assert_eq!(world.run(&["quarantine", "--json"]).ended(0).json(), json!([]), "a write is never held back for it");
 }
 
 /// A server that keeps a file of what it hears is seen by that file.

@@ -18,7 +18,7 @@ pub(super) fn lines(observed: &Observed) -> Vec<String> {
             Found::Same => seen(&probe.before),
             _ => format!("{} before, {} after", seen(&probe.before), seen(&probe.after)),
         };
-        lines.push(format!("    {} by {}: {}, {looks}", probe.name, probe.target, probe.found.in_words()));
+        lines.push(format!("    {}, {}: {}, {looks}", probe.name, probe.target, probe.found.in_words()));
     }
     lines
 }
