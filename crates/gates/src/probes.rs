@@ -1,7 +1,7 @@
 //! What a contract wants to have looked at around its calls, compiled when the contract is admitted: which calls, which
 //! questions to read-only tools, which paths. Taking the looks and judging them is somebody else's business.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -109,22 +109,6 @@ impl Probe {
             Look::Tool(inquiry) if inquiry.sql.is_some() => format!("a query of `{}`", inquiry.tool),
             Look::Tool(inquiry) => format!("`{}`", inquiry.tool),
             Look::Path(path) => path.display().to_string(),
-        }
-    }
-
-    /// The path, if it is one.
-    pub fn path(&self) -> Option<&Path> {
-        match &self.look {
-            Look::Path(path) => Some(path),
-            Look::Tool(_) => None,
-        }
-    }
-
-    /// The tool, if it is one.
-    pub fn tool(&self) -> Option<&str> {
-        match &self.look {
-            Look::Tool(inquiry) => Some(&inquiry.tool),
-            Look::Path(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is seen around calls, end to end: who is held back, who is not, and that looking never stands in a call's way.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use servanda_contract::{GateName, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::{NoteKind, Notebook as _};
+use servanda_gates::{NoteKind, Notebook as _, effect::EffectState};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 use tokio::sync::Notify;
@@ -24,6 +25,7 @@ use crate::{
     CallAnswer, Gateway as _, Guest, News, Terms,
     probes::{Found, Observed, Seen, Verdict},
     quarantine::{self, Event, ToolKey, What},
+    recovery::look_once,
     testing::{Heard, Scripted, call, draft, said, scene_of, text},
 };
 
@@ -245,6 +247,48 @@ async fn with_another_change_under_way_it_is_inconclusive() {
     result(echo(&bank).await);
     assert_eq!(verdict(&bank).await.0, Verdict::Violation, "alone again");
     assert_held(echo(&bank).await);
+}
+
+/// What recovery sends again is a change like any other.
+#[tokio::test(start_paused = true)]
+async fn with_a_change_that_is_sent_again_it_is_inconclusive() {
+    let books = Arc::new(Books::default());
+    books.echo_adds.store(1, Ordering::SeqCst);
+    let go_on = Arc::new(Notify::new());
+    assert!(books.go_on.set(Arc::clone(&go_on)).is_ok());
+    let mut contracts = contracts(&probes());
+    contracts[2].effect = Some(
+        serde_json::from_value(json!({
+            "class": "K", "key": {"argument": "idem"}, "key_window_sec": 3600, "mutation_class": "write_irreversible",
+            "manifest": [{"resource": "x", "operation": "UPDATE", "scope": "tenant"}],
+        }))
+        .unwrap(),
+    );
+    let inside = Arc::clone(&books);
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| Arc::clone(&inside).perform(heard));
+    let bank = Arc::new(Bank::new(server, contracts.clone()));
+    let writing = {
+        let bank = Arc::clone(&bank);
+        tokio::spawn(async move { bank.call(keyed("k")).await })
+    };
+    books.begun.notified().await;
+    // As a process that dies leaves it.
+    writing.abort();
+    let restarted = Arc::new(bank.house.restarted(scene_of(&bank.server, contracts), bank.clock.clone()));
+    bank.clock.pass_ms(60_000);
+    let recovering = {
+        let restarted = Arc::clone(&restarted);
+        tokio::spawn(async move { look_once(restarted.engine.core(), &mut BTreeSet::new()).await })
+    };
+    books.begun.notified().await;
+    let read = async || result(restarted.engine.call(call(&Guest::local(), "echo", Terms::default())).await);
+    read().await;
+    assert_eq!(verdict(&bank).await, (Verdict::Inconclusive, vec![Found::Changed]));
+    go_on.notify_one();
+    recovering.await.unwrap();
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    read().await;
+    assert_eq!(verdict(&bank).await.0, Verdict::Violation, "alone again");
 }
 
 #[tokio::test(start_paused = true)]
