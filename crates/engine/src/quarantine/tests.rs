@@ -14,6 +14,7 @@ use servanda_catalog::{Hold, NotResolved};
 use servanda_contract::{Digest, Timestamp, digest::Domain};
 use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::FleetingEffects};
 use servanda_mcp::{ClientCapabilities, Era};
+use tokio::sync::Notify;
 
 use super::{Event, History, SeenChange, ToolKey, What, hold, recall};
 use crate::{
@@ -120,11 +121,14 @@ fn the_stored_form() {
     );
 }
 
-/// A notebook that can be away.
+/// A notebook that can be away, and whose lists can be read and then take their time.
 #[derive(Debug, Default)]
 struct Away {
     notes: FleetingNotebook,
     away: AtomicBool,
+    slow: AtomicBool,
+    listed: Notify,
+    go_on: Notify,
 }
 
 impl Away {
@@ -162,7 +166,16 @@ impl Notebook for Away {
         limit: u32,
         now: Timestamp,
     ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
-        self.or(self.notes.list(kind, after, limit, now))
+        let listed = self.or(self.notes.list(kind, after, limit, now));
+        if !self.slow.load(Ordering::SeqCst) {
+            return listed;
+        }
+        Box::pin(async {
+            let notes = listed.await;
+            self.listed.notify_one();
+            self.go_on.notified().await;
+            notes
+        })
     }
 
     fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
@@ -204,6 +217,29 @@ async fn a_store_that_is_away_lets_nobody_go() {
     super::note_down(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
     recall(engine.core()).await.unwrap();
     assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", false)]));
+}
+
+/// Whoever reads the notes while a tool is found out must not let it go for what they said before.
+#[tokio::test]
+async fn what_happens_while_the_notes_are_read_holds() {
+    let notebook = Arc::new(Away::default());
+    super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
+    let engine = Arc::new(engine(&notebook));
+    notebook.slow.store(true, Ordering::SeqCst);
+    let (inside, other) = (Arc::clone(&engine), Arc::clone(&engine));
+    let recalling = tokio::spawn(async move { recall(inside.core()).await });
+    notebook.listed.notified().await;
+    notebook.slow.store(false, Ordering::SeqCst);
+    let holding = tokio::spawn(async move { hold(other.core(), key("echo"), observed()).await });
+    while !held(&engine)["echo"] {
+        tokio::task::yield_now().await;
+    }
+    notebook.go_on.notify_one();
+    recalling.await.unwrap().unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
+    holding.await.unwrap();
+    recall(engine.core()).await.unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
 }
 
 #[tokio::test]
