@@ -123,7 +123,7 @@ fn the_stored_form() {
 
 /// A notebook that can be away, and whose lists can be read and then take their time.
 #[derive(Debug, Default)]
-struct Away {
+struct Moody {
     notes: FleetingNotebook,
     away: AtomicBool,
     slow: AtomicBool,
@@ -131,7 +131,7 @@ struct Away {
     go_on: Notify,
 }
 
-impl Away {
+impl Moody {
     fn or<'a, T: Send + 'a>(
         &self,
         there: PortFuture<'a, Result<T, JournalError>>,
@@ -143,7 +143,7 @@ impl Away {
     }
 }
 
-impl Notebook for Away {
+impl Notebook for Moody {
     fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
         if self.away.load(Ordering::SeqCst) {
             return Box::pin(async { Err(JournalError::new("the store is away")) });
@@ -183,7 +183,7 @@ impl Notebook for Away {
     }
 }
 
-fn engine(notebook: &Arc<Away>) -> Engine {
+fn engine(notebook: &Arc<Moody>) -> Engine {
     let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
     let scene = scene_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
     let clock = HandClock::new();
@@ -201,7 +201,7 @@ fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {
 
 #[tokio::test]
 async fn a_store_that_is_away_lets_nobody_go() {
-    let notebook = Arc::new(Away::default());
+    let notebook = Arc::new(Moody::default());
     let engine = engine(&notebook);
     notebook.away.store(true, Ordering::SeqCst);
     hold(engine.core(), key("echo"), observed()).await;
@@ -222,7 +222,7 @@ async fn a_store_that_is_away_lets_nobody_go() {
 /// Whoever reads the notes while a tool is found out must not let it go for what they said before.
 #[tokio::test]
 async fn what_happens_while_the_notes_are_read_holds() {
-    let notebook = Arc::new(Away::default());
+    let notebook = Arc::new(Moody::default());
     super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
     let engine = Arc::new(engine(&notebook));
     notebook.slow.store(true, Ordering::SeqCst);
@@ -244,7 +244,7 @@ async fn what_happens_while_the_notes_are_read_holds() {
 
 #[tokio::test]
 async fn a_store_that_cannot_be_read_is_no_reason_to_begin() {
-    let notebook = Arc::new(Away::default());
+    let notebook = Arc::new(Moody::default());
     let engine = engine(&notebook);
     notebook.away.store(true, Ordering::SeqCst);
     assert!(engine.recall_quarantine().await.is_err());
@@ -252,7 +252,7 @@ async fn a_store_that_cannot_be_read_is_no_reason_to_begin() {
 
 #[tokio::test]
 async fn every_page_of_notes_counts() {
-    let notebook = Arc::new(Away::default());
+    let notebook = Arc::new(Moody::default());
     for number in 0..600 {
         super::note_down(notebook.as_ref(), &key(&format!("tool{number:03}")), blocked(), NOW).await.unwrap();
     }

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{GateName, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
 use servanda_gates::{NoteKind, Notebook as _, effect::EffectState};
@@ -22,7 +23,7 @@ use super::{
     effects::{Bank, died, keyed, refusal},
 };
 use crate::{
-    CallAnswer, Gateway as _, Guest, News, Terms,
+    CallAnswer, CallRequest, Gateway as _, Guest, News, Terms,
     probes::{Found, Observed, Seen, Verdict},
     quarantine::{self, Event, ToolKey, What},
     recovery::look_once,
@@ -40,6 +41,7 @@ struct Books {
     look_adds: AtomicU64,
     look_fails: AtomicBool,
     echo_fails: AtomicBool,
+    echo_is_away: AtomicBool,
     begun: Notify,
     go_on: OnceLock<Arc<Notify>>,
     seen: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -59,6 +61,9 @@ impl Books {
                 }
                 let number = self.number.fetch_add(self.look_adds.load(Ordering::SeqCst), Ordering::SeqCst);
                 Ok(said(Era::Modern, &json!({"content": [], "structuredContent": {"books": {"number": number}}})))
+            }
+            "echo" if self.echo_is_away.load(Ordering::SeqCst) => {
+                Err(PerformFailure::Unavailable { why: "it is down".to_owned() })
             }
             "echo" => {
                 self.number.fetch_add(self.echo_adds.load(Ordering::SeqCst), Ordering::SeqCst);
@@ -346,6 +351,21 @@ async fn a_look_that_fails_stands_in_nobody_s_way() {
     }
     assert_eq!(seen.verdict, Verdict::NotJudged);
     assert_eq!(bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count(), 0);
+}
+
+/// What never left cannot have changed anything, whatever changed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn what_was_never_sent_is_not_looked_at() {
+    let (bank, _) = bank(|books| {
+        books.echo_is_away.store(true, Ordering::SeqCst);
+        books.look_adds.store(1, Ordering::SeqCst);
+    });
+    assert_eq!(refusal(echo(&bank).await).effect, EffectKnowledge::None);
+    assert_eq!(observed(&bank).await, None);
+    let looks = bank.calls();
+    let wrong = CallRequest { arguments: Bytes::from_static(b"{}"), ..call(&Guest::local(), "echo", Terms::default()) };
+    assert_eq!(refusal(bank.call(wrong).await).gate, GateName::Structure);
+    assert_eq!((bank.calls(), observed(&bank).await), (looks, None));
 }
 
 #[tokio::test(start_paused = true)]

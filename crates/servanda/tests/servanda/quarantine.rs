@@ -37,6 +37,11 @@ fn a_read_that_writes_is_held_back_until_a_person_lets_it_go() {
     assert!(lied.stderr.contains("changed something"), "{}", lied.stderr);
     page.run(&["quarantine", "list"]).ended(0);
     page.run(&["tools", "--offline"]).ended(0);
+    let doctor = world.run(&["doctor"]).ended(1).stdout;
+    assert!(
+        doctor.contains("FAIL quarantine: `company__misbehave_read_that_writes` says that it only reads"),
+        "{doctor}"
+    );
     let listed = world.run(&["quarantine", "--json"]).ended(0).json();
     let event = &listed[0]["events"][0];
     assert_eq!(
