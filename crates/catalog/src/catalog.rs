@@ -16,7 +16,7 @@ use servanda_mcp::ClientCapabilities;
 use tokio::sync::watch;
 
 use crate::{
-    Hold, Inventory, Listing,
+    HeldTool, Hold, Inventory, Listing,
     knowledge::{Change, Knowledge},
     listing::Renderings,
     names::{NamePolicy, NameTable, RETIRED_NAMES_MAX, upstream_tool},
@@ -210,6 +210,11 @@ impl Catalog {
     /// Takes note of what an upstream offers to clients of these capabilities. Returns which tools stand otherwise now.
     pub fn observe(&self, upstream: &str, capabilities: &ClientCapabilities, inventory: &Inventory) -> Vec<Change> {
         self.learn(|knowledge| knowledge.observe(&self.entries, upstream, &profile(capabilities), inventory))
+    }
+
+    /// Holds back these tools and no others, whatever their upstreams say. Returns which tools stand otherwise now.
+    pub fn quarantine(&self, held: &[HeldTool]) -> Vec<Change> {
+        self.learn(|knowledge| knowledge.quarantine(&self.entries, held))
     }
 
     /// Takes note that an upstream does not answer. Its tools stay: nothing is forgotten because a process died.

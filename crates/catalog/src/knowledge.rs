@@ -12,7 +12,7 @@ use std::{
 use servanda_mcp::ClientCapabilities;
 
 use crate::{
-    Availability, Entry, Inventory, ListedTool, Listing,
+    Availability, Entry, HeldTool, Inventory, ListedTool, Listing,
     pins::{Definition, Execution, Lock, OnMissing, Pins, TaskSupport},
     profile::PROFILES_MAX,
     standing::{Live, Standing},
@@ -41,6 +41,8 @@ pub(crate) struct Knowledge {
     pins: Pins,
     upstreams: BTreeMap<String, Seen>,
     profiles: BTreeMap<ClientCapabilities, Arc<Listing>>,
+    /// Tools that are held back whatever their upstreams say, by exposed name.
+    quarantine: BTreeMap<String, Arc<Standing>>,
     generation: u64,
 }
 
@@ -69,8 +71,14 @@ type Entries = BTreeMap<String, Entry>;
 impl Knowledge {
     pub(crate) fn new(pins: Pins, entries: &Entries) -> Self {
         let base = ClientCapabilities::none();
-        let mut knowledge =
-            Self { base: base.clone(), pins, upstreams: BTreeMap::new(), profiles: BTreeMap::new(), generation: 0 };
+        let mut knowledge = Self {
+            base: base.clone(),
+            pins,
+            upstreams: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            quarantine: BTreeMap::new(),
+            generation: 0,
+        };
         let tools = knowledge.tools(entries, &base);
         knowledge.profiles.insert(base, Arc::new(Listing { generation: 0, tools }));
         knowledge
@@ -93,8 +101,15 @@ impl Knowledge {
         self.upstreams.get(upstream)?.silence.clone()
     }
 
-    /// What the upstream showed to this very profile, else what it shows to anybody.
+    /// What the tool did or a person said; else what the upstream showed to this very profile, else what it shows to anybody.
     pub(crate) fn standing(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
+        match self.quarantine.get(name) {
+            Some(held) => Arc::clone(held),
+            None => self.shown(name, entry, capabilities),
+        }
+    }
+
+    fn shown(&self, name: &str, entry: &Entry, capabilities: &ClientCapabilities) -> Arc<Standing> {
         let seen = self.upstreams.get(&entry.contract.contract().binding.upstream);
         let roll = seen.and_then(|seen| seen.rolls.get(capabilities).or_else(|| seen.rolls.get(&self.base)));
         let standing = roll.and_then(|roll| roll.standings.get(name));
@@ -135,6 +150,32 @@ impl Knowledge {
         }
         let changes = self.judge(entries, upstream, capabilities, live);
         self.acquaint(entries, capabilities);
+        self.relist(entries);
+        changes
+    }
+
+    pub(crate) fn quarantine(&mut self, entries: &Entries, held: &[HeldTool]) -> Vec<Change> {
+        let standing = |entry: &Entry| {
+            let binding = &entry.contract.contract().binding;
+            let held = held.iter().find(|held| held.upstream == binding.upstream && held.tool == binding.tool);
+            held.map(|held| Arc::new(Standing::Held(held.hold.clone())))
+        };
+        let quarantine: BTreeMap<String, Arc<Standing>> =
+            entries.iter().filter_map(|(name, entry)| Some((name.clone(), standing(entry)?))).collect();
+        if quarantine == self.quarantine {
+            return Vec::new();
+        }
+        let before = std::mem::replace(&mut self.quarantine, quarantine);
+        let base = self.base.clone();
+        let mut changes = Vec::new();
+        for (name, entry) in entries {
+            let before = before.get(name).cloned().unwrap_or_else(|| self.shown(name, entry, &base));
+            let now = self.standing(name, entry, &base);
+            if before != now {
+                let (tool, upstream) = (name.clone(), entry.contract.contract().binding.upstream.clone());
+                changes.push(Change { tool, upstream, before, now, first_look: false });
+            }
+        }
         self.relist(entries);
         changes
     }
@@ -205,7 +246,7 @@ impl Knowledge {
         let first_look = self.upstreams.get(upstream).is_none_or(|seen| !seen.rolls.contains_key(capabilities));
         for (name, entry) in bound_to(entries, upstream) {
             let contract = entry.contract.contract();
-            let before = self.standing(name, entry, capabilities);
+            let before = self.shown(name, entry, capabilities);
             let now = Arc::new(Standing::judge(contract, live.get(&contract.binding.tool), &self.pins));
             if before != now {
                 let (tool, upstream) = (name.clone(), upstream.to_owned());

@@ -23,4 +23,4 @@ pub use catalog::{Catalog, CatalogError, Entry, NotResolved};
 pub use inventory::{Inventory, Rejected};
 pub use knowledge::Change;
 pub use listing::{ListedTool, Listing};
-pub use standing::{Availability, Hold, Standing};
+pub use standing::{Availability, HeldTool, Hold, Standing};

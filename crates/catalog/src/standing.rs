@@ -1,5 +1,6 @@
 //! How a tool stands: whether it may be called, and if not, why. Judged from the contract, the live definition and the
-//! pins; the gravest reason to hold a tool back is the one that is told.
+//! pins; the gravest reason to hold a tool back is the one that is told. What a tool was seen to do, and what a person says,
+//! outranks all of it and is kept elsewhere.
 
 use serde::Serialize;
 use servanda_contract::ToolContract;
@@ -30,6 +31,20 @@ pub enum Standing {
 /// Why a tool that is offered may not be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
+    /// It was seen to change something, and its contract says that it only reads.
+    Observed {
+        /// The call around which that was seen.
+        call_id: String,
+        /// The probes that saw it.
+        probes: Vec<String>,
+    },
+    /// A person holds it back.
+    Blocked {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
     /// Its live definition cannot be used.
     Rejected {
         /// Why.
@@ -49,6 +64,17 @@ pub enum Hold {
         /// Why.
         reasons: Vec<Gap>,
     },
+}
+
+/// A tool that is held back for what it did or because a person wants it, whatever its definition says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldTool {
+    /// Its upstream.
+    pub upstream: String,
+    /// Its own name there.
+    pub tool: String,
+    /// Why.
+    pub hold: Hold,
 }
 
 /// Whether a tool's upstream can be reached, as agents are told.
@@ -80,6 +106,8 @@ impl Standing {
             Self::Unasked => "unasked",
             Self::Offered { .. } => "offered",
             Self::Withdrawn => "withdrawn",
+            Self::Held(Hold::Observed { .. }) => "observed",
+            Self::Held(Hold::Blocked { .. }) => "blocked",
             Self::Held(Hold::Rejected { .. }) => "rejected",
             Self::Held(Hold::Quarantined { .. }) => "quarantined",
             Self::Held(Hold::Unpinned) => "unpinned",

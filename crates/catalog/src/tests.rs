@@ -8,7 +8,7 @@ use servanda_gates::{CompiledContract, Registered, admit};
 use servanda_mcp::ClientCapabilities;
 
 use super::{
-    Catalog, CatalogError, Hold, Inventory, NotResolved, Standing,
+    Catalog, CatalogError, HeldTool, Hold, Inventory, NotResolved, Standing,
     inference::infer,
     names::Naming,
     pins::{Definition, Lock, OnAdditive, OnMissing, Pins, Policy, Severity},
@@ -141,6 +141,39 @@ fn an_upstream_that_is_silent_keeps_its_tools() {
     assert_eq!(availability(&catalog), ["available", "available"], "the same list as before, and still news");
     assert!(changes.has_changed().unwrap());
     assert_eq!(catalog.silence("files"), None);
+}
+
+/// What a tool did and what a person says outranks everything that its upstream shows, now and later.
+#[test]
+fn a_tool_in_quarantine_is_held_whatever_its_upstream_says() {
+    let both = [definition("read_file"), definition("write_file")];
+    let catalog = catalog(&["read_file", "write_file"]);
+    let held = |hold: Hold| HeldTool { upstream: "files".to_owned(), tool: "read_file".to_owned(), hold };
+    let observed = Hold::Observed { call_id: "call_1".to_owned(), probes: vec!["books".to_owned()] };
+    let elsewhere = HeldTool { upstream: "other".to_owned(), ..held(observed.clone()) };
+    assert_eq!(catalog.quarantine(&[elsewhere]), [], "a tool of that name elsewhere is another tool");
+    let mut told = catalog.changes();
+    let changes = catalog.quarantine(&[held(observed.clone())]);
+    assert_eq!(changes.iter().map(|change| change.tool.as_str()).collect::<Vec<_>>(), ["files__read_file"]);
+    assert!(told.has_changed().unwrap());
+    told.mark_unchanged();
+    let refused = Err(NotResolved::Held { hold: observed.clone() });
+    // Unasked, offered, withdrawn, changed, silent.
+    assert_eq!(catalog.resolve("files__read_file", &nobody()).map(|_| ()), refused);
+    for offered in [&both[..], &both[1..], &both[..]] {
+        let changes = catalog.observe("files", &nobody(), &inventory(offered));
+        assert!(changes.iter().all(|change| !matches!(&*change.now, Standing::Held(_))), "{changes:?}");
+        assert_eq!(catalog.resolve("files__read_file", &nobody()).map(|_| ()), refused);
+        assert_eq!(names(&catalog, &nobody()), ["files__write_file"]);
+    }
+    catalog.lose("files", "it died");
+    assert_eq!(catalog.resolve("files__read_file", &nobody()).map(|_| ()), refused);
+    assert_eq!(catalog.quarantine(&[held(observed)]), [], "the same again is no news");
+    let blocked = Hold::Blocked { by: "ada".to_owned(), reason: "odd".to_owned() };
+    assert_eq!(catalog.quarantine(&[held(blocked)]).len(), 1, "another reason is");
+    assert_eq!(catalog.quarantine(&[]).len(), 1);
+    assert!(catalog.resolve("files__read_file", &nobody()).is_ok());
+    assert_eq!(names(&catalog, &nobody()).len(), 2);
 }
 
 #[test]

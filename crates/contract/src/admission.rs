@@ -367,6 +367,9 @@ fn observability_instrumented(contract: &ToolContract, verdict: &mut Verdict) {
     let observability = &contract.observability;
     let recorded = observability.audit_required || !contract.effect_class().mutates();
     verdict.require(recorded, conjunct, "observability.audit_required must be true for a tool that changes something");
+    if let Some(probes) = &contract.probes {
+        probes.faults(&contract.identity.name).into_iter().for_each(|fault| verdict.fail(conjunct, fault));
+    }
     let verified = contract.verification.is_some() || !contract.transactional.post_action_verification_required;
     let reason = "transactional.post_action_verification_required is true, but there is no verification section";
     verdict.require(verified, conjunct, reason);

@@ -34,6 +34,10 @@ pub enum Domain {
     UpstreamKey,
     /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
     EffectKey,
+    /// What a probe saw.
+    Seen,
+    /// A call as it is chosen to be looked at around.
+    Sample,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -88,6 +92,8 @@ impl Domain {
             Self::Operation => "servanda/operation/v1",
             Self::UpstreamKey => "servanda/upstream-key/v1",
             Self::EffectKey => "servanda/effect-key/v1",
+            Self::Seen => "servanda/seen/v1",
+            Self::Sample => "servanda/sample/v1",
         }
     }
 }

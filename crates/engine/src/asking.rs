@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::{
     clock::CallStopwatch,
     core::{Core, within_ms},
-    observe,
+    observe::{self, Observed},
     scene::{Member, Scene},
     trace,
 };
@@ -59,6 +59,28 @@ pub(crate) async fn ask(
     asking: Asking<'_>,
     deadline: Instant,
 ) -> Result<Value, Unanswered> {
+    let structured = |observed: &Observed<'_>| parsed(observed.data);
+    ask_for(core, scene, asking, deadline, structured).await
+}
+
+/// Asks, and returns what is there to be seen: the structured answer, else the content.
+pub(crate) async fn look(
+    core: &Core,
+    scene: &Scene,
+    asking: Asking<'_>,
+    deadline: Instant,
+) -> Result<Value, Unanswered> {
+    let seen = |observed: &Observed<'_>| parsed(observed.data.or_else(|| observed.members.get("content")));
+    ask_for(core, scene, asking, deadline, seen).await
+}
+
+async fn ask_for(
+    core: &Core,
+    scene: &Scene,
+    asking: Asking<'_>,
+    deadline: Instant,
+    part: impl FnOnce(&Observed<'_>) -> Value,
+) -> Result<Value, Unanswered> {
     let tool = asking.tool;
     let asked = async {
         let exposed = exposed_as(scene, |identity| identity.name == tool);
@@ -79,7 +101,11 @@ pub(crate) async fn ask(
     if observed.class != TaxonomyClass::Success {
         return Err(Unanswered::Unusable(format!("`{tool}` failed")));
     }
-    Ok(observed.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default())
+    Ok(part(&observed))
+}
+
+fn parsed(raw: Option<&RawValue>) -> Value {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// The tool of a contract as it is now: what is sent today keeps today's promises, and what is held back is not called. None

@@ -28,6 +28,8 @@ use crate::{
     callbacks::{Outbox, Told},
     gateway::News,
     keys::Keys,
+    probes::Lookout,
+    quarantine::Quarantine,
     repairs::Repairs,
     scene::Scene,
     sessions::Sessions,
@@ -68,6 +70,8 @@ pub(crate) struct Core {
     pub(crate) news: broadcast::Sender<News>,
     pub(crate) changes: watch::Sender<u64>,
     pub(crate) outbox: Outbox,
+    pub(crate) lookout: Lookout,
+    pub(crate) quarantine: Quarantine,
 }
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.

@@ -21,6 +21,7 @@ use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
 use self::acquaintance::{Acquaintance, read};
+pub(crate) use self::telling::changed as tell_change;
 use crate::{gateway::Guest, sessions};
 
 /// How long to wait before asking an upstream again that could not be asked, doubled up to the time between probes.

@@ -9,7 +9,7 @@ use std::{
 use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
 use servanda_gates::{
-    GateLimits, Journal, Notebook,
+    GateLimits, Journal, JournalError, Notebook,
     effect::{Effects, OwnerId},
     repair::RepairLimits,
 };
@@ -27,7 +27,10 @@ use crate::{
     discovery::Discovery,
     gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News},
     keys::Keys,
-    names, news, recovery, relay,
+    names, news,
+    probes::Lookout,
+    quarantine::{self, Quarantine},
+    recovery, relay,
     repairs::Repairs,
     scene::{Scene, World},
     sessions::{self, Sessions},
@@ -206,6 +209,8 @@ impl Engine {
             news: broadcast::Sender::new(NEWS_MAX),
             changes: watch::Sender::new(0),
             outbox: Outbox::default(),
+            lookout: Lookout::default(),
+            quarantine: Quarantine::default(),
         });
         news::follow(&core, &scene);
         Self { core }
@@ -240,7 +245,10 @@ impl Engine {
 
     pub(crate) fn enter(&self, scene: Scene) {
         let scene = Arc::new(scene);
+        // Before the first call resolves in it; and after, because more may have become known meanwhile.
+        self.core.quarantine.apply_to(&scene.catalog);
         let before = self.core.replace(Arc::clone(&scene));
+        self.core.quarantine.apply_to(&scene.catalog);
         // An upstream of the same id may be another one by now.
         self.core.cache.clear();
         // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
@@ -266,6 +274,12 @@ impl Engine {
     /// How many calls have no answer and no record of their end yet.
     pub fn calls_in_flight(&self) -> usize {
         self.core.in_flight.len()
+    }
+
+    /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
+    /// whoever says that this process is alive looks again.
+    pub async fn recall_quarantine(&self) -> Result<(), JournalError> {
+        quarantine::recall_first(&self.core).await
     }
 
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.

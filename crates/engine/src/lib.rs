@@ -22,6 +22,8 @@ pub mod names;
 mod news;
 mod observe;
 mod outline;
+pub mod probes;
+pub mod quarantine;
 mod records;
 mod recovery;
 mod refusals;

@@ -31,6 +31,7 @@ use crate::{
     core::{Core, within_ms},
     observe,
     outline::Outline,
+    quarantine,
     records::{self, Settling},
     refusals,
     scene::Scene,
@@ -73,11 +74,15 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     }
 }
 
-/// Says that this process is alive until told to stop, so that nobody takes over what it does.
+/// Says that this process is alive until told to stop, so that nobody takes over what it does. With every beat it learns what
+/// others hold back or let go.
 pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
     loop {
         if let Err(error) = core.effects.beat(core.owner.clone()).await {
             tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
+        }
+        if let Err(error) = quarantine::recall(core).await {
+            tracing::warn!(%error, "it could not be looked which tools are held back; what is known stays in force");
         }
         tokio::select! {
             () = tokio::time::sleep(beat()) => {}
@@ -252,6 +257,7 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     let param_headers = headers::of(&contract.contract().affordance.input_schema, fenced.arguments());
     let delivery = Delivery { param_headers, ..outline.delivery(leg) };
     core.cache.changed(&member.id, &effect.order.resources);
+    let mutation = effect.class.mutates().then(|| core.lookout.mutations.begin());
     let performed = member.server.perform(fenced, delivery).await;
     core.cache.changed(&member.id, &effect.order.resources);
     member.guard.learn(&performed.outcome);
@@ -262,6 +268,9 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     record.refusal = refusal;
     record.attempts = Some(effect.dispatches).filter(|dispatches| *dispatches > 1);
     records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+    if let Some(mutation) = mutation {
+        mutation.end(outcome);
+    }
 }
 
 /// What became of something that was sent again or followed on.

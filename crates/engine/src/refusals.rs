@@ -15,6 +15,10 @@ use crate::{bridge::NotGiven, observe::Broken};
 /// When to come again for something that others are changing.
 const TURN_RETRY_AFTER_MS: u64 = 1_000;
 
+/// Where operators read why a tool is held back, and let it go.
+const QUARANTINE_REVIEW: &str =
+    "operators: `servanda quarantine list` says why, `servanda quarantine release` lets it go";
+
 pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal {
     let call_id = proposal.call_id.clone();
     let shown: String = proposal.tool.chars().take(128).collect();
@@ -56,6 +60,15 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
 fn held(call_id: CallId, tool: &str, hold: &Hold) -> Refusal {
     let review = format!("operators: `servanda diff {tool}` shows it, `servanda pin {tool}` agrees to it");
     let (class, why, operators) = match hold {
+        Hold::Observed { .. } => (
+            TaxonomyClass::PolicyViolation,
+            "it changed something although its contract says that it only reads".to_owned(),
+            QUARANTINE_REVIEW.to_owned(),
+        ),
+        // The reason is the operators' own business, and theirs to read.
+        Hold::Blocked { .. } => {
+            (TaxonomyClass::PolicyViolation, "an operator holds it back".to_owned(), QUARANTINE_REVIEW.to_owned())
+        }
         Hold::Quarantined { severity, .. } => (
             TaxonomyClass::PolicyViolation,
             format!("its definition at the upstream changed since somebody agreed to it ({} change)", severity.word()),

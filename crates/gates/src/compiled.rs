@@ -12,6 +12,7 @@ use servanda_contract::{
 
 use crate::{
     behaviour::{Expected, ProgramArgument, Programs},
+    probes::Probes,
     rules::{CompiledRules, Condition},
     state::Demands,
 };
@@ -27,6 +28,7 @@ pub struct CompiledContract {
     found_when: Option<Condition>,
     demands: Demands,
     programs: Programs,
+    probes: Probes,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -66,6 +68,10 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Programs::default()
     });
+    let probes = Probes::compile(&contract, input.as_ref().ok()).unwrap_or_else(|reasons| {
+        failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
+        Probes::default()
+    });
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
@@ -75,7 +81,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     let digest = contract.digest();
     match (input, output, rules, found_when, digest) {
         (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => {
-            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands, programs })
+            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands, programs, probes })
         }
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -151,6 +157,11 @@ impl CompiledContract {
     /// The arguments that are programs, requests or paths, as the contract says.
     pub fn program_arguments(&self) -> impl Iterator<Item = ProgramArgument> {
         self.programs.named()
+    }
+
+    /// What is looked at around its calls.
+    pub fn probes(&self) -> &Probes {
+        &self.probes
     }
 
     pub(crate) fn programs(&self) -> &Programs {

@@ -46,6 +46,8 @@ mod notebook;
 mod operation;
 mod order;
 mod parse;
+mod placeholders;
+mod probes;
 pub mod repair;
 mod resource;
 mod rules;
@@ -65,6 +67,7 @@ pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Re
 pub use notebook::{FleetingNotebook, Note, NoteKind, Notebook};
 pub use operation::{KEY_CHARS_MAX, OPERATION_ARGUMENT, Operation, Said};
 pub use parse::GateLimits;
+pub use probes::{Inquiry, Look, Probe, Probes};
 pub use resource::overlap;
 pub use sequence::{Stopwatch, Trail, pass_all};
 pub use state::Question;

@@ -31,6 +31,10 @@ pub enum NoteKind {
     Work,
     /// Which tools the names that agents heard mean, by what the names are of.
     Names,
+    /// What was seen around a call, by its id.
+    Observed,
+    /// Who holds a tool back and who let it go, by upstream and the tool's own name.
+    Quarantine,
 }
 
 /// One fact.
@@ -89,6 +93,8 @@ impl NoteKind {
             Self::Delivery => "delivery",
             Self::Work => "work",
             Self::Names => "names",
+            Self::Observed => "observed",
+            Self::Quarantine => "quarantine",
         }
     }
 }

@@ -79,6 +79,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// List the tools that are held back for what they did or by a person; hold one back, let one go
+    Quarantine(QuarantineArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do
     Identity(IdentityArgs),
     /// List who is told how long work ends, and what was not delivered; test one
@@ -305,6 +307,43 @@ fn effect_state(text: &str) -> Result<EffectState, String> {
         let known: Vec<&str> = EffectState::ALL.into_iter().map(EffectState::name).collect();
         format!("known states are {}", known.join(", "))
     })
+}
+
+/// `quarantine`.
+#[derive(Debug, Args)]
+pub(crate) struct QuarantineArgs {
+    /// What to do; without it, the tools that are held back are listed.
+    #[command(subcommand)]
+    pub command: Option<QuarantineCommand>,
+}
+
+/// What to do about tools that are held back.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuarantineCommand {
+    /// List the tools that are held back, and why
+    List {
+        /// Those too that were let go, with all that happened.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Let a tool go that is held back
+    Release {
+        /// The exposed name, as `servanda tools` shows it, or the contract's name.
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// Why; it is kept.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
+    /// Hold a tool back until somebody lets it go
+    Block {
+        /// The exposed name, as `servanda tools` shows it, or the contract's name.
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// Why; it is kept.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
 }
 
 /// `identity`.

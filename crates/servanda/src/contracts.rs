@@ -12,7 +12,7 @@ use servanda_contract::{
     tool::{EffectClass, KeyPlacement},
 };
 use servanda_engine::SystemClock;
-use servanda_gates::{CompiledContract, Registered, admit};
+use servanda_gates::{CompiledContract, Look, Probe, Registered, admit};
 
 use crate::{config::Loaded, failure::Failure};
 
@@ -54,11 +54,23 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
         }
     }
     for (contract, file) in admitted.iter().zip(read) {
-        if let Some(reason) = unpollable(contract.contract(), &admitted) {
-            problems.push(Problem { file, reasons: vec![reason] });
+        let reasons: Vec<String> =
+            unpollable(contract.contract(), &admitted).into_iter().chain(unseen(contract, &admitted)).collect();
+        if !reasons.is_empty() {
+            problems.push(Problem { file, reasons });
         }
     }
     Ok((admitted, problems))
+}
+
+/// Why the tools that probes name cannot be asked as they say.
+fn unseen(contract: &CompiledContract, admitted: &[CompiledContract]) -> Vec<String> {
+    let fault = |probe: &Probe| {
+        let Look::Tool(inquiry) = &probe.look else { return None };
+        let tool = admitted.iter().find(|other| other.contract().identity.name == inquiry.tool)?;
+        inquiry.fault(tool).map(|fault| format!("probe `{}`: {fault}", probe.name))
+    };
+    contract.probes().iter().filter_map(fault).collect()
 }
 
 /// Why the tool that a plan names cannot tell how an operation stands, if it cannot.
@@ -85,7 +97,9 @@ fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)
     let preconditions = preconditions.map(|(number, it)| (format!("preconditions[{number}].tool"), it.tool.clone()));
     let poll = contract.execution.as_ref().and_then(|execution| execution.poll.as_ref());
     let poll = poll.map(|plan| ("execution.poll.tool".to_owned(), plan.tool.clone()));
-    let asked: Vec<_> = status.into_iter().chain(version).chain(poll).chain(preconditions).collect();
+    let probes = contract.probes.iter().flat_map(|probes| probes.list.iter().enumerate());
+    let probes = probes.filter_map(|(number, it)| Some((format!("probes.list[{number}].tool"), it.tool.clone()?)));
+    let asked: Vec<_> = status.into_iter().chain(version).chain(poll).chain(preconditions).chain(probes).collect();
     asked.into_iter()
 }
 

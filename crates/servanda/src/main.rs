@@ -12,6 +12,7 @@ mod import;
 mod ledger_place;
 mod lock;
 mod next_step;
+mod operator;
 mod reload;
 mod remembered;
 mod review;
@@ -71,6 +72,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
+            Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,

@@ -3,6 +3,8 @@
 /// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trouble {
+    /// It lied, or a person holds it back.
+    Quarantined,
     /// What it says is not what was agreed to, or nobody has agreed to anything.
     NotAgreed,
     /// It does not take what its contract says.
@@ -19,6 +21,11 @@ pub(crate) enum Trouble {
 pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, seen: bool) -> Option<String> {
     let (trouble, tool) = troubles.into_iter().min_by_key(|(trouble, _)| *trouble)?;
     Some(match (trouble, seen) {
+        (Trouble::Quarantined, _) => {
+            format!(
+                "`servanda quarantine list` says why `{tool}` is held back, `servanda quarantine release` lets it go"
+            )
+        }
         (Trouble::NotAgreed, false) => {
             format!("`servanda diff {tool}` shows what it is now, `servanda pin {tool}` agrees to that")
         }
@@ -44,8 +51,14 @@ mod tests {
 
     #[test]
     fn every_trouble_has_a_next_command() {
-        let troubles =
-            [Trouble::NotAgreed, Trouble::Misfit, Trouble::Rejected, Trouble::Withdrawn, Trouble::Unreachable];
+        let troubles = [
+            Trouble::Quarantined,
+            Trouble::NotAgreed,
+            Trouble::Misfit,
+            Trouble::Rejected,
+            Trouble::Withdrawn,
+            Trouble::Unreachable,
+        ];
         for trouble in troubles {
             for seen in [true, false] {
                 let told = hint([(trouble, "company__pay")], seen).unwrap();

@@ -13,6 +13,7 @@ use servanda_engine::{
     Engine, EngineParts, Limits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
     names,
+    quarantine::{self, History},
 };
 use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
@@ -82,6 +83,12 @@ impl Station {
             },
         });
         engine.remember_names().await;
+        // What is held back is not let through once before that is known.
+        if let Err(error) = engine.recall_quarantine().await {
+            ledger.close().await;
+            return Err(Failure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
+                .hint("nothing was started; `servanda doctor` looks at the ledger"));
+        }
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
@@ -246,6 +253,21 @@ fn catalog_by(loaded: &Loaded, contracts: Vec<CompiledContract>, pins: Pins) -> 
 /// Contracts that cannot be served together.
 pub(crate) fn bad_names(error: &CatalogError) -> Failure {
     Failure::bad_input(error.to_string()).hint("rename one of the two, or remove its contract")
+}
+
+/// Has the tools stand in a catalog as a gateway of this configuration has them: held back, where somebody holds them back.
+pub(crate) async fn hold_quarantined(loaded: &Loaded, catalog: &Catalog) -> Result<(), Failure> {
+    let place = loaded.ledger_place()?;
+    if place.is_missing() {
+        return Ok(());
+    }
+    let ledger = place.open().await?;
+    let known = quarantine::histories(ledger.as_ref(), SystemClock.now()).await;
+    ledger.close().await;
+    let known = known.map_err(|error| Failure::failed(error.reason()))?;
+    let held: Vec<_> = known.iter().filter_map(History::held).collect();
+    catalog.quarantine(&held);
+    Ok(())
 }
 
 /// What a configuration makes of its parts.

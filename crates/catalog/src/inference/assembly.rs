@@ -91,6 +91,7 @@ pub(super) fn assemble(
         }),
         rules: Vec::new(),
         preconditions: Vec::new(),
+        probes: None,
         verification: None,
     }
 }

@@ -9,6 +9,7 @@ mod behaviour;
 mod effect;
 mod execution;
 mod kinds;
+mod probes;
 mod promises;
 mod sections;
 
@@ -23,6 +24,7 @@ pub use effect::{
 };
 pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
 pub use kinds::Kind;
+pub use probes::{Probe, Probes};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
     CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,
@@ -70,6 +72,9 @@ pub struct ToolContract {
     /// What must hold before it runs, asked of another tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preconditions: Vec<Precondition>,
+    /// Where to look before and after it ran, to see whether it changed something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Probes>,
     /// What should be seen after it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<PostActionVerification>,

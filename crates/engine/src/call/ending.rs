@@ -228,8 +228,12 @@ impl Passage<'_> {
     }
 
     /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says whether it is on record.
+    ///
+    /// Then it is looked around the call once more, where that is wanted: after its end is on record, and before anybody is
+    /// answered. It keeps its turn meanwhile.
     async fn conclude(self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
-        match self.mark {
+        let outcome = self.record.outcome;
+        let on_record = match self.mark {
             None => {
                 records::put_down(self.core, self.record, durable, quarantine).await;
                 true
@@ -238,7 +242,14 @@ impl Passage<'_> {
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
                 records::settle(self.core, settling).await
             }
+        };
+        if let Some(mutation) = self.mutation {
+            mutation.end(outcome);
         }
+        if let Some(around) = self.around {
+            Box::pin(around.end(self.core, self.scene, outcome)).await;
+        }
+        on_record
     }
 
     /// Puts the record of a call down that never came to its fence.

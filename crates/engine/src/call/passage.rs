@@ -31,6 +31,7 @@ use crate::{
     expectations,
     gateway::{CallAnswer, Guest},
     outline::Outline,
+    probes::{self, Around, GivenUp, Mutation},
     refusals,
     scene::{Member, Scene},
     tasks,
@@ -58,6 +59,10 @@ pub(super) struct Passage<'a> {
     pub(super) work: Option<Arc<Work>>,
     /// That it is under way here and can be asked about, until the end of this call is on record.
     pub(super) entered: Option<Entered>,
+    /// What was seen before it was sent, where it is looked around it.
+    pub(super) around: Option<Box<Around>>,
+    /// That something may be changed, until the end of this call is on record.
+    pub(super) mutation: Option<Mutation>,
     chain: String,
 }
 
@@ -103,9 +108,11 @@ impl Passage<'_> {
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
         let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
-        let (begun, work) = (started, way.work.clone());
-        let passage =
-            Passage { core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, chain };
+        let (begun, work, around, mutation) = (started, way.work.clone(), None, None);
+        #[rustfmt::skip]
+        let passage = Passage {
+            core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, around, mutation, chain,
+        };
         Box::pin(passage.run(proposal, way)).await
     }
 
@@ -247,7 +254,12 @@ impl Passage<'_> {
         let changes = permit.effect_class().mutates().then(|| permit.changes());
         let operation_id = permit.operation().operation_id().map(str::to_owned);
         self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
+        let around = probes::look_before(self.core, self.scene, &permit, deadline, &way.terms.cancel).await;
+        let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
+        // Only what may be sent is looked at again.
+        self.around = around;
+        self.mutation = changes.is_some().then(|| self.core.lookout.mutations.begin());
         self.record.dispatched_at = Some(self.core.clock.now());
         let submits = self.begin_work(&member, &fenced, deadline, &mut way).await;
         let wants_task = way.task.is_some();

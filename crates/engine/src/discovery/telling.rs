@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 1_000;
 /// Definitions that cannot be used, told one by one.
 const REJECTED_TOLD_MAX: usize = 20;
 
-pub(super) fn changed(change: &Change) {
+pub(crate) fn changed(change: &Change) {
     let Change { tool, upstream, before, now, first_look } = change;
     match &**now {
         Standing::Held(Hold::Quarantined { severity, differences }) => {
@@ -21,6 +21,19 @@ pub(super) fn changed(change: &Change) {
                 %tool, %upstream, severity, diff,
                 "a tool's definition is not the one that was agreed to, so it is held back; `servanda diff {tool}` shows \
                  it, `servanda pin {tool}` agrees"
+            );
+        }
+        Standing::Held(Hold::Observed { call_id, probes }) => {
+            tracing::error!(
+                %tool, %upstream, call = call_id, probes = probes.join(", "),
+                "a tool that says it only reads changed something, so it is held back; `servanda quarantine list` says more, \
+                 `servanda explain {call_id}` has what was seen"
+            );
+        }
+        Standing::Held(Hold::Blocked { by, reason }) => {
+            tracing::warn!(
+                %tool, %upstream, by, reason = in_line(reason),
+                "an operator holds a tool back; `servanda quarantine release {tool}` lets it go"
             );
         }
         Standing::Held(Hold::Unpinned) => {

@@ -10,6 +10,7 @@ mod marks;
 mod names;
 mod news;
 mod overlaps;
+mod probes;
 mod recovery;
 mod relays;
 mod retries;

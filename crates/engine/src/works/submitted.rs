@@ -98,6 +98,7 @@ impl Adopted {
             deadline: within_ms(left_ms),
             delivery: &delivery,
         };
+        let mutation = effect.class.mutates().then(|| core.lookout.mutations.begin());
         let outcome = match &submitted.place {
             Place::Task { theirs, modern, poll_ms } => followed.task(theirs, Place::era(*modern), *poll_ms).await,
             Place::Operation { id } => match operation::plan(&ready.contract) {
@@ -113,6 +114,9 @@ impl Adopted {
         record.class = refusal.as_ref().map(|refusal| refusal.error_code);
         record.refusal = refusal;
         records::settle(core, Settling { claim, end, record, quarantine, held }).await;
+        if let Some(mutation) = mutation {
+            mutation.end(outcome);
+        }
     }
 }
 

@@ -79,6 +79,19 @@ impl Programs {
         self.0.iter().map(|program| ProgramArgument { place: named(&program.place), kind: program.kind.name() })
     }
 
+    /// The one argument that takes SQL, and its dialect; the error says why there is not exactly one.
+    pub(crate) fn sql_argument(&self) -> Result<(&str, Language), String> {
+        let mut takes = self.0.iter().filter_map(|program| match (&program.kind, program.place.as_slice()) {
+            (ProgramKind::Text(language @ Language::Sql(_)), [Step::Member(name)]) => Some((name.as_str(), *language)),
+            _ => None,
+        });
+        match (takes.next(), takes.next()) {
+            (Some(found), None) => Ok(found),
+            (None, _) => Err(format!("has no argument that its contract says is SQL (`{KEYWORD}: sql`)")),
+            (Some(_), Some(_)) => Err("has more than one argument that is SQL".to_owned()),
+        }
+    }
+
     /// What a tool with this contract may not be asked.
     pub(crate) fn violations(&self, contract: &ToolContract, arguments: &CanonicalBytes) -> Vec<FieldError> {
         if self.0.is_empty() {

@@ -7,7 +7,10 @@ use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, schema::CompiledSchema, tool::ToolContract,
 };
 
-use crate::rules::Condition;
+use crate::{
+    placeholders::{placeholders, rendered_members},
+    rules::Condition,
+};
 
 /// What one call may ask about at the most.
 const DEMANDS_MAX: usize = 16;
@@ -97,11 +100,7 @@ impl Demands {
     /// The questions for a call with these arguments.
     pub(crate) fn questions(&self, arguments: &Value) -> Vec<Question> {
         let question = |demand: &Demand| {
-            let rendered = demand
-                .arguments
-                .iter()
-                .filter_map(|(name, value)| rendered(value, arguments).map(|rendered| (name.clone(), rendered)));
-            let arguments = Value::Object(rendered.collect());
+            let arguments = rendered_members(&demand.arguments, arguments);
             let (id, tool) = (demand.id.clone(), demand.tool.clone());
             Question { id, tool, arguments: Bytes::from(arguments.to_string()) }
         };
@@ -176,65 +175,6 @@ impl Demand {
 fn refusal(call_id: &CallId, class: TaxonomyClass, message: String, hint: String) -> Box<Refusal> {
     let refusal = Refusal::new(call_id.clone(), GateName::State, class, message, hint);
     Box::new(refusal.with_effect(EffectKnowledge::None))
-}
-
-/// A value with the call's arguments in place of `{name}`: the argument itself where nothing else is there, its text inside
-/// a text. None if an argument is absent that the whole value stands for.
-fn rendered(value: &Value, arguments: &Value) -> Option<Value> {
-    Some(match value {
-        Value::String(text) => match whole(text) {
-            Some(name) => arguments.get(name)?.clone(),
-            None => Value::from(filled(text, arguments)),
-        },
-        Value::Array(items) => Value::Array(items.iter().filter_map(|item| rendered(item, arguments)).collect()),
-        Value::Object(members) => {
-            let members = members.iter();
-            let rendered = members.filter_map(|(name, value)| Some((name.clone(), rendered(value, arguments)?)));
-            Value::Object(rendered.collect())
-        }
-        other => other.clone(),
-    })
-}
-
-/// The name, if a text is nothing but one placeholder.
-fn whole(text: &str) -> Option<&str> {
-    text.strip_prefix('{')?.strip_suffix('}').filter(|name| !name.is_empty() && !name.contains(['{', '}']))
-}
-
-fn filled(text: &str, arguments: &Value) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, name, behind)) = placeholder(rest) {
-        filled.push_str(before);
-        match arguments.get(name) {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) => filled.push_str(text),
-            Some(other) => filled.push_str(&other.to_string()),
-        }
-        rest = behind;
-    }
-    filled + rest
-}
-
-fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, after) = text.split_once('{')?;
-    let (name, behind) = after.split_once('}')?;
-    Some((before, name, behind))
-}
-
-fn placeholders(value: &Value, names: &mut Vec<String>) {
-    match value {
-        Value::String(text) => {
-            let mut rest = text.as_str();
-            while let Some((_, name, behind)) = placeholder(rest) {
-                names.push(name.to_owned());
-                rest = behind;
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| placeholders(item, names)),
-        Value::Object(members) => members.values().for_each(|value| placeholders(value, names)),
-        _ => {}
-    }
 }
 
 fn is_required(contract: &ToolContract, argument: &str) -> bool {

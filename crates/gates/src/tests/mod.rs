@@ -4,6 +4,7 @@ mod fence;
 mod gates;
 mod operation;
 mod order;
+mod probes;
 mod repair;
 mod state;
 

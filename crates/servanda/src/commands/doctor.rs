@@ -4,8 +4,12 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
-use servanda_contract::legibility::reveal;
-use servanda_engine::discover;
+use servanda_contract::{legibility::reveal, time::Clock as _};
+use servanda_engine::{
+    SystemClock, discover,
+    quarantine::{History, histories},
+};
+use servanda_gates::JournalError;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Upstream, UpstreamStatus};
 use tokio::{
@@ -179,11 +183,16 @@ async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
                 Ok(reader) => reader.count().await,
                 Err(error) => Err(error),
             };
+            let held = histories(ledger.as_ref(), SystemClock.now()).await;
             ledger.close().await;
-            counted
+            counted.map(|counted| (counted, held))
         }
         Err(error) => Err(error),
     };
+    let counted = counted.map(|(counted, held)| {
+        look_at_quarantine(loaded, held, findings);
+        counted
+    });
     match counted {
         Ok(count) => findings.good("ledger", format!("{place} is writable and has {count} calls")),
         Err(error) => {
@@ -196,6 +205,29 @@ async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
                 "make the folder writable, or name another file as `ledger`"
             };
             findings.bad("ledger", says, hint);
+        }
+    }
+}
+
+/// Tools that lied, and tools that a person holds back, which is no fault.
+fn look_at_quarantine(loaded: &Loaded, known: Result<Vec<History>, JournalError>, findings: &mut Findings) {
+    let known = match known {
+        Ok(known) => known,
+        Err(error) => return findings.bad("quarantine", error.reason(), "`servanda quarantine list` tries again"),
+    };
+    for history in known {
+        let Some(hold) = history.hold() else { continue };
+        let tool = loaded.config.tool_name(&history.tool.upstream, &history.tool.tool);
+        let hint = format!("`servanda quarantine release {tool} --reason TEXT` lets it go");
+        match hold {
+            Hold::Observed { call_id, probes } => {
+                let says = format!("`{tool}` says that it only reads, and changed {}", probes.join(", "));
+                findings.bad("quarantine", says, format!("`servanda explain {call_id}` has what was seen; {hint}"));
+            }
+            Hold::Blocked { by, reason } => {
+                findings.note("quarantine", format!("`{tool}` is held back by {by}: {reason}"), hint);
+            }
+            _ => {}
         }
     }
 }
@@ -269,8 +301,10 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
         let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
-            // What cannot be used has been said already, with why.
-            Standing::Unasked | Standing::Offered { .. } | Standing::Held(Hold::Rejected { .. }) => continue,
+            // What cannot be used has been said already, with why, and so has the ledger.
+            Standing::Unasked
+            | Standing::Offered { .. }
+            | Standing::Held(Hold::Rejected { .. } | Hold::Observed { .. } | Hold::Blocked { .. }) => continue,
             Standing::Withdrawn => (
                 format!("does not offer `{name}` any more"),
                 "remove its contract, or start the server as before".to_owned(),

@@ -15,7 +15,7 @@ use crate::{
     next_step::{self, Trouble},
     remembered,
     screen::{Mood, Screen, lines, paint, table},
-    survey,
+    survey, wiring,
 };
 
 const CANNOT_BE_USED: &str = "held: it cannot be used";
@@ -41,6 +41,9 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
     let catalog = remembered::catalog(&loaded, contracts::load(&loaded)?).await?;
     if !args.offline {
         ask(&loaded, &catalog, screen).await?;
+    }
+    if let Err(failure) = wiring::hold_quarantined(&loaded, &catalog).await {
+        screen.say(format_args!("note: whether tools are held back for what they did is not known: {failure}"));
     }
     let rows: Vec<Row> = catalog.entries().map(|(name, entry)| row(name, entry, &catalog)).collect();
     if screen.json {
@@ -78,6 +81,7 @@ pub(crate) async fn run(config: &Path, args: &ToolsArgs, screen: Screen) -> Resu
 fn trouble(name: &str, entry: &Entry, catalog: &Catalog) -> Option<Trouble> {
     match &*catalog.standing(name, &ClientCapabilities::none()) {
         Standing::Held(Hold::Quarantined { .. } | Hold::Unpinned) => Some(Trouble::NotAgreed),
+        Standing::Held(Hold::Observed { .. } | Hold::Blocked { .. }) => Some(Trouble::Quarantined),
         Standing::Held(Hold::Rejected { .. }) => Some(Trouble::Rejected),
         Standing::Held(Hold::Incompatible { .. }) => Some(Trouble::Misfit),
         Standing::Withdrawn => Some(Trouble::Withdrawn),
@@ -143,6 +147,11 @@ fn held(hold: &Hold) -> (&'static str, Vec<String>) {
             let told = differences.iter().map(|difference| format!("`{}`: {}", difference.pointer, difference.what));
             ("held: it changed", told.collect())
         }
+        Hold::Observed { call_id, probes } => {
+            let seen = format!("it says that it only reads, and changed {} in {call_id}", probes.join(", "));
+            ("held: it changed something", vec![seen])
+        }
+        Hold::Blocked { by, reason } => ("held: by an operator", vec![format!("{by}: {}", reveal(reason))]),
         Hold::Unpinned => ("held: not pinned", Vec::new()),
         Hold::Rejected { reason } => (CANNOT_BE_USED, vec![reveal(reason).into_owned()]),
         Hold::Incompatible { reasons } => {

@@ -53,6 +53,8 @@ mod pins;
 #[cfg(test)]
 mod pipe;
 #[cfg(test)]
+mod quarantine;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod reference;

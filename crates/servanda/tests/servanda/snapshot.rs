@@ -4,7 +4,7 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 11] = [
+const FILTERS: [(&str, &str); 12] = [
     (r"call_[0-9a-f]{32}", "[CALL]"),
     (r"eff_[0-9a-f]{32}", "[EFFECT]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),
@@ -14,6 +14,7 @@ const FILTERS: [(&str, &str); 11] = [
     (r"\(\d+ (µs|ms)\)", "([TOOK])"),
     (r"(trace )[0-9a-f]{32}", "$1[TRACE]"),
     (r"(\(|arguments digest )(sha256:)?[0-9a-f]{8,64}\b", "$1[DIGEST]"),
+    (r"(\S+ \(uid \d+\)|uid \d+)", "[WHO]"),
     (r"\[CALL\] {2,}", "[CALL]  "),
     (r"  \d{4}-\d{2}-\d{2}  ", "  [DAY]       "),
 ];

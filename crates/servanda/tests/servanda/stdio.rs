@@ -147,8 +147,15 @@ fn progress_and_changes_come_over_pipes() {
     let meta = json!({ "progressToken": "mine" });
     let params = json!({ "name": "company__monthly_report", "arguments": { "month": "2026-10" }, "_meta": meta });
     pipe.send(&legacy("r", "tools/call", params));
+    // That the tools were there for the first time may be told late.
+    let mut note = pipe.read();
+    if note.message["method"] == "notifications/tools/list_changed" {
+        note = pipe.read();
+    }
     for step in 1..=5 {
-        let note = pipe.read();
+        if step > 1 {
+            note = pipe.read();
+        }
         assert_eq!(note.message["method"], "notifications/progress", "{}", note.raw);
         assert_eq!(note.message["params"]["progressToken"], "mine");
         assert_eq!(note.message["params"]["progress"].as_f64(), Some(f64::from(step)));

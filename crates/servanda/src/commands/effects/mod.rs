@@ -23,15 +23,13 @@ use crate::{
     config::Loaded,
     contracts,
     failure::Failure,
-    remembered,
+    operator, remembered,
     screen::Screen,
     wiring,
 };
 
 /// Effects that are looked through for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
-/// The longest evidence.
-const EVIDENCE_CHARS_MAX: usize = 2_000;
 
 /// An effect, and how far the long work came that it is.
 #[derive(serde::Serialize)]
@@ -66,7 +64,7 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
         }
         Wanted::Settle { handle, settle_as, evidence } => {
             let telling = Telling::of(&loaded).await?;
-            let settled = settle(effects.as_ref(), handle, settle_as, evidence, who(), &telling).await?;
+            let settled = settle(effects.as_ref(), handle, settle_as, evidence, operator::who(), &telling).await?;
             if screen.json {
                 return screen.json(&settled);
             }
@@ -162,11 +160,7 @@ async fn settle(
     by: String,
     telling: &Telling,
 ) -> Result<Effect, Failure> {
-    let evidence = evidence.trim();
-    if evidence.is_empty() || evidence.chars().count() > EVIDENCE_CHARS_MAX || evidence.chars().any(char::is_control) {
-        let message = format!("--evidence must be one line of at most {EVIDENCE_CHARS_MAX} characters");
-        return Err(Failure::bad_input(message).hint(NEEDS_EVIDENCE));
-    }
+    let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?;
     let effect = find(effects, handle).await?;
     let completed = settle_as == SettleAs::Completed;
     let event = Event::SettleByHand(ByHand { completed, by, evidence: evidence.to_owned() });
@@ -204,18 +198,6 @@ fn after(settled: &Effect) -> String {
         EffectState::FailedRetryable => "the same call with the same key may be made again".to_owned(),
         _ => format!("whoever makes the call again is told so; servanda explain {}", settled.call_id),
     }
-}
-
-/// Who is at the keyboard, as the system knows them.
-fn who() -> String {
-    let uid = rustix::process::getuid().as_raw();
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid.to_string()).then(|| name.to_owned())
-    });
-    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]

@@ -1,6 +1,7 @@
 //! `servanda explain`: a recorded call, gate by gate, in words.
 
 mod list;
+mod observed;
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use servanda_contract::{
     time::Clock as _,
     tool::EffectClass,
 };
-use servanda_engine::SystemClock;
+use servanda_engine::{NoteKind, SystemClock, probes::Observed};
 use servanda_ledger::{CallQuery, Reader};
 
 use super::ended_word;
@@ -86,7 +87,22 @@ pub(crate) async fn run(config: &Path, args: &ExplainArgs, screen: Screen) -> Re
     if args.quarantined {
         return quarantined(&reader, &record, screen).await;
     }
-    if screen.json { screen.json(&record) } else { screen.data(render(&record)) }
+    let note = reader.note(NoteKind::Observed, record.call_id.as_str()).await?;
+    let observed = note.as_ref().and_then(Observed::read);
+    if screen.json {
+        return screen.json(&Explained { record: &record, observed });
+    }
+    let page = [render(&record)].into_iter().chain(observed.iter().flat_map(observed::lines));
+    screen.data(page.collect::<Vec<_>>().join("\n"))
+}
+
+/// A record, and what was seen around its call.
+#[derive(serde::Serialize)]
+struct Explained<'a> {
+    #[serde(flatten)]
+    record: &'a CallRecord,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observed: Option<Observed>,
 }
 
 fn nothing_yet(place: &LedgerPlace) -> Failure {

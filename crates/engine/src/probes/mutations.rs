@@ -1,0 +1,106 @@
+//! Which calls that may change something are under way in this process, so that nobody is blamed for what another did.
+//! Counted, never listed: a call pays two additions for it.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use std::sync::Arc;
+
+use servanda_contract::record::Outcome;
+use tokio::time::Instant;
+
+/// For how long something may still happen of which nobody knows how it ended, or which goes on elsewhere.
+const LINGERS_MS: u64 = 300_000;
+
+/// Those that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Mutations {
+    begun: AtomicU64,
+    under_way: AtomicU64,
+    lingers_until: Mutex<Option<Instant>>,
+}
+
+/// One of them. Unless it is said how it ended, it may still be going on when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mutation {
+    among: Arc<Mutations>,
+    is_over: bool,
+}
+
+/// Evidence: none was under way at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Quiet {
+    begun: u64,
+}
+
+impl Mutations {
+    /// One begins. Called before anything is sent.
+    pub(crate) fn begin(self: &Arc<Self>) -> Mutation {
+        // In this order: whoever reads the other way round never takes it for one that is over.
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        Mutation { among: Arc::clone(self), is_over: false }
+    }
+
+    /// Whether none is under way now.
+    pub(crate) fn quiet(&self) -> Option<Quiet> {
+        let begun = self.begun.load(Ordering::SeqCst);
+        let lingers = self.lingers().is_some_and(|until| Instant::now() < until);
+        (self.under_way.load(Ordering::SeqCst) == 0 && !lingers).then_some(Quiet { begun })
+    }
+
+    /// Whether none has begun since.
+    pub(crate) fn is_still(&self, quiet: Quiet) -> bool {
+        self.begun.load(Ordering::SeqCst) == quiet.begun
+    }
+
+    fn lingers(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.lingers_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mutation {
+    /// It ended like this.
+    pub(crate) fn end(mut self, outcome: Outcome) {
+        self.is_over = matches!(outcome, Outcome::Completed | Outcome::ToolError | Outcome::NotExecuted);
+    }
+}
+
+impl Drop for Mutation {
+    fn drop(&mut self) {
+        if !self.is_over {
+            *self.among.lingers() = Some(Instant::now() + Duration::from_millis(LINGERS_MS));
+        }
+        self.among.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_alone_while_something_may_be_changed() {
+        let mutations = Arc::new(Mutations::default());
+        let quiet = mutations.quiet().unwrap();
+        assert!(mutations.is_still(quiet));
+        let one = mutations.begin();
+        assert!(mutations.quiet().is_none(), "one is under way");
+        one.end(Outcome::Completed);
+        assert!(mutations.quiet().is_some());
+        assert!(!mutations.is_still(quiet), "one came and went meanwhile");
+        for outcome in [Outcome::Unknown, Outcome::TaskCreated, Outcome::InputRequired, Outcome::Quarantined] {
+            mutations.begin().end(outcome);
+            assert!(mutations.quiet().is_none(), "{outcome:?} may still be going on");
+            tokio::time::advance(Duration::from_millis(LINGERS_MS)).await;
+            assert!(mutations.quiet().is_some());
+        }
+        drop(mutations.begin());
+        assert!(mutations.quiet().is_none(), "nobody said how it ended");
+    }
+}

@@ -1,0 +1,79 @@
+//! What was seen around a call, as it is kept and shown: digests and reasons, never what was there.
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{Digest, Timestamp};
+use servanda_gates::{JournalError, Note, NoteKind};
+
+use super::verdict::{Found, Seen, Verdict};
+
+/// The form of the note.
+const VERSION: u8 = 1;
+/// How long it is kept where nobody is accused of anything.
+const KEPT_MS: u64 = 90 * 86_400_000;
+
+/// What was seen around one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The form of this note.
+    pub version: u8,
+    /// The call.
+    pub call_id: String,
+    /// Its contract's name.
+    pub tool: String,
+    /// Its contract's digest.
+    pub contract_digest: Digest,
+    /// Whether the contract says that it only reads.
+    pub reads_only: bool,
+    /// How the call ended.
+    pub outcome: String,
+    /// Whether no call that may change something was under way in this gateway between the looks.
+    pub alone: bool,
+    /// Around how many of a hundred calls of this tool it is looked.
+    pub sample_percent: u8,
+    /// What follows.
+    pub verdict: Verdict,
+    /// When it was looked last.
+    pub at_ms: u64,
+    /// What each probe saw.
+    pub probes: Vec<Probed>,
+}
+
+/// What one probe saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// As the contract names it.
+    pub name: String,
+    /// What it looks at.
+    pub target: String,
+    /// What follows from the looks.
+    pub found: Found,
+    /// Before the call was sent.
+    pub before: Seen,
+    /// When its end was on record.
+    pub after: Seen,
+    /// A moment later, where it was looked a third time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Seen>,
+}
+
+impl Observed {
+    pub(super) const VERSION: u8 = VERSION;
+
+    /// What a note says; none if it is in a form that this version does not know.
+    pub fn read(note: &Note) -> Option<Self> {
+        serde_json::from_str::<Self>(&note.value).ok().filter(|observed| observed.version == VERSION)
+    }
+
+    /// The names of the probes that found this.
+    pub fn names(&self, found: Found) -> Vec<String> {
+        self.probes.iter().filter(|probe| probe.found == found).map(|probe| probe.name.clone()).collect()
+    }
+
+    /// As a note. What accuses a tool is kept for good, like the record of its call.
+    pub(super) fn note(&self, now: Timestamp) -> Result<Note, JournalError> {
+        let value = serde_json::to_string(self).map_err(|error| JournalError::new(error.to_string()))?;
+        let kept_until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEPT_MS));
+        let expires_at = (self.verdict != Verdict::Violation).then_some(kept_until);
+        Ok(Note { kind: NoteKind::Observed, key: self.call_id.clone(), value, expires_at })
+    }
+}

@@ -1,0 +1,263 @@
+//! What a tool's history says, and that it holds when the store does not.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use proptest::prelude::*;
+use serde_json::json;
+use servanda_catalog::{Hold, NotResolved};
+use servanda_contract::{Digest, Timestamp, digest::Domain};
+use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture, effect::FleetingEffects};
+use servanda_mcp::{ClientCapabilities, Era};
+use tokio::sync::Notify;
+
+use super::{Event, History, SeenChange, ToolKey, What, hold, recall};
+use crate::{
+    Engine, Limits,
+    probes::Seen,
+    testing::{HandClock, Records, Scripted, draft, scene_of, text},
+};
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
+
+fn key(tool: &str) -> ToolKey {
+    ToolKey { upstream: "up".to_owned(), tool: tool.to_owned() }
+}
+
+fn event(what: What) -> Event {
+    let contract_digest = Some(Digest::of(Domain::Contract, &[b"x"]));
+    Event { at_ms: NOW.unix_ms(), by: "ada".to_owned(), contract: "up.echo".to_owned(), contract_digest, what }
+}
+
+fn observed() -> Event {
+    let digest = |text: &[u8]| Seen::Digest(Digest::of(Domain::Seen, &[text]));
+    let probes = vec![SeenChange { name: "books".to_owned(), before: digest(b"a"), after: digest(b"b") }];
+    event(What::Observed { call_id: "call_1".to_owned(), probes })
+}
+
+fn blocked() -> Event {
+    event(What::Blocked { reason: "looks odd".to_owned() })
+}
+
+fn released() -> Event {
+    event(What::Released { reason: "was a test".to_owned() })
+}
+
+proptest! {
+    /// Two tools never share a key, whatever their names are made of, and a key is read back.
+    #[test]
+    fn a_key_means_one_tool(one in "\\PC{0,12}", other in "\\PC{0,12}", third in "\\PC{0,12}", fourth in "\\PC{0,12}") {
+        let (a, b) = (ToolKey { upstream: one, tool: other }, ToolKey { upstream: third, tool: fourth });
+        prop_assert_eq!(a == b, a.text() == b.text());
+        prop_assert_eq!(ToolKey::read(&a.text()), Some(a));
+    }
+
+    /// Nor where the parts of one are moved about.
+    #[test]
+    fn where_a_name_is_cut_counts(name in "[a\"\\\\,\\[\\]]{1,8}", cut in 0_usize..8, other in 0_usize..8) {
+        let split = |at: usize| {
+            let (upstream, tool) = name.split_at(at.min(name.len()));
+            ToolKey { upstream: upstream.to_owned(), tool: tool.to_owned() }
+        };
+        let (a, b) = (split(cut), split(other));
+        prop_assert_eq!(a == b, a.text() == b.text());
+    }
+}
+
+#[test]
+fn the_last_event_counts() {
+    let table = [
+        (vec![], None),
+        (vec![observed()], Some("observed")),
+        (vec![blocked()], Some("blocked")),
+        (vec![observed(), released()], None),
+        (vec![observed(), released(), blocked()], Some("blocked")),
+        (vec![blocked(), released(), observed()], Some("observed")),
+    ];
+    for (events, held) in table {
+        let mut history = History::new(key("echo"));
+        for event in events {
+            history.add(event);
+        }
+        let word = history.hold().map(|hold| match hold {
+            Hold::Observed { .. } => "observed",
+            Hold::Blocked { .. } => "blocked",
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(word, held);
+    }
+    let mut history = History::new(key("echo"));
+    for _ in 0..100 {
+        history.add(blocked());
+    }
+    history.add(released());
+    assert_eq!((history.events.len(), history.hold()), (32, None), "the oldest go");
+}
+
+#[test]
+fn the_stored_form() {
+    let mut history = History::new(key("echo"));
+    for event in [observed(), released(), blocked()] {
+        history.add(event);
+    }
+    let note = history.note().unwrap();
+    let stored: serde_json::Value = serde_json::from_str(&note.value).unwrap();
+    let text = format!("{}\n{stored:#}\n", note.key);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/quarantine/stored_quarantine.golden.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(file, &text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(file).unwrap());
+    assert_eq!(History::read(&note), Some(history));
+    let newer = Note { value: json!({"version": 2, "let": "go"}).to_string(), ..note };
+    assert!(
+        matches!(History::read(&newer).unwrap().hold(), Some(Hold::Blocked { .. })),
+        "what is not understood holds"
+    );
+}
+
+/// A notebook that can be away, and whose lists can be read and then take their time.
+#[derive(Debug, Default)]
+struct Moody {
+    notes: FleetingNotebook,
+    away: AtomicBool,
+    slow: AtomicBool,
+    listed: Notify,
+    go_on: Notify,
+}
+
+impl Moody {
+    fn or<'a, T: Send + 'a>(
+        &self,
+        there: PortFuture<'a, Result<T, JournalError>>,
+    ) -> PortFuture<'a, Result<T, JournalError>> {
+        if self.away.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(JournalError::new("the store is away")) });
+        }
+        there
+    }
+}
+
+impl Notebook for Moody {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        if self.away.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(JournalError::new("the store is away")) });
+        }
+        self.notes.write(note)
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        self.notes.write_first(note)
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        self.or(self.notes.read(kind, key, now))
+    }
+
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        let listed = self.or(self.notes.list(kind, after, limit, now));
+        if !self.slow.load(Ordering::SeqCst) {
+            return listed;
+        }
+        Box::pin(async {
+            let notes = listed.await;
+            self.listed.notify_one();
+            self.go_on.notified().await;
+            notes
+        })
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        self.notes.erase(kind, key)
+    }
+}
+
+fn engine(notebook: &Arc<Moody>) -> Engine {
+    let server = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "said")) });
+    let scene = scene_of(&server, vec![draft("up", "echo", false), draft("up", "write", true)]);
+    let clock = HandClock::new();
+    let effects = Arc::new(FleetingEffects::new(clock.clone()));
+    let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
+    Engine::in_scene(scene, Arc::new(Records::default()), notebook, effects, clock, Limits::default())
+}
+
+fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {
+    let catalog = engine.catalog();
+    let is_held =
+        |tool: &str| matches!(catalog.resolve(tool, &ClientCapabilities::none()), Err(NotResolved::Held { .. }));
+    BTreeMap::from(["echo", "write"].map(|tool| (tool, is_held(tool))))
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_lets_nobody_go() {
+    let notebook = Arc::new(Moody::default());
+    let engine = engine(&notebook);
+    notebook.away.store(true, Ordering::SeqCst);
+    hold(engine.core(), key("echo"), observed()).await;
+    assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", false)]));
+    assert!(recall(engine.core()).await.is_err());
+    assert!(held(&engine)["echo"], "what is known stays in force");
+    notebook.away.store(false, Ordering::SeqCst);
+    recall(engine.core()).await.unwrap();
+    assert!(held(&engine)["echo"]);
+    let written = super::histories(notebook.as_ref(), engine.core().clock.now()).await.unwrap();
+    assert_eq!(written[0].last(), Some(&observed()), "and it is on record now");
+    // What is written down by then may be let go by anybody.
+    super::note_down(notebook.as_ref(), &key("echo"), released(), NOW).await.unwrap();
+    recall(engine.core()).await.unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", false)]));
+}
+
+/// Whoever reads the notes while a tool is found out must not let it go for what they said before.
+#[tokio::test]
+async fn what_happens_while_the_notes_are_read_holds() {
+    let notebook = Arc::new(Moody::default());
+    super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
+    let engine = Arc::new(engine(&notebook));
+    notebook.slow.store(true, Ordering::SeqCst);
+    let (inside, other) = (Arc::clone(&engine), Arc::clone(&engine));
+    let recalling = tokio::spawn(async move { recall(inside.core()).await });
+    notebook.listed.notified().await;
+    notebook.slow.store(false, Ordering::SeqCst);
+    let holding = tokio::spawn(async move { hold(other.core(), key("echo"), observed()).await });
+    while !held(&engine)["echo"] {
+        tokio::task::yield_now().await;
+    }
+    notebook.go_on.notify_one();
+    recalling.await.unwrap().unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
+    holding.await.unwrap();
+    recall(engine.core()).await.unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", true), ("write", true)]));
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_read_is_no_reason_to_begin() {
+    let notebook = Arc::new(Moody::default());
+    let engine = engine(&notebook);
+    notebook.away.store(true, Ordering::SeqCst);
+    assert!(engine.recall_quarantine().await.is_err());
+}
+
+#[tokio::test]
+async fn every_page_of_notes_counts() {
+    let notebook = Arc::new(Moody::default());
+    for number in 0..600 {
+        super::note_down(notebook.as_ref(), &key(&format!("tool{number:03}")), blocked(), NOW).await.unwrap();
+    }
+    super::note_down(notebook.as_ref(), &key("write"), blocked(), NOW).await.unwrap();
+    let engine = engine(&notebook);
+    engine.recall_quarantine().await.unwrap();
+    assert_eq!(held(&engine), BTreeMap::from([("echo", false), ("write", true)]));
+}

@@ -1,0 +1,94 @@
+//! Tools that are or were held back, as people and programs read them.
+
+use serde::Serialize;
+use servanda_catalog::Hold;
+use servanda_contract::Timestamp;
+use servanda_engine::{
+    probes::Seen,
+    quarantine::{Event, History, What},
+};
+
+use crate::screen::{Mood, lines, paint, table};
+
+/// A tool for programs.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    tool: String,
+    upstream: &'a str,
+    upstream_tool: &'a str,
+    contract: &'a str,
+    state: &'static str,
+    events: &'a [Event],
+}
+
+pub(super) fn shown(history: &History, exposed: String) -> Shown<'_> {
+    Shown {
+        tool: exposed,
+        upstream: &history.tool.upstream,
+        upstream_tool: &history.tool.tool,
+        contract: history.last().map_or("", |event| &event.contract),
+        state: state(history),
+        events: &history.events,
+    }
+}
+
+/// A line each.
+pub(super) fn list(held: &[(String, &History)]) -> String {
+    let mut rows = table(&["tool", "since", "why", "by"]);
+    for (exposed, history) in held {
+        let Some(event) = history.last() else { continue };
+        let why = match history.hold() {
+            Some(Hold::Observed { call_id, probes }) => {
+                format!("it only reads, and changed {} ({call_id})", probes.join(", "))
+            }
+            Some(Hold::Blocked { reason, .. }) => reason,
+            _ => String::new(),
+        };
+        rows.add_row([paint(exposed, Mood::Bad), at(event), why, event.by.clone()]);
+    }
+    lines(&rows)
+}
+
+/// Everything that happened to one.
+pub(super) fn page(history: &History, exposed: &str) -> String {
+    let state = state(history);
+    let mood = if state == "held" { Mood::Bad } else { Mood::Good };
+    let mut lines = vec![format!("{}  {}", paint(exposed, Mood::Strong), paint(state, mood))];
+    lines.push(format!("  upstream  `{}` as `{}`", history.tool.upstream, history.tool.tool));
+    for event in &history.events {
+        lines.push(format!("  {}  {}", at(event), what(event)));
+        if let What::Observed { call_id, probes } = &event.what {
+            for probe in probes {
+                lines.push(format!("    {}: {} then {}", probe.name, seen(&probe.before), seen(&probe.after)));
+            }
+            lines.push(format!("    servanda explain {call_id}"));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What was seen, in a word.
+fn seen(seen: &Seen) -> String {
+    match seen {
+        Seen::Digest(digest) => format!("({})", digest.short()),
+        Seen::Nothing => "nothing there".to_owned(),
+        Seen::NotTaken(why) => format!("not taken: {why}"),
+    }
+}
+
+fn what(event: &Event) -> String {
+    let by = &event.by;
+    match &event.what {
+        What::Observed { .. } => format!("held back by {by}: it says that it only reads, and changed something"),
+        What::Blocked { reason } => format!("held back by {by}: {reason}"),
+        What::Released { reason } => format!("let go by {by}: {reason}"),
+    }
+}
+
+fn state(history: &History) -> &'static str {
+    if history.hold().is_some() { "held" } else { "released" }
+}
+
+fn at(event: &Event) -> String {
+    Timestamp::from_unix_ms(event.at_ms).to_string()
+}

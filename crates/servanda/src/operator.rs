@@ -1,0 +1,28 @@
+//! The person at the keyboard, as far as the system knows them, and what they give as a reason.
+
+use crate::failure::Failure;
+
+/// The longest reason or evidence.
+const WORDS_CHARS_MAX: usize = 2_000;
+
+/// Who is at the keyboard, as the system knows them.
+pub(crate) fn who() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid.to_string()).then(|| name.to_owned())
+    });
+    name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"))
+}
+
+/// What was given with an option that wants a person's words; `hint` shows some.
+pub(crate) fn words<'a>(option: &str, text: &'a str, hint: &str) -> Result<&'a str, Failure> {
+    let text = text.trim();
+    if text.is_empty() || text.chars().count() > WORDS_CHARS_MAX || text.chars().any(char::is_control) {
+        let message = format!("{option} must be one line of at most {WORDS_CHARS_MAX} characters");
+        return Err(Failure::bad_input(message).hint(hint));
+    }
+    Ok(text)
+}
