@@ -37,7 +37,7 @@ fn answer(line: &[u8], options: Options) -> Answer {
 }
 
 fn classified(tool: Tool, options: Options) -> Value {
-    let Classification { behaviour, confidence, evidence } = classify(&tool.descriptor, options);
+    let Classification { behaviour, confidence, evidence, .. } = classify(&tool.descriptor, options);
     json!({
         "id": tool.id.unwrap_or_else(|| tool.descriptor.name.into()),
         "mutability": behaviour.mutability,
