@@ -24,7 +24,7 @@ fn read(definition: &Value) -> Definition {
 }
 
 fn proposal(tool: &str) -> ToolContract {
-    infer("files", &(&read(&definition(tool))).into()).contract
+    infer("files", &read(&definition(tool))).contract
 }
 
 fn contract(tool: &str) -> CompiledContract {

@@ -168,7 +168,7 @@ impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { world, journal, notebook, effects, clock, limits } = parts;
-        Self::in_scene(Scene::of(world), journal, notebook, effects, clock, limits)
+        Self::in_scene(Scene::of(world, Arc::default()), journal, notebook, effects, clock, limits)
     }
 
     pub(crate) fn in_scene(
@@ -214,7 +214,8 @@ impl Engine {
     /// Works in another world from now on. Calls in flight end in the one they began in; an upstream that is in both should
     /// be the same handle in both, so that its connections stay. Those that are in none any more are the caller's to end.
     pub fn replace(&self, world: World) {
-        self.enter(Scene::of(world));
+        let doubts = self.core.scene().discovery.doubts();
+        self.enter(Scene::of(world, doubts));
     }
 
     pub(crate) fn enter(&self, scene: Scene) {

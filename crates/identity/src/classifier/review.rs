@@ -29,7 +29,7 @@ pub struct Declaration<'a> {
 
 /// What came of hearing everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "review", rename_all = "snake_case")]
+#[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Review {
     /// What was found bears out what is declared.
     Corroborated,
