@@ -120,7 +120,7 @@ impl Standing {
     }
 
     fn offered(contract: &ToolContract, definition: &Definition, gaps: Vec<Gap>, drift: Vec<Difference>) -> Self {
-        let objections = review(contract, Some(definition)).open_objections().to_vec();
+        let objections = review(contract, definition).open_objections().to_vec();
         Self::Offered { gaps, drift, objections }
     }
 }

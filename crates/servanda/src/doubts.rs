@@ -1,6 +1,6 @@
 //! Tools that seem to do more than their contracts say, as people are told of them: who objects, why, and what to do.
 //!
-//! Here is what can be said without starting anything: the definition that was agreed to, else the contract's own text.
+//! What can be said without starting anything stands on the definition that was agreed to; where there is none, nobody is heard.
 
 use servanda_catalog::{pins::Lock, review};
 use servanda_contract::{ToolContract, legibility::reveal};
@@ -14,7 +14,7 @@ pub(crate) const NEXT_STEP: &str =
 pub(crate) fn review_offline(contract: &ToolContract, lock: Option<&Lock>) -> Review {
     let binding = &contract.binding;
     let pin = lock.and_then(|lock| lock.pin(&binding.upstream, &binding.tool));
-    review(contract, pin.map(|pin| &pin.definition))
+    pin.map_or(Review::Unclear, |pin| review(contract, &pin.definition))
 }
 
 /// An objection in one line; what a server wrote is made visible in it.

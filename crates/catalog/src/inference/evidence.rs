@@ -103,7 +103,8 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
         disagreements.push(format!("its author says read-only, but: {why}"));
         why += ", although its author says read-only";
     }
-    let sure = found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
+    let named = found.cautions.iter().any(|caution| caution.rule == Rule::NameChanges);
+    let sure = named || found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
     let (mut reach, mut certain) = match (reach_of(found), sure) {
         (reach, true) => (reach, !is_program(found) && disagreements.is_empty()),
         (reach, false) => (reach.max(Reach::External), false),
@@ -112,10 +113,11 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
         reach = Reach::External;
         why += ", and its author says it reaches outside";
     }
-    if adds(behaviour.action) && destroys(hints) {
+    // Authors say so of what cannot be taken back too; a tool that pays or sends is classed as grave already.
+    if adds(behaviour.action) && destroys(hints) && reach < Reach::External {
         disagreements.push(format!("its author says that it may destroy, its definition that it adds: {why}"));
         behaviour.action = Action::Overwrite;
-        (reach, certain) = (reach.max(Reach::External), false);
+        (reach, certain) = (Reach::External, false);
         why += ", but its author says it may destroy";
     }
     let removes = matches!(found.behaviour.action, Action::Delete | Action::Overwrite);
@@ -155,10 +157,10 @@ fn because(found: &Classification) -> String {
     if let Some(program) = found.cautions.iter().find(|caution| caution.rule == Rule::Program) {
         return format!("its `{}` argument is a program, and what that does is not known here", program.word);
     }
-    match found.verb {
-        Some((Source::Name, verb)) => return format!("`{verb}` in its name"),
-        Some((_, verb)) => return format!("`{verb}` in its description"),
-        None => {}
+    match (found.verb, found.cautions.first()) {
+        (Some((Source::Name, verb)), _) => return format!("`{verb}` in its name"),
+        (Some((_, verb)), None) => return format!("`{verb}` in its description"),
+        _ => {}
     }
     // What was weighed counts for a change where it is positive.
     let speaks = |weight: Option<f64>| weight.map_or(mutates, |weight| (weight > 0.0) == mutates);

@@ -5,7 +5,10 @@
 mod tests;
 
 use serde::Serialize;
-use servanda_contract::tool::{Action, Behaviour, Mutability};
+use servanda_contract::{
+    ToolContract,
+    tool::{Action, Mutability, SideEffectClass},
+};
 
 use super::{Annotations, Classification, Reason, Source};
 
@@ -23,6 +26,8 @@ pub struct Declaration<'a> {
     pub mutability: Mutability,
     /// What it does, where the contract says so.
     pub action: Option<Action>,
+    /// Whether it is declared to be grave already: seen outside, or beyond undoing. Then nobody can add danger to it.
+    pub grave: bool,
     /// Why that is right, in the words of whoever looked.
     pub reviewed: Option<&'a str>,
 }
@@ -75,11 +80,13 @@ pub enum Witness {
 }
 
 impl<'a> Declaration<'a> {
-    /// What a contract says with its effect class and, where it has one, its behaviour.
-    pub fn new(mutability: Mutability, behaviour: Option<&'a Behaviour>) -> Self {
+    /// What a contract says with its effect class, its side effects and, where it has one, its behaviour.
+    pub fn of(contract: &'a ToolContract) -> Self {
+        let behaviour = contract.behaviour.as_ref();
         Self {
-            mutability,
+            mutability: contract.mutability(),
             action: behaviour.map(|behaviour| behaviour.action),
+            grave: contract.transactional.side_effect_class >= SideEffectClass::HighRiskExternal,
             reviewed: behaviour.and_then(|behaviour| behaviour.reviewed.as_deref()),
         }
     }
@@ -128,7 +135,7 @@ pub fn review(declared: Declaration<'_>, hints: Option<Annotations>, found: &Cla
 }
 
 /// How much an action can undo: looking, adding, changing, replacing, removing.
-pub(super) fn gravity(action: Action) -> u8 {
+fn gravity(action: Action) -> u8 {
     match action {
         Action::Read | Action::Search => 0,
         Action::Append | Action::Create => 1,
@@ -139,7 +146,7 @@ pub(super) fn gravity(action: Action) -> u8 {
 }
 
 /// What the author's hints say against the declaration. `destructiveHint` means something only beside a change, and a tool
-/// that only adds is the one thing that it contradicts.
+/// that only adds is the one thing that it contradicts; authors also give it to what cannot be taken back, such as a payment.
 fn author(declared: Declaration<'_>, hints: Annotations) -> Option<Objection> {
     let destroys = hints.destructive_hint == Some(true) && hints.read_only_hint != Some(true);
     let objection = |declared, found, hint: &str| Objection {
@@ -155,7 +162,9 @@ fn author(declared: Declaration<'_>, hints: Annotations) -> Option<Objection> {
         (Mutability::Pure, _) if destroys => {
             Some(objection(Mutability::Pure.word(), Mutability::Mutates.word(), "destructiveHint: true"))
         }
-        (Mutability::Mutates, Some(action)) if destroys && gravity(action) < gravity(Action::Update) => {
+        (Mutability::Mutates, Some(action))
+            if destroys && !declared.grave && gravity(action) < gravity(Action::Update) =>
+        {
             Some(objection(action.word(), "that it may destroy", "destructiveHint: true"))
         }
         _ => None,
@@ -171,7 +180,7 @@ fn definition(declared: Declaration<'_>, found: &Classification) -> Option<Objec
         let (declared, said) = (Mutability::Pure.word(), Mutability::Mutates.word());
         return Some(Objection { by, declared, found: said, evidence: for_a_change(&found.evidence.mutability) });
     }
-    let (action, acts) = (declared.action?, found.behaviour.action);
+    let (action, acts) = (declared.action.filter(|_| !declared.grave)?, found.behaviour.action);
     // Replacing and updating shade into each other; that something is destroyed where it is said to be added or changed does not.
     let destroys = gravity(acts) >= gravity(Action::Overwrite) && gravity(acts) >= gravity(action) + 2;
     if !destroys || found.confidence.action < CONFIDENCE_MIN {

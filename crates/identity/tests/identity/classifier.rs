@@ -129,7 +129,7 @@ fn review_asks_seldom_and_mostly_rightly() {
         let Some(author) = tool.author() else { continue };
         declared += 1;
         let found = classify(&tool.descriptor, Options { names: true, annotations: false });
-        let declaration = Declaration { mutability: author, action: None, reviewed: None };
+        let declaration = Declaration { mutability: author, action: None, grave: false, reviewed: None };
         if !review(declaration, None, &found).open_objections().is_empty() {
             *asked.entry(judged[tool.id.as_str()]).or_default() += 1;
         }

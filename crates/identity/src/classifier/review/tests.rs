@@ -79,7 +79,8 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
     for case in cases {
         let (declared, read_only_hint, destructive_hint, seen, sure, expected) = case;
         let hints = Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
-        let declaration = Declaration { mutability: of(declared), action: Some(declared), reviewed: None };
+        let declaration =
+            Declaration { mutability: of(declared), action: Some(declared), grave: false, reviewed: None };
         let reviewed = review(declaration, Some(hints), &found(of(seen), seen, sure, 0.9));
         assert_eq!(told(&reviewed), expected, "{case:?}");
         // Who has looked is not asked again, and nothing else changes.
@@ -97,10 +98,16 @@ fn whoever_says_more_danger_is_heard_and_nobody_else() {
 #[test]
 fn an_action_that_is_not_declared_or_not_sure_is_not_held_against_anybody() {
     let destroys = |sure| found(Mutability::Mutates, Action::Delete, 0.99, sure);
-    let declared = |action| Declaration { mutability: Mutability::Mutates, action, reviewed: None };
+    let declared = |action| Declaration { mutability: Mutability::Mutates, action, grave: false, reviewed: None };
     assert_eq!(told(&review(declared(None), None, &destroys(0.9))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN - 0.01))), "corroborated");
     assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN))), "definition");
+    // What is declared to be grave is so whatever it is called.
+    let grave = Declaration { grave: true, ..declared(Some(Action::Create)) };
+    let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
+    assert_eq!(told(&review(grave, Some(hints), &destroys(0.9))), "corroborated");
+    let claimed = Declaration { mutability: Mutability::Pure, ..grave };
+    assert_eq!(told(&review(claimed, Some(hints), &destroys(0.9))), "author+definition");
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn an_objection_says_who_and_why() {
         ..Descriptor::default()
     };
     let found = classify(&descriptor, Options { names: true, annotations: false });
-    let pure = Declaration { mutability: Mutability::Pure, action: None, reviewed: None };
+    let pure = Declaration { mutability: Mutability::Pure, action: None, grave: false, reviewed: None };
     let hints = Annotations { read_only_hint: Some(false), ..Annotations::default() };
     let reviewed = review(pure, Some(hints), &found);
     let lines: Vec<String> = reviewed.open_objections().iter().map(ToString::to_string).collect();
