@@ -62,9 +62,8 @@ pub(super) fn read(definition: &Definition) -> Reading {
         let forced = classify(&descriptor, Options::default()).behaviour;
         let action = if adds(forced.action) && destroys(hints) { Action::Overwrite } else { forced.action };
         let behaviour = Behaviour { action, output_domain: found.behaviour.output_domain, ..forced };
-        let why = format!("{}, but its author says it changes something", because(&found));
-        let disagreement =
-            format!("its author says that it changes something ({warning}), its definition that it looks");
+        let why = format!("its author says that it changes something ({warning})");
+        let disagreement = format!("{why}, its definition that it looks: {}", because(&found));
         return Reading { behaviour, reach: Reach::External, why, certain: false, disagreements: vec![disagreement] };
     }
     look(found, hints)
@@ -101,7 +100,6 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
     let mut why = because(found);
     if hints.read_only_hint == Some(true) {
         disagreements.push(format!("its author says read-only, but: {why}"));
-        why += ", although its author says read-only";
     }
     let named = found.cautions.iter().any(|caution| caution.rule == Rule::NameChanges);
     let sure = named || found.confidence.mutability >= CHANGE_CONFIDENCE_MIN && found.verb.is_some();
@@ -115,10 +113,11 @@ fn change(found: &Classification, hints: Annotations) -> Reading {
     }
     // Authors say so of what cannot be taken back too; a tool that pays or sends is classed as grave already.
     if adds(behaviour.action) && destroys(hints) && reach < Reach::External {
-        disagreements.push(format!("its author says that it may destroy, its definition that it adds: {why}"));
+        let adds =
+            std::mem::replace(&mut why, "its author says that it may destroy (destructiveHint: true)".to_owned());
+        disagreements.push(format!("{why}, its definition that it adds: {adds}"));
         behaviour.action = Action::Overwrite;
         (reach, certain) = (Reach::External, false);
-        why += ", but its author says it may destroy";
     }
     let removes = matches!(found.behaviour.action, Action::Delete | Action::Overwrite);
     if removes && hints.destructive_hint == Some(false) && found.confidence.action >= CONFIDENCE_MIN {

@@ -88,7 +88,7 @@ fn the_more_dangerous_of_author_and_definition_is_proposed() {
             "MUTATES|UPDATE|DATA|TEXT",
             External,
             false,
-            "its author says that it changes something (readOnlyHint: false), its definition that it looks",
+            "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
         ),
         (
             "get_thing",
@@ -98,7 +98,7 @@ fn the_more_dangerous_of_author_and_definition_is_proposed() {
             "MUTATES|UPDATE|DATA|TEXT",
             External,
             false,
-            "its author says that it changes something (destructiveHint: true), its definition that it looks",
+            "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
         ),
         ("get_thing", "Get one thing by its id.", yes, yes, "PURE|READ|DATA|TEXT", ReadOnly, true, ""),
         (
@@ -129,7 +129,7 @@ fn the_more_dangerous_of_author_and_definition_is_proposed() {
             "MUTATES|OVERWRITE|ACK|TEXT",
             External,
             false,
-            "its author says that it may destroy, its definition that it adds: `create` in its name",
+            "its author says that it may destroy (destructiveHint: true), its definition that it adds: `create` in its name",
         ),
         (
             "create_page",
