@@ -46,6 +46,7 @@ mod import;
 mod init;
 #[cfg(test)]
 mod names;
+mod opinions;
 #[cfg(test)]
 mod output;
 #[cfg(test)]

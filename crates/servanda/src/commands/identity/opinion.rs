@@ -135,8 +135,7 @@ fn judged(body: &[u8]) -> Result<Judged, &'static str> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "the answer is not JSON")?;
     let content = answer.pointer("/choices/0/message/content").and_then(Value::as_str);
     let content = content.ok_or("the answer has no message")?;
-    let document =
-        strict::decode(content.trim().as_bytes(), OPINION_LIMITS).map_err(|_| "the message is not strict JSON")?;
+    let document = strict::decode(content.as_bytes(), OPINION_LIMITS).map_err(|_| "the message is not strict JSON")?;
     let judged: Judged =
         serde_json::from_value(document).map_err(|_| "the message has not exactly the words asked for")?;
     let looks = matches!(judged.action, Action::Read | Action::Search);
