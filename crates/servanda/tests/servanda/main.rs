@@ -28,6 +28,7 @@ mod demo;
 mod doctor;
 #[cfg(test)]
 mod doors;
+mod doubts;
 #[cfg(test)]
 mod effects;
 #[cfg(test)]
