@@ -90,8 +90,8 @@ fn look(found: Classification, hints: Annotations) -> Reading {
             disagreements: Vec::new(),
         };
     }
-    let agreed = if agrees { ", and its author agrees" } else { "" };
-    let why = format!("{}{agreed}", because(&found));
+    let and_author = if agrees { ", and its author agrees" } else { "" };
+    let why = format!("{}{and_author}", because(&found));
     Reading { behaviour: found.behaviour, reach: Reach::ReadOnly, why, certain: true, disagreements: Vec::new() }
 }
 

@@ -28,6 +28,7 @@ mod demo;
 mod doctor;
 #[cfg(test)]
 mod doors;
+#[cfg(test)]
 mod doubts;
 #[cfg(test)]
 mod effects;
@@ -47,6 +48,7 @@ mod import;
 mod init;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
 mod opinions;
 #[cfg(test)]
 mod output;

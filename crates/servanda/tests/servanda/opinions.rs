@@ -285,7 +285,7 @@ fn nothing_is_sent_where_anything_is_wrong() {
     }
     assert!(provider.asked.lock().unwrap().is_empty());
     // A line that is none keeps its place, and the others are asked about.
-    world.write("models.yaml", &format!("models:\n- {}\n", good));
+    world.write("models.yaml", &format!("models:\n- {good}\n"));
     world.write("tools.jsonl", &format!("nonsense\n{}", tools()));
     let ran = world
         .run_with_env(&["identity", "classify", "tools.jsonl", "--models", "models.yaml"], &[("OPINION_KEY", "k")]);

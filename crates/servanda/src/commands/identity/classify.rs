@@ -2,12 +2,13 @@
 //! asked for, what language models think of the same definitions.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write as _},
     path::Path,
     sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use servanda_contract::tool::Mutability;
 use servanda_identity::classifier::{Classification, Descriptor, Options, classify};
@@ -17,7 +18,7 @@ use super::{
     lines::{self, Answer},
     model_config,
     models::Panel,
-    opinion::{COMPARED, Judged, Opinion, Tally, agreement},
+    opinion::{Agreement, COMPARED, Judged, Opinion, Tally, agreement},
 };
 use crate::{
     failure::Failure,
@@ -107,6 +108,12 @@ fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen)
     }
 }
 
+/// A tool, and what models will have thought of it.
+struct Asked {
+    tool: Tool,
+    opinions: JoinHandle<Vec<Opinion>>,
+}
+
 async fn ask_all(
     panel: &Arc<Panel>,
     tools: Vec<Result<Tool, String>>,
@@ -115,23 +122,23 @@ async fn ask_all(
 ) -> Result<Tally, Failure> {
     let waiting = screen.wait(format!("asking about {}", count(tools.len(), "tool")));
     let mut tally = Tally::default();
-    let asked: Vec<Result<(Tool, JoinHandle<Vec<Opinion>>), String>> = tools
+    let asked: Vec<Result<Asked, String>> = tools
         .into_iter()
         .map(|tool| {
             let tool = tool?;
             let (panel, descriptor) = (panel.clone(), tool.descriptor.clone());
-            let asking = tokio::spawn(async move { panel.ask(&descriptor, options).await });
-            Ok((tool, asking))
+            let opinions = tokio::spawn(async move { panel.ask(&descriptor, options).await });
+            Ok(Asked { tool, opinions })
         })
         .collect();
     for asked in asked {
         let line = match asked {
-            Err(fault) => unread(&fault),
-            Ok((tool, asking)) => {
-                let opinions = asking.await.map_err(|error| Failure::failed(error.to_string()))?;
+            Err(fault) => unread(&fault).to_string(),
+            Ok(Asked { tool, opinions }) => {
+                let opinions = opinions.await.map_err(|error| Failure::failed(error.to_string()))?;
                 let (line, found) = classified(tool, options);
-                tally.add(&opinions, &found);
-                with_opinions(line, &found, &opinions, panel)
+                tally.add(&opinions, found);
+                with_opinions(line, found, &opinions, panel).map_err(|error| Failure::failed(error.to_string()))?
             }
         };
         match writeln!(io::stdout(), "{line}") {
@@ -144,23 +151,37 @@ async fn ask_all(
     Ok(tally)
 }
 
-fn with_opinions(mut line: Value, found: &Judged, opinions: &[Opinion], panel: &Panel) -> Value {
-    let each = panel.labels().zip(opinions).map(|(label, opinion)| {
-        let mut said = json!(opinion);
-        said["model"] = label.into();
-        said
-    });
-    line["opinions"] = each.collect();
-    let fields = COMPARED.iter().map(|compared| ((*compared).to_owned(), json!(agreement(opinions, compared))));
-    line["agreement"] = Value::Object(fields.collect());
-    // A model's word only ever adds danger: what was found offline stays as it is.
+/// The line of a tool with what models think of it.
+#[derive(Serialize)]
+struct WithOpinions<'a> {
+    #[serde(flatten)]
+    classified: Value,
+    opinions: Vec<Labelled<'a>>,
+    agreement: BTreeMap<&'static str, Agreement>,
+    /// Models that say that it changes something where the classifier finds that it looks. A model's word only ever adds
+    /// danger: what was found offline stays as it is.
+    more_dangerous: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Labelled<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    opinion: &'a Opinion,
+}
+
+fn with_opinions(classified: Value, found: Judged, opinions: &[Opinion], panel: &Panel) -> serde_json::Result<String> {
+    let opinions_by = || panel.labels().zip(opinions);
     let warns = |opinion: &Opinion| {
         matches!(opinion, Opinion::Given(judged) if judged.mutability == Mutability::Mutates)
             && found.mutability == Mutability::Pure
     };
-    let warning = panel.labels().zip(opinions).filter(|(_, opinion)| warns(opinion)).map(|(label, _)| label.into());
-    line["more_dangerous"] = Value::Array(warning.collect());
-    line
+    serde_json::to_string(&WithOpinions {
+        classified,
+        opinions: opinions_by().map(|(model, opinion)| Labelled { model, opinion }).collect(),
+        agreement: COMPARED.iter().map(|compared| (*compared, agreement(opinions, compared))).collect(),
+        more_dangerous: opinions_by().filter(|(_, opinion)| warns(opinion)).map(|(model, _)| model).collect(),
+    })
 }
 
 fn summarise(tally: &Tally, screen: Screen) {

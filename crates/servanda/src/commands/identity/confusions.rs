@@ -3,7 +3,10 @@
 use serde::Serialize;
 use servanda_catalog::{Catalog, pins::Lock};
 use servanda_contract::tool::Behaviour;
-use servanda_identity::layers::confusions::{Confusion, Field, Severity, confusions};
+use servanda_identity::{
+    classifier::Review,
+    layers::confusions::{Confusion, Field, Severity, confusions},
+};
 
 use super::{descriptors, words};
 use crate::{
@@ -67,7 +70,7 @@ fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&Lock>) -> Group
     let member = |id: &String, upstream: &String| {
         let contract = catalog.entry(id).map(|entry| entry.contract.contract());
         let review = contract.map(|contract| doubts::review_offline(contract, lock));
-        let objections = review.iter().flat_map(|review| review.open_objections()).map(doubts::sentence);
+        let objections = review.iter().flat_map(Review::open_objections).map(doubts::sentence);
         Member {
             objections: objections.collect(),
             tool: id.clone(),

@@ -74,7 +74,7 @@ pub(super) struct Model {
     /// What it is called here.
     pub(super) label: String,
     /// What its provider calls it.
-    pub(super) model: String,
+    pub(super) own_name: String,
     /// Where its chat completions are.
     pub(super) url: Url,
     /// What it is shown; marked so that nothing prints it.
@@ -118,7 +118,7 @@ fn model(named: Named) -> Result<Model, Failure> {
     PostAddress::parse(&url).map_err(|reason| Failure::bad_input(format!("`url`: {reason}")))?;
     let url = Url::parse(&url).map_err(|error| Failure::bad_input(format!("`url`: {error}")))?;
     let authorization = key_env.as_deref().map(authorization).transpose()?;
-    Ok(Model { label: name.unwrap_or_else(|| model.clone()), model, url, authorization })
+    Ok(Model { label: name.unwrap_or_else(|| model.clone()), own_name: model, url, authorization })
 }
 
 fn authorization(variable: &str) -> Result<HeaderValue, Failure> {

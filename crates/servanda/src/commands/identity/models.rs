@@ -1,4 +1,4 @@
-//! Asks language models over HTTP, as OpenAI's chat completions are asked: each once, bounded in number, time and size, and again
+//! Asks language models over HTTP, by the protocol of `chat/completions`: each once, bounded in number, time and size, and again
 //! only where a server was too busy to look. What is asked and what an answer means is `opinion`'s to say.
 
 use std::{
@@ -104,7 +104,7 @@ impl Member {
         let mut tried = 0;
         loop {
             let json_mode = self.json_mode.load(Ordering::Relaxed);
-            let body = opinion::request(&self.model.model, descriptor, options, json_mode);
+            let body = opinion::request(&self.model.own_name, descriptor, options, json_mode);
             match self.attempt(client, limits, body.to_string(), json_mode).await {
                 Ok(answer) => return opinion::read(&answer),
                 Err(Attempt::Failed(why)) => return unanswered(why),

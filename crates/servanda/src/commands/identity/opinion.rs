@@ -10,7 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use servanda_contract::{
     json::{self as strict, Limits},
     tool::{Action, Behaviour, ContentType, Mutability, OutputDomain},
@@ -91,18 +91,18 @@ pub(super) const COMPARED: [&str; 5] = ["mutability", "action", "output_domain",
 
 /// The body of a request for an opinion.
 pub(super) fn request(model: &str, descriptor: &Descriptor, options: Options, json_mode: bool) -> Value {
-    let mut body = json!({
-        "model": model,
-        "temperature": 0,
-        "messages": [
-            { "role": "system", "content": SYSTEM_PROMPT },
-            { "role": "user", "content": shown(descriptor, options).to_string() },
-        ],
-    });
+    let mut body = Map::new();
+    body.insert("model".to_owned(), model.into());
+    body.insert("temperature".to_owned(), 0.into());
+    let messages = json!([
+        { "role": "system", "content": SYSTEM_PROMPT },
+        { "role": "user", "content": shown(descriptor, options).to_string() },
+    ]);
+    body.insert("messages".to_owned(), messages);
     if json_mode {
-        body["response_format"] = json!({ "type": "json_object" });
+        body.insert("response_format".to_owned(), json!({ "type": "json_object" }));
     }
-    body
+    Value::Object(body)
 }
 
 /// What a model sees of a tool: what the classifier may see of it.
@@ -110,20 +110,17 @@ fn shown(descriptor: &Descriptor, options: Options) -> Value {
     let descriptor = if options.names { descriptor.clone() } else { descriptor.without_name() };
     let hints = descriptor.annotations.filter(|_| options.annotations).map(|hints| {
         let given = [("readOnlyHint", hints.read_only_hint), ("destructiveHint", hints.destructive_hint)];
-        given.into_iter().filter_map(|(name, hint)| Some((name, hint?))).collect::<BTreeMap<_, _>>()
+        given.into_iter().filter_map(|(name, hint)| Some((name.to_owned(), hint?.into()))).collect::<Map<_, _>>()
     });
-    let mut definition = json!({ "inputSchema": descriptor.input_schema });
-    let mut say = |member: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            definition[member] = value;
-        }
-    };
-    say("name", Some(descriptor.name.into()).filter(|_| options.names));
-    say("title", descriptor.title.map(Value::from));
-    say("description", descriptor.description.map(Value::from));
-    say("outputSchema", descriptor.output_schema.map(Value::from));
-    say("annotations", hints.filter(|hints| !hints.is_empty()).map(|hints| json!(hints)));
-    definition
+    let members = [
+        ("name", Some(Value::from(descriptor.name)).filter(|_| options.names)),
+        ("title", descriptor.title.map(Value::from)),
+        ("description", descriptor.description.map(Value::from)),
+        ("inputSchema", descriptor.input_schema.map(Value::from)),
+        ("outputSchema", descriptor.output_schema.map(Value::from)),
+        ("annotations", hints.filter(|hints| !hints.is_empty()).map(Value::from)),
+    ];
+    members.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 /// Reads the body of an answer.
@@ -147,7 +144,7 @@ fn judged(body: &[u8]) -> Result<Judged, &'static str> {
 
 impl Judged {
     /// What it says about something that is compared.
-    pub(super) fn said(&self, compared: &str) -> String {
+    pub(super) fn said(self, compared: &str) -> String {
         match compared {
             "mutability" => self.mutability.word().to_owned(),
             "action" => self.action.word().to_owned(),
@@ -207,7 +204,7 @@ pub(super) struct Counts {
 
 impl Tally {
     /// Counts one tool.
-    pub(super) fn add(&mut self, opinions: &[Opinion], found: &Judged) {
+    pub(super) fn add(&mut self, opinions: &[Opinion], found: Judged) {
         self.tools += 1;
         self.opinions += opinions.len();
         self.unparsable += opinions.iter().filter(|one| matches!(one, Opinion::Unparsable { .. })).count();

@@ -87,13 +87,13 @@ impl Writing {
     pub(super) fn contract(&mut self, file: &Path, contract: &ToolContract, reading: &Reading) -> Result<(), Failure> {
         let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
         let why = in_line(&reading.why);
-        let mut head = format!(
-            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
-            contract.transactional.side_effect_class.word()
+        let review: Vec<String> =
+            reading.disagreements.iter().map(|one| format!("# review: {}\n", in_line(one))).collect();
+        let head = format!(
+            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n{}",
+            contract.transactional.side_effect_class.word(),
+            review.concat()
         );
-        for disagreement in &reading.disagreements {
-            head += &format!("# review: {}\n", in_line(disagreement));
-        }
         self.replace(file, &format!("{head}{text}"), CONTRACT_MODE)
     }
 

@@ -73,9 +73,9 @@ fn agreement_is_of_all_that_were_asked() {
         assert_eq!(agreement(&opinions, compared), expected, "{opinions:?} {compared}");
     }
     let mut tally = Tally::default();
-    tally.add(&given(&[look, look, look]), &look);
-    tally.add(&given(&[look, look, find]), &find);
-    tally.add(&with(with(given(&[look]), &noise), &silence), &look);
+    tally.add(&given(&[look, look, look]), look);
+    tally.add(&given(&[look, look, find]), find);
+    tally.add(&with(with(given(&[look]), &noise), &silence), look);
     assert_eq!((tally.tools, tally.opinions, tally.unparsable, tally.unanswered), (3, 9, 1, 1));
     assert_eq!(tally.counts("mutability"), Counts { strict: 2, majority: 2, offline: 2 });
     assert_eq!(tally.counts("action"), Counts { strict: 1, majority: 2, offline: 1 });
@@ -106,5 +106,5 @@ fn a_tool_is_sent_as_data_and_without_what_is_to_be_withheld() {
     let bare = request("m", &descriptor, Options { names: false, annotations: false }, false);
     assert!(!bare.to_string().contains("get_rows") && bare.get("response_format").is_none(), "{bare}");
     let members: Vec<String> = user(&bare).as_object().unwrap().keys().cloned().collect();
-    assert_eq!(members, ["inputSchema", "description"]);
+    assert_eq!(members, ["description", "inputSchema"]);
 }
