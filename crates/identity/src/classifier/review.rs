@@ -10,7 +10,7 @@ use servanda_contract::{
     tool::{Action, Mutability, SideEffectClass},
 };
 
-use super::{Annotations, Classification, Reason, Source};
+use super::{Annotations, Classification, Evidence, Reason, Source};
 
 /// How sure a classification has to be before it speaks against a person. Measured on the tools whose authors declare that
 /// they are read-only (`docs/classifier.md`): at 0.8 five of six objections look right, at 0.6 hardly three of five.
@@ -178,7 +178,7 @@ fn definition(declared: Declaration<'_>, found: &Classification) -> Option<Objec
     let by = Witness::Definition;
     if declared.mutability == Mutability::Pure {
         let (declared, said) = (Mutability::Pure.word(), Mutability::Mutates.word());
-        return Some(Objection { by, declared, found: said, evidence: for_a_change(&found.evidence.mutability) });
+        return Some(Objection { by, declared, found: said, evidence: for_a_change(&found.evidence) });
     }
     let (action, acts) = (declared.action.filter(|_| !declared.grave)?, found.behaviour.action);
     // Replacing and updating shade into each other; that something is destroyed where it is said to be added or changed does not.
@@ -190,8 +190,12 @@ fn definition(declared: Declaration<'_>, found: &Classification) -> Option<Objec
     Some(Objection { by, declared: action.word(), found: acts.word(), evidence })
 }
 
-/// The reasons that speak for a change.
-fn for_a_change(reasons: &[Reason]) -> Vec<String> {
-    let speaks = |reason: &&Reason| reason.weight.map_or(reason.from != Source::Default, |weight| weight > 0.0);
-    reasons.iter().filter(speaks).take(REASONS_MAX).map(ToString::to_string).collect()
+/// The reasons that speak for a change: rules, else the verb, else what was weighed, which says least to a person.
+fn for_a_change(evidence: &Evidence) -> Vec<String> {
+    let told = |reasons: &[&Reason]| reasons.iter().take(REASONS_MAX).map(ToString::to_string).collect::<Vec<_>>();
+    let of = |speaks: fn(&&Reason) -> bool| evidence.mutability.iter().filter(speaks).collect::<Vec<&Reason>>();
+    let rules = of(|reason| reason.weight.is_none());
+    let verbs: Vec<&Reason> = evidence.action.iter().filter(|reason| reason.from != Source::Default).collect();
+    let weighed = of(|reason| reason.weight.is_some_and(|weight| weight > 0.0));
+    [rules, verbs, weighed].iter().find(|reasons| !reasons.is_empty()).map(|reasons| told(reasons)).unwrap_or_default()
 }
