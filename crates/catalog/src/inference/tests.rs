@@ -73,79 +73,81 @@ fn names_and_hints_are_weighed() {
 /// what there is to review.
 type Case = (&'static str, &'static str, Option<bool>, Option<bool>, &'static str, Reach, bool, &'static str);
 
+const YES: Option<bool> = Some(true);
+const NO: Option<bool> = Some(false);
+
+const DISAGREEMENTS: [Case; 12] = [
+    ("git_log", "Shows the commit logs.", YES, None, "PURE|READ|REF|TEXT", Reach::ReadOnly, true, ""),
+    ("get_thing", "Get one thing by its id.", None, None, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    (
+        "get_thing",
+        "Get one thing by its id.",
+        NO,
+        None,
+        "MUTATES|UPDATE|DATA|TEXT",
+        Reach::External,
+        false,
+        "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
+    ),
+    (
+        "get_thing",
+        "Get one thing by its id.",
+        None,
+        YES,
+        "MUTATES|UPDATE|DATA|TEXT",
+        Reach::External,
+        false,
+        "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
+    ),
+    ("get_thing", "Get one thing by its id.", YES, YES, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    (
+        "delete_view",
+        "Delete a view.",
+        YES,
+        None,
+        "MUTATES|DELETE|ACK|TEXT",
+        Reach::Critical,
+        false,
+        "its author says read-only, but: `delete` in its name",
+    ),
+    (
+        "delete_view",
+        "Delete a view.",
+        NO,
+        NO,
+        "MUTATES|DELETE|ACK|TEXT",
+        Reach::Critical,
+        true,
+        "its author says that it destroys nothing, but: `delete` in its name",
+    ),
+    (
+        "create_page",
+        "Create a page.",
+        NO,
+        YES,
+        "MUTATES|OVERWRITE|ACK|TEXT",
+        Reach::External,
+        false,
+        "its author says that it may destroy (destructiveHint: true), its definition that it adds: `create` in its name",
+    ),
+    (
+        "create_page",
+        "Create a page.",
+        YES,
+        YES,
+        "MUTATES|CREATE|ACK|TEXT",
+        Reach::Internal,
+        false,
+        "its author says read-only, but: `create` in its name",
+    ),
+    ("update_page", "Update a page.", NO, YES, "MUTATES|UPDATE|ACK|TEXT", Reach::Internal, true, ""),
+    ("send_mail", "Send a mail to somebody.", None, None, "MUTATES|CREATE|ACK|TEXT", Reach::External, true, ""),
+    ("get_photo", "Get the image of an item.", None, None, "PURE|READ|CONTENT|BINARY", Reach::ReadOnly, true, ""),
+];
+
 #[test]
 fn the_more_dangerous_of_author_and_definition_is_proposed() {
-    use Reach::{Critical, External, Internal, ReadOnly};
-    let (yes, no) = (Some(true), Some(false));
-    let cases: [Case; 12] = [
-        ("git_log", "Shows the commit logs.", yes, None, "PURE|READ|REF|TEXT", ReadOnly, true, ""),
-        ("get_thing", "Get one thing by its id.", None, None, "PURE|READ|DATA|TEXT", ReadOnly, true, ""),
-        (
-            "get_thing",
-            "Get one thing by its id.",
-            no,
-            None,
-            "MUTATES|UPDATE|DATA|TEXT",
-            External,
-            false,
-            "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
-        ),
-        (
-            "get_thing",
-            "Get one thing by its id.",
-            None,
-            yes,
-            "MUTATES|UPDATE|DATA|TEXT",
-            External,
-            false,
-            "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
-        ),
-        ("get_thing", "Get one thing by its id.", yes, yes, "PURE|READ|DATA|TEXT", ReadOnly, true, ""),
-        (
-            "delete_view",
-            "Delete a view.",
-            yes,
-            None,
-            "MUTATES|DELETE|ACK|TEXT",
-            Critical,
-            false,
-            "its author says read-only, but: `delete` in its name",
-        ),
-        (
-            "delete_view",
-            "Delete a view.",
-            no,
-            no,
-            "MUTATES|DELETE|ACK|TEXT",
-            Critical,
-            true,
-            "its author says that it destroys nothing, but: `delete` in its name",
-        ),
-        (
-            "create_page",
-            "Create a page.",
-            no,
-            yes,
-            "MUTATES|OVERWRITE|ACK|TEXT",
-            External,
-            false,
-            "its author says that it may destroy (destructiveHint: true), its definition that it adds: `create` in its name",
-        ),
-        (
-            "create_page",
-            "Create a page.",
-            yes,
-            yes,
-            "MUTATES|CREATE|ACK|TEXT",
-            Internal,
-            false,
-            "its author says read-only, but: `create` in its name",
-        ),
-        ("update_page", "Update a page.", no, yes, "MUTATES|UPDATE|ACK|TEXT", Internal, true, ""),
-        ("send_mail", "Send a mail to somebody.", None, None, "MUTATES|CREATE|ACK|TEXT", External, true, ""),
-        ("get_photo", "Get the image of an item.", None, None, "PURE|READ|CONTENT|BINARY", ReadOnly, true, ""),
-    ];
-    for case in cases {
+    for case in DISAGREEMENTS {
         let (name, description, read_only, destructive, words, reach, certain, review) = case;
         let hints = json!({ "readOnlyHint": read_only, "destructiveHint": destructive });
         let definition = json!({ "name": name, "description": description, "annotations": hints });

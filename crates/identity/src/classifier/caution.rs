@@ -120,14 +120,16 @@ fn name_changes(reading: &Reading) -> Option<String> {
     is_sure(verb).then(|| verb.infinitive.to_owned())
 }
 
-/// Whether a name says "look" and nothing else. `read_write` and `status_update` do not: a verb that changes something stands
-/// in them, and it is no noun, or the look itself may be one.
+/// Whether a name says "look" and nothing else. `find_replace` and `status_update` do not: a verb that changes something begins
+/// or ends them, and it is no noun, or the look itself may be one.
 fn name_looks(reading: &Reading) -> bool {
     let Some(name) = reading.name.as_ref() else { return false };
     let last = name.words.len().saturating_sub(1);
     name.head.is_some_and(|(at, head)| {
         let mut verbs = name.verbs.iter();
-        let changes = verbs.any(|(_, verb)| verb.class.changes() && (!verb.or_noun || head.or_noun));
+        let in_place = |place: usize| place == 0 || place == last;
+        let changes =
+            verbs.any(|(place, verb)| in_place(*place) && verb.class.changes() && (!verb.or_noun || head.or_noun));
         head.class.looks() && !changes && (!head.or_noun || at == 0 || at == last)
     })
 }
