@@ -13,6 +13,7 @@ pub mod names;
 pub mod negotiation;
 pub mod pins;
 mod profile;
+mod review;
 mod standing;
 #[cfg(test)]
 mod testing;
@@ -23,4 +24,5 @@ pub use catalog::{Catalog, CatalogError, Entry, NotResolved};
 pub use inventory::{Inventory, Rejected};
 pub use knowledge::Change;
 pub use listing::{ListedTool, Listing};
+pub use review::review;
 pub use standing::{Availability, HeldTool, Hold, Standing};

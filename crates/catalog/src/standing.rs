@@ -4,10 +4,12 @@
 
 use serde::Serialize;
 use servanda_contract::ToolContract;
+use servanda_identity::classifier::Objection;
 
 use crate::{
     negotiation::{Gap, Match, fits},
     pins::{Agreement, Definition, Difference, Pins, Severity},
+    review,
 };
 
 /// How a tool stands.
@@ -21,6 +23,8 @@ pub enum Standing {
         gaps: Vec<Gap>,
         /// What was added since somebody agreed.
         drift: Vec<Difference>,
+        /// Who says that it does more than its contract says, and nobody has answered.
+        objections: Vec<Objection>,
     },
     /// Its upstream was asked and does not offer it to clients like this: not any more, or never.
     Withdrawn,
@@ -137,9 +141,14 @@ impl Standing {
             Agreement::FirstSight | Agreement::Unguarded => Vec::new(),
         };
         match fits(contract, &definition.input_schema) {
-            Match::Full => Self::Offered { gaps: Vec::new(), drift },
-            Match::Partial { gaps } => Self::Offered { gaps, drift },
+            Match::Full => Self::offered(contract, definition, Vec::new(), drift),
+            Match::Partial { gaps } => Self::offered(contract, definition, gaps, drift),
             Match::Incompatible { reasons } => Self::Held(Hold::Incompatible { reasons }),
         }
+    }
+
+    fn offered(contract: &ToolContract, definition: &Definition, gaps: Vec<Gap>, drift: Vec<Difference>) -> Self {
+        let objections = review(contract, definition).open_objections().to_vec();
+        Self::Offered { gaps, drift, objections }
     }
 }

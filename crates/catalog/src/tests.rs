@@ -1,6 +1,7 @@
 //! The catalog: names to contracts, what upstreams offer to whom, how tools stand, and what was probably meant.
 
 mod generations;
+mod lists;
 
 use serde_json::{Value, json};
 use servanda_contract::{Timestamp, ToolContract};
@@ -26,7 +27,7 @@ fn read(definition: &Value) -> Definition {
 }
 
 fn proposal(tool: &str) -> ToolContract {
-    infer("files", &(&read(&definition(tool))).into()).contract
+    infer("files", &read(&definition(tool))).contract
 }
 
 fn contract(tool: &str) -> CompiledContract {
@@ -305,36 +306,6 @@ fn a_key_among_the_arguments_is_one_of_them() {
     }
 }
 
-#[test]
-fn a_model_is_shown_how_to_name_its_operation_where_the_contract_says_so() {
-    let shown = |asked: bool| {
-        let mut contract = proposal("write_file");
-        contract.idempotency.operation_argument = asked;
-        let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
-        let listing = catalog.listing(&nobody());
-        let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
-        listed["inputSchema"]["properties"]["servanda_operation_id"].clone()
-    };
-    assert_eq!(shown(true)["type"], "string");
-    assert_eq!(shown(false), Value::Null);
-}
-
-#[test]
-fn what_a_schema_says_to_the_gates_alone_is_not_shown() {
-    for operation_argument in [false, true] {
-        let mut contract = proposal("write_file");
-        contract.idempotency.operation_argument = operation_argument;
-        let properties = contract.affordance.input_schema["properties"].as_object_mut().unwrap();
-        properties["path"]["x-effect"] = json!("shell");
-        let catalog = Catalog::new([admit(contract, &Registered::new()).unwrap()], Naming::Bare).unwrap();
-        let listed: Value = serde_json::from_str(catalog.listing(&nobody()).tools[0].definition.get()).unwrap();
-        assert_eq!(
-            listed["inputSchema"]["properties"]["path"],
-            proposal("write_file").affordance.input_schema["properties"]["path"]
-        );
-    }
-}
-
 /// One bad definition hides no other, and the tool it is about is held, not withdrawn.
 #[test]
 fn definitions_are_read_one_by_one() {
@@ -455,53 +426,4 @@ fn names_that_had_to_be_changed_stay_apart() {
     let names: std::collections::BTreeSet<String> =
         ["読む", "書く", "a b", "a_b"].iter().map(|tool| contract(tool).contract().identity.name.clone()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
-}
-
-#[test]
-fn tools_stand_in_their_servers_order_and_stay_there() {
-    let catalog = catalog(&["a", "b", "c"]);
-    assert_eq!(names(&catalog, &nobody()), ["files__a", "files__b", "files__c"], "nothing is known but names");
-    offer(&catalog, &["c", "a"]);
-    assert_eq!(names(&catalog, &nobody()), ["files__c", "files__a"]);
-    let generation = catalog.listing(&nobody()).generation;
-    offer(&catalog, &["a", "c"]);
-    assert_eq!(catalog.listing(&nobody()).generation, generation, "a server that shuffles has not changed anything");
-    offer(&catalog, &["b", "a", "c"]);
-    assert_eq!(names(&catalog, &nobody()), ["files__c", "files__a", "files__b"]);
-}
-
-#[test]
-fn how_a_tool_may_be_run_is_passed_on_and_not_pinned() {
-    let mut long = definition("read_file");
-    let digest = read(&long).digest();
-    long["execution"] = json!({ "taskSupport": "optional", "more": 1 });
-    assert_eq!(read(&long).digest(), digest);
-    let mut odd = definition("write_file");
-    odd["execution"] = json!({ "taskSupport": "perhaps" });
-    let catalog = catalog(&["read_file", "write_file"]);
-    catalog.observe("files", &nobody(), &inventory(&[long, odd]));
-    let listed = |name: &str| -> Value {
-        let listing = catalog.listing(&nobody());
-        let tool = listing.tools.iter().find(|tool| tool.name == name).unwrap();
-        serde_json::from_str(tool.definition.get()).unwrap()
-    };
-    assert_eq!(listed("files__read_file")["execution"], json!({ "taskSupport": "optional" }));
-    assert_eq!(listed("files__write_file").get("execution"), None);
-}
-
-#[test]
-fn long_work_may_be_run_as_a_task_whatever_its_server_offers() {
-    for (theirs, shown) in [(None, "optional"), (Some("forbidden"), "optional"), (Some("required"), "required")] {
-        let mut long = proposal("read_file");
-        long.execution = Some(serde_json::from_value(json!({ "timeout_class": "async" })).unwrap());
-        let catalog = Catalog::new([admit(long, &Registered::new()).unwrap()], Naming::Prefixed).unwrap();
-        let mut offered = definition("read_file");
-        if let Some(theirs) = theirs {
-            offered["execution"] = json!({ "taskSupport": theirs });
-        }
-        catalog.observe("files", &nobody(), &inventory(&[offered]));
-        let listing = catalog.listing(&nobody());
-        let listed: Value = serde_json::from_str(listing.tools[0].definition.get()).unwrap();
-        assert_eq!(listed["execution"]["taskSupport"], shown, "{theirs:?}");
-    }
 }

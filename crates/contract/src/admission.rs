@@ -358,7 +358,7 @@ fn mutation_class_labeled(contract: &ToolContract, verdict: &mut Verdict) {
         let acts = pure == matches!(behaviour.action, Action::Read | Action::Search);
         let reason = "behaviour.action is READ or SEARCH exactly when behaviour.mutability is PURE";
         verdict.require(acts, conjunct, reason);
-        behaviour.kind_faults().for_each(|fault| verdict.fail(conjunct, fault));
+        behaviour.kind_faults().chain(behaviour.reviewed_fault()).for_each(|fault| verdict.fail(conjunct, fault));
     }
 }
 

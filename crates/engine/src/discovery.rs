@@ -5,6 +5,7 @@
 //! nothing but its mark of being available.
 
 mod acquaintance;
+mod doubts;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use servanda_upstream::{Counterpart, Upstream, UpstreamError};
 use tokio_util::sync::CancellationToken;
 
 use self::acquaintance::{Acquaintance, read};
+pub(crate) use self::doubts::Doubts;
 pub(crate) use self::telling::changed as tell_change;
 use crate::{gateway::Guest, sessions};
 
@@ -38,6 +40,8 @@ pub struct Discovery {
     acquaintances: BTreeMap<String, Arc<Acquaintance>>,
     /// For whom lists are asked that everybody sees.
     nobody: Counterpart,
+    /// What the log has had, in this world and those before it.
+    doubts: Arc<Doubts>,
 }
 
 /// Asks an upstream for its tools, those included that it shows only to clients it can ask something: all of them need a
@@ -54,11 +58,26 @@ fn anybody() -> Counterpart {
 impl Discovery {
     /// Nobody is asked yet.
     pub fn new(catalog: Arc<Catalog>, upstreams: &BTreeMap<String, Upstream>) -> Self {
+        Self::remembering(Arc::default(), catalog, upstreams)
+    }
+
+    /// The same, where some doubts were told already.
+    pub(crate) fn remembering(
+        doubts: Arc<Doubts>,
+        catalog: Arc<Catalog>,
+        upstreams: &BTreeMap<String, Upstream>,
+    ) -> Self {
         let of = |(id, upstream): (&String, &Upstream)| {
-            (id.clone(), Arc::new(Acquaintance::new(id.clone(), upstream.clone(), catalog.clone())))
+            let (catalog, doubts) = (catalog.clone(), doubts.clone());
+            (id.clone(), Arc::new(Acquaintance::new(id.clone(), upstream.clone(), catalog, doubts)))
         };
         let acquaintances = upstreams.iter().map(of).collect();
-        Self { catalog, acquaintances, nobody: Counterpart::nobody() }
+        Self { catalog, acquaintances, nobody: Counterpart::nobody(), doubts }
+    }
+
+    /// What the log has had.
+    pub(crate) fn doubts(&self) -> Arc<Doubts> {
+        Arc::clone(&self.doubts)
     }
 
     /// The list a guest sees. What a legacy server offers may depend on what its client can do, so such a server is asked
@@ -127,6 +146,7 @@ impl Discovery {
     pub fn adopt(&self, lock: Lock) {
         for change in self.catalog.adopt(lock) {
             telling::changed(&change);
+            self.doubts.tell(&change, &self.catalog);
         }
     }
 

@@ -171,7 +171,7 @@ impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
         let EngineParts { world, journal, notebook, effects, clock, limits } = parts;
-        Self::in_scene(Scene::of(world), journal, notebook, effects, clock, limits)
+        Self::in_scene(Scene::of(world, Arc::default()), journal, notebook, effects, clock, limits)
     }
 
     pub(crate) fn in_scene(
@@ -222,7 +222,8 @@ impl Engine {
     /// Names that agents heard in this world mean the same tools in the other, or nothing. Where that cannot be, this world
     /// stays. Not to be called twice at once.
     pub async fn replace(&self, world: World) -> Result<(), CatalogError> {
-        self.succeed(Scene::of(world)).await
+        let doubts = self.core.scene().discovery.doubts();
+        self.succeed(Scene::of(world, doubts)).await
     }
 
     pub(crate) async fn succeed(&self, scene: Scene) -> Result<(), CatalogError> {

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     callbacks::Callbacks,
-    discovery::Discovery,
+    discovery::{Discovery, Doubts},
     relay::{Exposure, PromptTable},
     resilience::Guard,
     server::Server,
@@ -80,12 +80,13 @@ pub(crate) struct TaskSupport {
 }
 
 impl Scene {
-    pub(crate) fn of(world: World) -> Self {
+    /// A world; `doubts` are those that were told in the one before it.
+    pub(crate) fn of(world: World, doubts: Arc<Doubts>) -> Self {
         let World { catalog, upstreams, naming, expectations, callbacks } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
-        let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &upstreams));
+        let discovery = Arc::new(Discovery::remembering(doubts, Arc::clone(&catalog), &upstreams));
         Self { discovery, upstreams, expectations, callbacks, ..Self::with_servers(catalog, servers, naming) }
     }
 
@@ -123,7 +124,8 @@ impl Scene {
     /// The same world as the one that comes after the lists of an earlier table of names. For a world that nobody is in yet.
     pub(crate) fn after(self, earlier: &NameTable) -> Result<Self, CatalogError> {
         let catalog = Arc::new(self.catalog.after(earlier)?);
-        let discovery = Arc::new(Discovery::new(Arc::clone(&catalog), &self.upstreams));
+        let doubts = self.discovery.doubts();
+        let discovery = Arc::new(Discovery::remembering(doubts, Arc::clone(&catalog), &self.upstreams));
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 

@@ -55,7 +55,7 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         let found = classify(&line.descriptor, options);
         tally.add(&line, &found);
         let id = line.id.as_deref().unwrap_or(&line.descriptor.name);
-        let Classification { behaviour, confidence, evidence } = found;
+        let Classification { behaviour, confidence, evidence, .. } = found;
         let answer = Answer {
             id,
             mutability: behaviour.mutability,

@@ -381,6 +381,9 @@ pub(crate) enum IdentityCommand {
         /// Do not read the authors' hints.
         #[arg(long)]
         ignore_annotations: bool,
+        /// Ask language models too: a file that names them. The definitions are sent to them.
+        #[arg(long, value_name = "MODELS.yaml")]
+        models: Option<PathBuf>,
     },
 }
 

@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod config;
 mod contracts;
+mod doubts;
 mod expansion;
 mod failure;
 mod import;

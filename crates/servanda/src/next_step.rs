@@ -1,4 +1,4 @@
-//! What to do about a tool that cannot be called: the one hint with which `tools`, `pins`, `diff` and `pin` end.
+//! What to do about a tool that cannot be called, or should be looked at: the one hint with which `tools`, `pins`, `diff` and `pin` end.
 
 /// What is wrong with a tool. In the order in which somebody at the keyboard can do something about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,6 +15,8 @@ pub(crate) enum Trouble {
     Withdrawn,
     /// Its upstream does not answer.
     Unreachable,
+    /// It can be called, but seems to do more than its contract says.
+    Doubted,
 }
 
 /// The next command for these tools; none where nothing is wrong. `seen` if the command has just shown what is wrong.
@@ -41,6 +43,9 @@ pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, s
         (Trouble::Withdrawn, _) => {
             format!("start the server of `{tool}` as before, or remove its contract, then `servanda check`")
         }
+        (Trouble::Doubted, _) => {
+            format!("`servanda identity show {tool}` says who objects to its contract, and what to do about it")
+        }
         (Trouble::Unreachable, _) => "`servanda doctor` says what is wrong with an upstream".to_owned(),
     })
 }
@@ -58,6 +63,7 @@ mod tests {
             Trouble::Rejected,
             Trouble::Withdrawn,
             Trouble::Unreachable,
+            Trouble::Doubted,
         ];
         for trouble in troubles {
             for seen in [true, false] {

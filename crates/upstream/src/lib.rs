@@ -56,6 +56,7 @@ pub use failure::{PerformFailure, UpstreamError};
 pub use lifecycle::UpstreamStatus;
 pub use own_watch::OwnWatch;
 pub use post::{Letter, NotPosted, Post, PostAddress, Receipt};
+pub use retry_after::retry_after_ms;
 pub use spec::{Limits, Transport, UpstreamId, UpstreamSpec};
 pub use tool_list::{ListedTool, RejectedTool, ToolList};
 pub use upstream::Upstream;

@@ -6,7 +6,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// How long the server wants to be left alone.
-pub(crate) fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+pub fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let written = text(RETRY_AFTER)?;
     if let Ok(sec) = written.parse::<u64>() {

@@ -8,18 +8,19 @@ use servanda_contract::{
     digest::Domain,
     schema::{CompiledSchema, Profile},
     tool::{
-        Action, Affordance, Behaviour, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
-        EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, Mutability,
-        MutationClass, Observability, Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect,
-        SideEffectClass, SideEffectOperation, TimeoutClass, ToolContract, TransactionSemantics, Transactional,
+        Action, Affordance, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass, EgressPolicy,
+        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass, Observability,
+        Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation,
+        ToolContract, TransactionSemantics, Transactional,
     },
 };
 
 use super::{
-    Descriptor,
-    evidence::{self, Reach, Reading},
+    duration,
+    evidence::{Reach, Reading},
     programs,
 };
+use crate::pins::Definition;
 
 /// A minute: what a tool gets that nobody has measured. Long for a person to wait, short of the class's five minutes.
 const TIMEOUT_MS_GUESSED_MAX: u64 = 60_000;
@@ -29,20 +30,20 @@ const CONTRACT_NAME_CHARS_MAX: usize = 128;
 
 pub(super) fn assemble(
     upstream: &str,
-    descriptor: &Descriptor,
+    definition: &Definition,
     reading: &Reading,
     notes: &mut Vec<String>,
 ) -> ToolContract {
     let mutates = reading.reach != Reach::ReadOnly;
-    let timeout_class = timeout_class(reading);
+    let timeout_class = duration::timeout_class(definition, reading);
     ToolContract {
         identity: Identity {
-            name: contract_name(upstream, &descriptor.name),
+            name: contract_name(upstream, &definition.name),
             version: "1.0.0".to_owned(),
             owner: "unassigned".to_owned(),
             lifecycle: Lifecycle { status: LifecycleStatus::Active, sunset_date: None, replacement: None },
         },
-        affordance: affordance(descriptor, notes),
+        affordance: affordance(definition, notes),
         runtime: Runtime {
             timeout_ms: timeout_class.timeout_ms_max().min(TIMEOUT_MS_GUESSED_MAX),
             rate_limits: RateLimits { window_sec: 60, max_requests: 600 },
@@ -55,7 +56,7 @@ pub(super) fn assemble(
             tenant_scoped: false,
             secrets_boundary: SecretsBoundary::ExecutionSandbox,
             data_classification: DataClassification::Internal,
-            egress_policy: egress(descriptor, reading),
+            egress_policy: egress(definition, reading),
         },
         transactional: Transactional {
             side_effect_class: side_effect_class(reading.reach),
@@ -78,17 +79,10 @@ pub(super) fn assemble(
             error_taxonomy_mapping: BTreeMap::new(),
         },
         error_contract: error_contract(mutates),
-        binding: Binding { upstream: upstream.to_owned(), tool: descriptor.name.clone() },
+        binding: Binding { upstream: upstream.to_owned(), tool: definition.name.clone() },
         execution: Some(Execution { timeout_class, cache_ttl_sec: None, retry: None, poll: None }),
         effect: Some(effect(upstream, reading)),
-        behaviour: Some(Behaviour {
-            mutability: if mutates { Mutability::Mutates } else { Mutability::Pure },
-            action: reading.action,
-            output_domain: evidence::output_domain(descriptor, reading),
-            content_type: None,
-            action_kind: None,
-            output_kind: None,
-        }),
+        behaviour: Some(reading.behaviour.clone()),
         rules: Vec::new(),
         preconditions: Vec::new(),
         probes: None,
@@ -108,17 +102,17 @@ fn contract_name(upstream: &str, tool: &str) -> String {
     format!("{kept}_{}", Digest::of(Domain::Definition, &[wanted.as_bytes()]).hex_prefix(8))
 }
 
-fn affordance(descriptor: &Descriptor, notes: &mut Vec<String>) -> Affordance {
-    let mut input_schema = input_schema(&descriptor.input_schema, notes);
-    programs::mark(&mut input_schema, descriptor, notes);
+fn affordance(definition: &Definition, notes: &mut Vec<String>) -> Affordance {
+    let mut input_schema = input_schema(&definition.input_schema, notes);
+    programs::mark(&mut input_schema, definition, notes);
     Affordance {
-        model_description: descriptor.description.clone().unwrap_or_default(),
+        model_description: definition.description.clone().unwrap_or_default(),
         allowed_use_cases: Vec::new(),
         forbidden_use_cases: Vec::new(),
         input_schema,
-        output_schema: output_schema(descriptor.output_schema.as_ref(), notes),
+        output_schema: output_schema(definition.output_schema.as_ref(), notes),
         examples: Vec::new(),
-        title: descriptor.title.clone(),
+        title: definition.title.clone(),
     }
 }
 
@@ -187,23 +181,15 @@ const fn side_effect_class(reach: Reach) -> SideEffectClass {
     }
 }
 
-/// A change that is cut off leaves an unknown outcome, which is worse than a wait.
-fn timeout_class(reading: &Reading) -> TimeoutClass {
-    match reading.reach {
-        Reach::ReadOnly | Reach::Internal if reading.certain => TimeoutClass::Standard,
-        _ => TimeoutClass::LongRunning,
-    }
-}
-
-fn egress(descriptor: &Descriptor, reading: &Reading) -> EgressPolicy {
-    match (descriptor.hints().open_world_hint, reading.reach) {
+fn egress(definition: &Definition, reading: &Reading) -> EgressPolicy {
+    match (definition.hint("openWorldHint"), reading.reach) {
         (Some(false), Reach::ReadOnly | Reach::Internal) => EgressPolicy::None,
         _ => EgressPolicy::UnrestrictedWithApproval,
     }
 }
 
 fn effect(upstream: &str, reading: &Reading) -> Effect {
-    let operation = match reading.action {
+    let operation = match reading.behaviour.action {
         Action::Create | Action::Append => SideEffectOperation::Create,
         Action::Delete => SideEffectOperation::Delete,
         Action::Read | Action::Search | Action::Update | Action::Merge | Action::Overwrite => {

@@ -5,7 +5,8 @@
 use serde_json::{Map, Value};
 use servanda_gates::{EFFECT_KEYWORD, forget_programs};
 
-use super::{Descriptor, evidence::words};
+use super::spelling::words;
+use crate::pins::Definition;
 
 /// Arguments that are SQL by their name.
 const SQL_NAMES: [&str; 8] =
@@ -73,9 +74,9 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 
 /// Marks the arguments of a tool that carry a program, and says which. What the author wrote under our keyword goes: it is the
 /// operator's to say.
-pub(super) fn mark(schema: &mut Map<String, Value>, descriptor: &Descriptor, notes: &mut Vec<String>) {
+pub(super) fn mark(schema: &mut Map<String, Value>, definition: &Definition, notes: &mut Vec<String>) {
     forget_programs(schema);
-    let about = About::of(descriptor);
+    let about = About::of(definition);
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut() else { continue };
@@ -93,9 +94,9 @@ struct About {
 }
 
 impl About {
-    fn of(descriptor: &Descriptor) -> Self {
-        let name = words(&descriptor.name);
-        let told = [descriptor.title.as_ref(), descriptor.description.as_ref()].into_iter().flatten();
+    fn of(definition: &Definition) -> Self {
+        let name = words(&definition.name);
+        let told = [definition.title.as_ref(), definition.description.as_ref()].into_iter().flatten();
         let all = name.iter().cloned().chain(told.flat_map(|text| spoken(text))).collect();
         Self { name, all }
     }

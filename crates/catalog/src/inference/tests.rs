@@ -1,8 +1,9 @@
 use serde_json::{Value, json};
 
-use super::{Descriptor, Reach, infer};
+use super::{Inferred, Reach, infer};
+use crate::{pins::Definition, review, testing::shared};
 
-fn descriptor(definition: Value) -> Descriptor {
+fn read(definition: Value) -> Definition {
     serde_json::from_value(definition).unwrap()
 }
 
@@ -12,7 +13,7 @@ fn reach(name: &str, annotations: &Value, properties: &Value) -> Reach {
         "inputSchema": { "type": "object", "properties": properties },
         "annotations": annotations,
     });
-    infer("up", &descriptor(definition)).reading.reach
+    infer("up", &read(definition)).reading.reach
 }
 
 #[test]
@@ -27,20 +28,19 @@ fn names_and_hints_are_weighed() {
         ("listIssues", &none, ReadOnly),
         ("search_code", &none, ReadOnly),
         ("git_status", &none, ReadOnly),
-        ("git_log", &read, ReadOnly),
-        ("directory_tree", &read, ReadOnly),
-        ("git_diff_staged", &none, ReadOnly),
+        // A noun that nothing explains is no evidence, and a hint alone is none either.
+        ("git_log", &read, External),
+        ("directory_tree", &read, External),
+        ("git_diff_staged", &none, External),
         ("monthly_report", &none, ReadOnly),
         ("get_comments", &none, ReadOnly),
         ("log_delete", &none, Critical),
         ("logs_purge", &none, Critical),
         ("history_clear", &none, Critical),
-        ("find_replace", &none, Internal),
-        ("status_update", &none, Internal),
-        ("info_set", &none, Internal),
-        ("read_write", &none, Internal),
-        ("report_spam", &none, External),
-        ("log_event", &none, Internal),
+        ("find_replace", &none, External),
+        ("status_update", &none, External),
+        ("info_set", &none, External),
+        ("log_event", &none, External),
         ("check_out_book", &none, Internal),
         ("order_pizza", &none, Critical),
         ("update_customer_email", &none, Internal),
@@ -59,7 +59,7 @@ fn names_and_hints_are_weighed() {
         ("frobnicate", &read, External),
         // The author's hint never makes a dangerous name harmless.
         ("delete_everything", &read, Critical),
-        ("misbehave_read_that_writes", &read, Internal),
+        ("misbehave_read_that_writes", &read, External),
         ("read_and_delete", &read, Critical),
     ];
     for (name, hints, expected) in cases {
@@ -69,19 +69,138 @@ fn names_and_hints_are_weighed() {
     assert_eq!(reach("get_thing", &contradicted, &json!({})), External);
 }
 
+/// Name, description, `readOnlyHint`, `destructiveHint`, and what is proposed: behaviour, reach, whether that is certain and
+/// what there is to review.
+type Case = (&'static str, &'static str, Option<bool>, Option<bool>, &'static str, Reach, bool, &'static str);
+
+const YES: Option<bool> = Some(true);
+const NO: Option<bool> = Some(false);
+
+const DISAGREEMENTS: [Case; 12] = [
+    ("git_log", "Shows the commit logs.", YES, None, "PURE|READ|REF|TEXT", Reach::ReadOnly, true, ""),
+    ("get_thing", "Get one thing by its id.", None, None, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    (
+        "get_thing",
+        "Get one thing by its id.",
+        NO,
+        None,
+        "MUTATES|UPDATE|DATA|TEXT",
+        Reach::External,
+        false,
+        "its author says that it changes something (readOnlyHint: false), its definition that it looks: `get` in its name",
+    ),
+    (
+        "get_thing",
+        "Get one thing by its id.",
+        None,
+        YES,
+        "MUTATES|UPDATE|DATA|TEXT",
+        Reach::External,
+        false,
+        "its author says that it changes something (destructiveHint: true), its definition that it looks: `get` in its name",
+    ),
+    ("get_thing", "Get one thing by its id.", YES, YES, "PURE|READ|DATA|TEXT", Reach::ReadOnly, true, ""),
+    (
+        "delete_view",
+        "Delete a view.",
+        YES,
+        None,
+        "MUTATES|DELETE|ACK|TEXT",
+        Reach::Critical,
+        false,
+        "its author says read-only, but: `delete` in its name",
+    ),
+    (
+        "delete_view",
+        "Delete a view.",
+        NO,
+        NO,
+        "MUTATES|DELETE|ACK|TEXT",
+        Reach::Critical,
+        true,
+        "its author says that it destroys nothing, but: `delete` in its name",
+    ),
+    (
+        "create_page",
+        "Create a page.",
+        NO,
+        YES,
+        "MUTATES|OVERWRITE|ACK|TEXT",
+        Reach::External,
+        false,
+        "its author says that it may destroy (destructiveHint: true), its definition that it adds: `create` in its name",
+    ),
+    (
+        "create_page",
+        "Create a page.",
+        YES,
+        YES,
+        "MUTATES|CREATE|ACK|TEXT",
+        Reach::Internal,
+        false,
+        "its author says read-only, but: `create` in its name",
+    ),
+    ("update_page", "Update a page.", NO, YES, "MUTATES|UPDATE|ACK|TEXT", Reach::Internal, true, ""),
+    ("send_mail", "Send a mail to somebody.", None, None, "MUTATES|CREATE|ACK|TEXT", Reach::External, true, ""),
+    ("get_photo", "Get the image of an item.", None, None, "PURE|READ|CONTENT|BINARY", Reach::ReadOnly, true, ""),
+];
+
+#[test]
+fn the_more_dangerous_of_author_and_definition_is_proposed() {
+    for case in DISAGREEMENTS {
+        let (name, description, read_only, destructive, words, reach, certain, review) = case;
+        let hints = json!({ "readOnlyHint": read_only, "destructiveHint": destructive });
+        let definition = json!({ "name": name, "description": description, "annotations": hints });
+        let reading = infer("up", &read(definition)).reading;
+        let disagreements = reading.disagreements.join("; ");
+        let found = (reading.behaviour.extended_words(), reading.reach, reading.certain, disagreements);
+        assert_eq!(found, (words.to_owned(), reach, certain, review.to_owned()), "{case:?}");
+    }
+}
+
 #[test]
 fn an_argument_that_is_a_program_outweighs_the_name() {
-    let sql = json!({ "sql": { "type": "string" } });
-    assert_eq!(reach("read_rows", &json!({}), &sql), Reach::Critical);
-    assert_eq!(reach("read_rows", &json!({ "readOnlyHint": true }), &sql), Reach::ReadOnly);
-    assert_eq!(reach("search_docs", &json!({}), &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
-    assert_eq!(reach("read_sql", &json!({}), &json!({ "query": { "type": "string" } })), Reach::Critical);
+    let (sql, none) = (json!({ "sql": { "type": "string" } }), json!({}));
+    assert_eq!(reach("apply_rows", &none, &sql), Reach::Critical);
+    assert_eq!(reach("run_rows", &json!({ "readOnlyHint": true }), &sql), Reach::Critical);
+    // The behaviour gate reads what a look is given, and refuses what changes something.
+    assert_eq!(reach("read_rows", &none, &sql), Reach::ReadOnly);
+    assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
+}
+
+#[test]
+fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
+    let cases = [
+        ("create_page", "Create a page.", None, false),
+        ("frobnicate", "", None, true),
+        ("delete_everything", "Deletes all there is.", None, true),
+        ("create_task", "Create a task in a project.", None, false),
+        ("list_jobs", "List the jobs of a pipeline. Poll for their status.", None, false),
+        ("get_task", "Get a background check of a person.", None, false),
+        ("start_export", "Starts an export job and returns a job id to poll with.", None, true),
+        ("research", "A long-running search over many sources.", None, true),
+        ("research", "Researches; this may take several minutes.", None, true),
+        ("renderAsync", "Render a film.", None, true),
+        ("render", "Render a film in the background.", None, true),
+        ("render", "Render a film asynchronously.", None, true),
+        ("get_page", "Get a page.", Some("optional"), true),
+        ("get_page", "Get a page.", Some("required"), true),
+        ("get_page", "Get a page.", Some("forbidden"), false),
+    ];
+    for (name, description, task_support, long) in cases {
+        let mut definition = json!({ "name": name, "description": description });
+        if let Some(task_support) = task_support {
+            definition["execution"] = json!({ "taskSupport": task_support });
+        }
+        let contract = infer("up", &read(definition)).contract;
+        assert_eq!(contract.is_long(), long, "{name}: {description} {task_support:?}");
+    }
 }
 
 #[test]
 fn every_proposal_is_admitted() {
     for name in ["read_file", "write_file", "send_mail", "delete_file", "frobnicate", "naïve name/ü"] {
-        let inferred = infer("up", &descriptor(json!({ "name": name, "inputSchema": { "type": "object" } })));
+        let inferred = infer("up", &read(json!({ "name": name, "inputSchema": { "type": "object" } })));
         let admitted = servanda_gates::admit(inferred.contract, &servanda_gates::Registered::new());
         assert!(admitted.is_ok(), "{name}: {}", admitted.unwrap_err());
     }
@@ -94,7 +213,7 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
         "inputSchema": { "properties": { "a": { "type": "string", "pattern": "^(?=.*x)" }, "b": { "pattern": "^b+$" } } },
         "outputSchema": { "type": "nonsense" },
     });
-    let inferred = infer("up", &descriptor(definition));
+    let inferred = infer("up", &read(definition));
     assert_eq!(inferred.notes.len(), 3, "{:?}", inferred.notes);
     let schema = Value::Object(inferred.contract.affordance.input_schema.clone());
     assert_eq!(schema.pointer("/properties/a/pattern"), None);
@@ -106,12 +225,10 @@ fn what_cannot_be_enforced_is_left_out_and_said() {
 /// says writes? That is the dangerous direction, and it is bounded here; the other direction costs comfort only.
 #[test]
 fn real_tools_are_seldom_taken_for_harmless() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/corpora/tools/tools.jsonl");
-    let Ok(lines) = std::fs::read_to_string(corpus) else {
-        println!("skipped: no corpus of real tools at ../shared/corpora/tools");
-        return;
-    };
-    let (mut writers, mut taken_for_readers, mut readers, mut seen_as_readers, mut refused) = (0, 0, 0, 0, 0);
+    let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
+    let lines = std::fs::read_to_string(file).unwrap();
+    let (mut writers, mut taken_for_readers, mut readers, mut seen_as_readers) = (0, 0, 0, 0);
+    let (mut refused, mut long) = (0, 0);
     for (number, line) in lines.lines().enumerate() {
         let tool: Value = serde_json::from_str(line).unwrap();
         let hint = tool.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
@@ -121,8 +238,9 @@ fn real_tools_are_seldom_taken_for_harmless() {
             "description": tool["description"],
             "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
         });
-        let inferred = infer("up", &descriptor(definition));
+        let inferred = infer("up", &read(definition));
         let reads = inferred.reading.reach == Reach::ReadOnly;
+        long += usize::from(inferred.contract.is_long());
         match hint {
             Some(false) => (writers, taken_for_readers) = (writers + 1, taken_for_readers + usize::from(reads)),
             Some(true) => (readers, seen_as_readers) = (readers + 1, seen_as_readers + usize::from(reads)),
@@ -135,10 +253,38 @@ fn real_tools_are_seldom_taken_for_harmless() {
         }
     }
     println!(
-        "writers taken for readers: {taken_for_readers} of {writers}; readers seen as readers: {seen_as_readers} of {readers}; not admissible: {refused}"
+        "writers taken for readers: {taken_for_readers} of {writers}; readers seen as readers: {seen_as_readers} of {readers}; not admissible: {refused}; long: {long}"
     );
-    assert!(taken_for_readers * 100 < writers * 8, "{taken_for_readers} of {writers} writers were taken for readers");
-    assert!(seen_as_readers * 100 > readers * 60, "only {seen_as_readers} of {readers} readers were seen");
+    assert!(taken_for_readers * 100 < writers, "{taken_for_readers} of {writers} writers were taken for readers");
+    assert!(seen_as_readers * 100 > readers * 93, "only {seen_as_readers} of {readers} readers were seen");
+}
+
+/// What `init` writes is on the dangerous side of everything that review would hear, so nobody is asked about it.
+#[test]
+fn no_proposal_is_objected_to_by_its_own_definition() {
+    let Some(file) = shared("corpora/tools/tools.jsonl") else { return };
+    let (mut objected, mut reviews) = (Vec::new(), 0);
+    for (number, line) in std::fs::read_to_string(file).unwrap().lines().enumerate() {
+        let tool: Value = serde_json::from_str(line).unwrap();
+        // Authors that say nothing object to nothing; a sample of theirs is enough.
+        if number % 10 > 0 && tool["annotations"].is_null() {
+            continue;
+        }
+        let definition = read(json!({
+            "name": tool["name"],
+            "title": tool["title"],
+            "description": tool["description"],
+            "inputSchema": tool["input_schema"].as_object().cloned().unwrap_or_default(),
+            "annotations": tool["annotations"].as_object().cloned().unwrap_or_default(),
+        }));
+        let Inferred { contract, reading, .. } = infer("up", &definition);
+        reviews += usize::from(!reading.disagreements.is_empty());
+        if !review(&contract, &definition).open_objections().is_empty() {
+            objected.push(tool["id"].clone());
+        }
+    }
+    println!("author and definition disagree on {reviews} tools");
+    assert_eq!(objected, Vec::<Value>::new());
 }
 
 /// A tool's name and description, an argument, and what it is proposed to be read as.
@@ -199,7 +345,7 @@ fn arguments_that_clearly_carry_a_program_are_marked() {
             "name": name, "description": description,
             "inputSchema": { "type": "object", "properties": { argument: schema } },
         });
-        let inferred = infer("up", &descriptor(definition.clone()));
+        let inferred = infer("up", &read(definition.clone()));
         let marked = inferred.contract.affordance.input_schema["properties"][argument]["x-effect"].clone();
         assert_eq!(marked.as_str(), expected, "{definition}");
         assert_eq!(inferred.notes.len(), usize::from(expected.is_some()), "{:?}", inferred.notes);
@@ -218,7 +364,7 @@ fn an_authors_own_marks_are_left_out() {
             "a": marked, "list": { "type": "array", "items": marked }, "x-effect": { "type": "string" },
         } },
     });
-    let schema = infer("up", &descriptor(definition)).contract.affordance.input_schema;
+    let schema = infer("up", &read(definition)).contract.affordance.input_schema;
     assert_eq!(
         Value::Object(schema)["properties"],
         json!({

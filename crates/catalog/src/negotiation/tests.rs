@@ -4,10 +4,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 
 use super::{Match, negotiate};
-use crate::{
-    inference::{Descriptor, infer},
-    testing::shared,
-};
+use crate::{inference::infer, pins::Definition, testing::shared};
 
 fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
@@ -183,8 +180,8 @@ fn real_tools_fit_their_inferred_contracts() {
         let tool: Value = serde_json::from_str(line).unwrap();
         let offered = object(&tool["input_schema"]);
         let definition = json!({ "name": tool["name"], "inputSchema": offered });
-        let descriptor: Descriptor = serde_json::from_value(definition).unwrap();
-        let expected = infer("real", &descriptor).contract.affordance.input_schema;
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        let expected = infer("real", &definition).contract.affordance.input_schema;
         for (told, taken) in [(&offered, &offered), (&expected, &offered)] {
             let outcome = negotiate(told, taken);
             if outcome != Match::Full {

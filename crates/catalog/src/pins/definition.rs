@@ -9,6 +9,7 @@ use servanda_contract::{
     legibility,
     schema::{CompiledSchema, Profile, SchemaError},
 };
+use servanda_identity::classifier::{Annotations, Descriptor};
 
 /// Name, title, description, schemas and annotations of a tool, as its upstream serves them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,8 +108,26 @@ impl Definition {
         }
     }
 
+    /// What the classifier reads of it.
+    pub fn descriptor(&self) -> Descriptor {
+        let annotations = Annotations {
+            read_only_hint: self.hint("readOnlyHint"),
+            destructive_hint: self.hint("destructiveHint"),
+            idempotent_hint: self.hint("idempotentHint"),
+            open_world_hint: self.hint("openWorldHint"),
+        };
+        Descriptor {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            input_schema: Some(self.input_schema.clone()),
+            output_schema: self.output_schema.clone(),
+            annotations: Some(annotations),
+        }
+    }
+
     /// Whether the author says that the tool changes nothing.
-    pub(super) fn hint(&self, name: &str) -> Option<bool> {
+    pub(crate) fn hint(&self, name: &str) -> Option<bool> {
         self.annotations.get(name).and_then(Value::as_bool)
     }
 

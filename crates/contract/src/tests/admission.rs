@@ -310,6 +310,34 @@ fn a_missing_effect_fails_both_conjuncts_that_need_it() {
 }
 
 #[test]
+fn an_answer_to_objections_is_one_line_that_says_something() {
+    let behaviour = |reviewed: &str| json!({ "mutability": "MUTATES", "action": "UPDATE", "output_domain": "DATA", "reviewed": reviewed });
+    let long = "x".repeat(301);
+    let cases = [
+        ("it works on a copy", None),
+        (&*"x".repeat(300), None),
+        ("", Some("it says nothing")),
+        ("  ", Some("it says nothing")),
+        ("one\ntwo", Some("one line")),
+        (long.as_str(), Some("longer than 300 characters")),
+    ];
+    for (reviewed, expected) in cases {
+        let contract = changed(&[("/behaviour", behaviour(reviewed))]);
+        let found = failures(&contract);
+        match expected {
+            None => assert_eq!(found, []),
+            Some(expected) => assert!(found.iter().any(|(_, reason)| reason.contains(expected)), "{found:?}"),
+        }
+        let declared = contract.behaviour.unwrap();
+        let silent = crate::tool::Behaviour { reviewed: None, ..declared.clone() };
+        assert_eq!(
+            (declared.identity(), declared.extended_identity()),
+            (silent.identity(), silent.extended_identity())
+        );
+    }
+}
+
+#[test]
 fn a_version_means_one_contract() {
     let contract = void_invoice();
     let key = (contract.identity.name.clone(), contract.identity.version.clone());

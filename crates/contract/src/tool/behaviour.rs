@@ -27,7 +27,14 @@ pub struct Behaviour {
     /// A finer word for what is returned; it folds back to the output domain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_kind: Option<Kind>,
+    /// Why this is right although the tool's definition or its author says otherwise: one line, written by whoever looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 300))]
+    pub reviewed: Option<String>,
 }
+
+/// The longest `reviewed`.
+pub const REVIEWED_CHARS_MAX: usize = 300;
 
 macro_rules! vocabulary {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -117,7 +124,15 @@ vocabulary! {
 impl Behaviour {
     /// The three words, and nothing finer.
     pub fn new(mutability: Mutability, action: Action, output_domain: OutputDomain) -> Self {
-        Self { mutability, action, output_domain, content_type: None, action_kind: None, output_kind: None }
+        Self {
+            mutability,
+            action,
+            output_domain,
+            content_type: None,
+            action_kind: None,
+            output_kind: None,
+            reviewed: None,
+        }
     }
 
     /// The behavioural identity: the first 16 hex digits of SHA-256 over the three words joined by `|`.
@@ -149,6 +164,23 @@ impl Behaviour {
         let output = self.output_kind.as_ref().and_then(|kind| kind.fault_beside_output(self.output_domain));
         let named = |field: &'static str| move |fault| format!("behaviour.{field}: {fault}");
         action.map(named("action_kind")).into_iter().chain(output.map(named("output_kind")))
+    }
+}
+
+impl Behaviour {
+    /// Why `reviewed` is not a line that a person could have written, if it is none.
+    pub fn reviewed_fault(&self) -> Option<String> {
+        let line = self.reviewed.as_ref()?;
+        let fault = if line.trim().is_empty() {
+            "it says nothing; write why the declaration is right, or leave it out".to_owned()
+        } else if line.chars().any(char::is_control) {
+            "it has to be one line".to_owned()
+        } else if line.chars().nth(REVIEWED_CHARS_MAX).is_some() {
+            format!("it is longer than {REVIEWED_CHARS_MAX} characters")
+        } else {
+            return None;
+        };
+        Some(format!("behaviour.reviewed: {fault}"))
     }
 }
 

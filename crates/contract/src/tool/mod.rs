@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use affordance::{Affordance, Example};
-pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain};
+pub use behaviour::{Action, Behaviour, ContentType, Mutability, OutputDomain, REVIEWED_CHARS_MAX};
 pub use effect::{
     Effect, EffectClass, KeyPlacement, MutationClass, Overlap, SideEffect, SideEffectOperation, StatusQuery,
     VersionQuery,

@@ -13,7 +13,7 @@ use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, ToolList, Upstream, UpstreamStatus};
 use tokio::{sync::watch, time::Instant};
 
-use super::{RETRY_MS, anybody, telling};
+use super::{RETRY_MS, anybody, doubts::Doubts, telling};
 
 /// After which time it is told that an upstream is waited for.
 const SLOW_MS: u64 = 3_000;
@@ -37,6 +37,7 @@ pub(super) struct Acquaintance {
     asking: [tokio::sync::Mutex<()>; ASKING_MAX],
     hashing: RandomState,
     memory: Mutex<Memory>,
+    doubts: Arc<Doubts>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ struct Memory {
 }
 
 impl Acquaintance {
-    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>) -> Self {
+    pub(super) fn new(id: String, upstream: Upstream, catalog: Arc<Catalog>, doubts: Arc<Doubts>) -> Self {
         let changes = upstream.changes();
         Self {
             id,
@@ -60,6 +61,7 @@ impl Acquaintance {
             asking: Default::default(),
             hashing: RandomState::new(),
             memory: Mutex::default(),
+            doubts,
         }
     }
 
@@ -214,7 +216,10 @@ impl Acquaintance {
             self.catalog.forget_profiles(&self.id);
         }
         let turned = self.catalog.observe(&self.id, &counterpart.capabilities, &inventory);
-        turned.iter().for_each(telling::changed);
+        for change in &turned {
+            telling::changed(change);
+            self.doubts.tell(change, &self.catalog);
+        }
         let mut memory = self.memory();
         memory.last = Some((digest, inventory));
         memory.failed = None;

@@ -51,7 +51,8 @@ pub(crate) fn changed(change: &Change) {
                 "a tool does not take what its contract says, so it is held back; correct the contract"
             );
         }
-        Standing::Offered { gaps, drift } => {
+        // Who objects to its contract is told by itself, and once.
+        Standing::Offered { gaps, drift, .. } => {
             if !drift.is_empty() {
                 let (severity, diff) = (Severity::Additive.word(), differences_in_line(drift));
                 tracing::warn!(%tool, %upstream, severity, diff, "a tool's definition grew; `servanda pin {tool}` agrees");
@@ -70,6 +71,16 @@ pub(crate) fn changed(change: &Change) {
         Standing::Withdrawn => tracing::warn!(%tool, %upstream, "a tool is not offered any more"),
         Standing::Unasked => {}
     }
+}
+
+/// A tool that seems to do more than its contract says.
+pub(super) fn doubted(change: &Change, objections: &str) {
+    let Change { tool, upstream, .. } = change;
+    tracing::warn!(
+        %tool, %upstream, objections = in_line(objections),
+        "a tool seems to do more than its contract says; correct `effect` and `behaviour` there, or answer with \
+         `behaviour.reviewed`; `servanda identity show {tool}` has more"
+    );
 }
 
 /// Tools that have a contract and that no client is offered.

@@ -33,6 +33,19 @@ pub(super) struct Deed {
     pub(super) action: Action,
     pub(super) confidence: f64,
     pub(super) reasons: Vec<Reason>,
+    /// The verb it stands on, and where that stands.
+    pub(super) verb: Option<(Source, &'static str)>,
+}
+
+impl Deed {
+    fn of_verb(action: Action, confidence: f64, from: Source, verb: Verb) -> Self {
+        let reasons = vec![Reason::new(from, format!("verb `{}`", verb.infinitive))];
+        Self { action, confidence, reasons, verb: Some((from, verb.infinitive)) }
+    }
+
+    fn of_reason(action: Action, confidence: f64, reason: Reason) -> Self {
+        Self { action, confidence, reasons: vec![reason], verb: None }
+    }
 }
 
 /// The action. `READ` and `SEARCH` exactly where nothing is changed.
@@ -67,11 +80,7 @@ fn looking(reading: &Reading) -> Deed {
             let action = if searches(verb) { Action::Search } else { Action::Read };
             // A vague verb ("perform a web search") leaves the question to the parameters.
             if action == Action::Search || verb.class.looks() {
-                return Deed {
-                    action,
-                    confidence,
-                    reasons: vec![Reason::new(from, format!("verb `{}`", verb.infinitive))],
-                };
+                return Deed::of_verb(action, confidence, from, verb);
             }
         }
     }
@@ -79,16 +88,13 @@ fn looking(reading: &Reading) -> Deed {
         parameter.required && parameter.words.last().is_some_and(|last| LOOKING_FOR.contains(&last.as_str()))
     });
     if let Some(parameter) = asked {
-        let reasons = vec![Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name))];
-        return Deed { action: Action::Search, confidence: 0.6, reasons };
+        let reason = Reason::new(Source::Parameter, format!("it must be given `{}`", parameter.name));
+        return Deed::of_reason(Action::Search, 0.6, reason);
     }
-    let reasons = vec![Reason::new(Source::Default, "nothing says that it searches")];
-    Deed { action: Action::Read, confidence: 0.6, reasons }
+    Deed::of_reason(Action::Read, 0.6, Reason::new(Source::Default, "nothing says that it searches"))
 }
 
 fn changing(reading: &Reading) -> Deed {
-    let deed =
-        |action, confidence, from, what: String| Deed { action, confidence, reasons: vec![Reason::new(from, what)] };
     if let Some(found) = reading.name.as_ref().and_then(|name| by_name(reading, name)) {
         return found;
     }
@@ -98,24 +104,24 @@ fn changing(reading: &Reading) -> Deed {
         let create = |verb: &Verb| verb.class == Class::Create;
         let update = |verb: &Verb| verb.class == Class::Update;
         if create(&verb) && first.also.iter().any(update) {
-            return deed(Action::Overwrite, 0.7, Source::Description, "it creates or updates".to_owned());
+            let reason = Reason::new(Source::Description, "it creates or updates");
+            return Deed::of_reason(Action::Overwrite, 0.7, reason);
         }
         let confidence = if lead.is_some() { 0.85 } else { 0.6 };
-        return deed(meaning(reading, verb), confidence, Source::Description, format!("verb `{}`", verb.infinitive));
+        return Deed::of_verb(meaning(reading, verb), confidence, Source::Description, verb);
     }
     if let Some(found) = by_choice(reading) {
         return found;
     }
     let later = reading.sentences.iter().skip(1).filter_map(|sentence| sentence.verb);
     match first.others.iter().copied().chain(later).find(|verb| verb.class.changes()) {
-        Some(verb) => deed(meaning(reading, verb), 0.5, Source::Description, format!("verb `{}`", verb.infinitive)),
+        Some(verb) => Deed::of_verb(meaning(reading, verb), 0.5, Source::Description, verb),
         None => guess(),
     }
 }
 
 fn guess() -> Deed {
-    let reasons = vec![Reason::new(Source::Default, "nothing says how it changes things")];
-    Deed { action: Action::Update, confidence: 0.3, reasons }
+    Deed::of_reason(Action::Update, 0.3, Reason::new(Source::Default, "nothing says how it changes things"))
 }
 
 fn changes(verb: Verb) -> bool {
@@ -141,7 +147,7 @@ fn by_name(reading: &Reading, name: &NameReading) -> Option<Deed> {
         meaning(reading, head.1)
     };
     let confidence = if name.head == Some(head) { 0.9 } else { 0.6 };
-    Some(Deed { action, confidence, reasons: vec![Reason::new(Source::Name, format!("verb `{}`", head.1.infinitive))] })
+    Some(Deed::of_verb(action, confidence, Source::Name, head.1))
 }
 
 /// A parameter that chooses among actions: the one that changes most is what the tool may do.
@@ -157,8 +163,8 @@ fn by_choice(reading: &Reading) -> Option<Deed> {
         if actions.len() > 1
             && let Some(action) = gravest.into_iter().find(|action| actions.contains(action))
         {
-            let reasons = vec![Reason::new(Source::Parameter, format!("`{}` chooses among actions", parameter.name))];
-            return Some(Deed { action, confidence: 0.5, reasons });
+            let reason = Reason::new(Source::Parameter, format!("`{}` chooses among actions", parameter.name));
+            return Some(Deed::of_reason(action, 0.5, reason));
         }
     }
     None

@@ -120,10 +120,18 @@ fn name_changes(reading: &Reading) -> Option<String> {
     is_sure(verb).then(|| verb.infinitive.to_owned())
 }
 
+/// Whether a name says "look" and nothing else. `find_replace` and `status_update` do not: a verb that changes something begins
+/// or ends them, and it is no noun, or the look itself may be one.
 fn name_looks(reading: &Reading) -> bool {
     let Some(name) = reading.name.as_ref() else { return false };
     let last = name.words.len().saturating_sub(1);
-    name.head.is_some_and(|(at, verb)| verb.class.looks() && (!verb.or_noun || at == 0 || at == last))
+    name.head.is_some_and(|(at, head)| {
+        let mut verbs = name.verbs.iter();
+        let in_place = |place: usize| place == 0 || place == last;
+        let changes =
+            verbs.any(|(place, verb)| in_place(*place) && verb.class.changes() && (!verb.or_noun || head.or_noun));
+        head.class.looks() && !changes && (!head.or_noun || at == 0 || at == last)
+    })
 }
 
 fn name_joins(reading: &Reading) -> Option<String> {
@@ -133,8 +141,12 @@ fn name_joins(reading: &Reading) -> Option<String> {
             .and_then(|before| name.words.get(before))
             .is_some_and(|word| matches!(word.as_str(), "and" | "or" | "then"))
     };
-    let (_, verb) = name.verbs.iter().find(|(at, verb)| verb.class.changes() && joined(*at))?;
-    Some(verb.infinitive.to_owned())
+    // `read_that_writes`: after `that` a form that is a noun elsewhere is a verb.
+    let mut pairs = name.words.iter().zip(name.words.iter().skip(1));
+    let that =
+        || pairs.find_map(|(that, word)| lexicon::verb(word).filter(|verb| that == "that" && verb.class.changes()));
+    let joint = name.verbs.iter().find(|(at, verb)| verb.class.changes() && joined(*at)).map(|(_, verb)| *verb);
+    joint.or_else(that).map(|verb| verb.infinitive.to_owned())
 }
 
 fn lead_joins(reading: &Reading) -> Option<String> {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use super::mask;
+
 /// A tool definition, as far as the classifier looks at it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +45,36 @@ pub struct Annotations {
     /// Says it reaches outside.
     #[serde(default, deserialize_with = "boolean")]
     pub open_world_hint: Option<bool>,
+}
+
+impl Descriptor {
+    /// The same tool with its name withheld, as the classifier reads it without names: no name, no title, and the name masked
+    /// wherever it stands as an identifier.
+    #[must_use]
+    pub fn without_name(&self) -> Self {
+        let masked = |schema: &Map<String, Value>| {
+            let mut schema = schema.clone();
+            schema.values_mut().for_each(|value| mask_all(value, &self.name));
+            schema
+        };
+        Self {
+            name: String::new(),
+            title: None,
+            description: self.description.as_ref().map(|text| mask::masked(text, &self.name)),
+            input_schema: self.input_schema.as_ref().map(masked),
+            output_schema: self.output_schema.as_ref().map(masked),
+            annotations: self.annotations,
+        }
+    }
+}
+
+fn mask_all(value: &mut Value, name: &str) {
+    match value {
+        Value::String(text) => *text = mask::masked(text, name),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_all(item, name)),
+        Value::Object(members) => members.values_mut().for_each(|member| mask_all(member, name)),
+        _ => {}
+    }
 }
 
 /// A name, empty where it is none.

@@ -41,6 +41,24 @@ pub enum Source {
     Default,
 }
 
+impl std::fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = match self.from {
+            Source::Name => " in its name",
+            Source::Title => " in its title",
+            Source::Description => " in its description",
+            Source::Parameter => " among its arguments",
+            Source::Output => " in what it returns",
+            Source::Annotation | Source::Rule | Source::Default => "",
+        };
+        // What was weighed is a kind of word and the word; where it stands says enough of the kind.
+        match self.what.split_once(": ").filter(|_| self.weight.is_some()) {
+            Some((_, word)) => write!(formatter, "`{word}`{place}"),
+            None => write!(formatter, "{}{place}", self.what),
+        }
+    }
+}
+
 impl Reason {
     pub(super) fn new(from: Source, what: impl Into<String>) -> Self {
         Self { from, what: what.into(), weight: None }

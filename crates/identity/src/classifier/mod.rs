@@ -6,7 +6,6 @@
 
 mod action;
 mod caution;
-mod corroboration;
 mod descriptor;
 mod domain;
 mod evidence;
@@ -17,6 +16,7 @@ mod model;
 mod mutability;
 mod phrases;
 mod reading;
+mod review;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -27,9 +27,9 @@ use serde::Serialize;
 use servanda_contract::tool::Behaviour;
 
 pub use caution::{Caution, Rule};
-pub use corroboration::{Claim, Corroboration, Difference, Direction, corroborate};
 pub use descriptor::{Annotations, Descriptor};
 pub use evidence::{Reason, Source};
+pub use review::{CONFIDENCE_MIN, Declaration, Objection, Review, Witness, review};
 
 /// What may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub struct Classification {
     pub confidence: Confidence,
     /// What each stands on.
     pub evidence: Evidence,
+    /// The verb that the action stands on, in the infinitive, and where it stands; nothing where no verb decided.
+    pub verb: Option<(Source, &'static str)>,
+    /// The rules of caution that it gives rise to.
+    pub cautions: Vec<Caution>,
 }
 
 /// How sure each field is, from nothing to one.
@@ -113,5 +117,7 @@ fn classify_with(model: &model::Model, descriptor: &Descriptor, options: Options
             output_domain: domain.reasons,
             content_type: reasons,
         },
+        verb: deed.verb,
+        cautions: judgement.cautions,
     }
 }

@@ -3,7 +3,8 @@
 use servanda_contract::tool::Mutability;
 
 use super::{
-    Annotations, caution,
+    Annotations,
+    caution::{self, Caution},
     evidence::{Reason, Source},
     features,
     model::Model,
@@ -21,6 +22,7 @@ pub(super) struct Judgement {
     pub(super) mutability: Mutability,
     pub(super) confidence: f64,
     pub(super) reasons: Vec<Reason>,
+    pub(super) cautions: Vec<Caution>,
 }
 
 /// Decides. A hint can only raise danger: `readOnlyHint: true` is not even looked at.
@@ -28,7 +30,8 @@ pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option
     let features = features::of(reading);
     let (score, mut contributions) = model.score(&features, names);
     contributions.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
-    let mut reasons: Vec<Reason> = caution::of(reading).iter().map(Reason::of_caution).collect();
+    let cautions = caution::of(reading);
+    let mut reasons: Vec<Reason> = cautions.iter().map(Reason::of_caution).collect();
     reasons.extend(hints.and_then(warning));
     let forced = !reasons.is_empty();
     reasons.extend(
@@ -40,7 +43,7 @@ pub(super) fn judge(model: &Model, reading: &Reading, names: bool, hints: Option
         (true, false) => (Mutability::Mutates, RULE_CONFIDENCE_MIN.max(probability)),
         (false, false) => (Mutability::Pure, 1.0 - probability),
     };
-    Judgement { mutability, confidence, reasons }
+    Judgement { mutability, confidence, reasons, cautions }
 }
 
 /// What the author's hints say against the tool.

@@ -2,12 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability, OutputDomain};
+use servanda_contract::tool::{Action, Behaviour, ContentType, Mutability};
 
-use super::{
-    Annotations, Claim, Classification, Corroboration, Descriptor, Direction, Options, Rule, Source, classify,
-    corroborate, lexicon, mask, training, words,
-};
+use super::{Annotations, Classification, Descriptor, Options, Rule, Source, classify, lexicon, mask, training, words};
 
 const HIDDEN: Options = Options { names: true, annotations: false };
 const NAMELESS: Options = Options { names: false, annotations: false };
@@ -266,61 +263,6 @@ fn identifiers_come_apart_at_their_words() {
     ];
     for (identifier, expected) in cases {
         assert_eq!(words::of_identifier(identifier).join(" "), expected, "{identifier}");
-    }
-}
-
-#[test]
-fn a_claim_is_corroborated_or_differs_in_a_direction() {
-    let behaviour = Behaviour::new;
-    let look = behaviour(Mutability::Pure, Action::Read, OutputDomain::Data);
-    let search = behaviour(Mutability::Pure, Action::Search, OutputDomain::Data);
-    let content = behaviour(Mutability::Pure, Action::Read, OutputDomain::Content);
-    let create = behaviour(Mutability::Mutates, Action::Create, OutputDomain::Ack);
-    let delete = behaviour(Mutability::Mutates, Action::Delete, OutputDomain::Ack);
-    let cases = [
-        (&look, &look, None),
-        (&look, &delete, Some(Direction::MoreDangerous)),
-        (&delete, &look, Some(Direction::LessDangerous)),
-        (&create, &delete, Some(Direction::MoreDangerous)),
-        (&delete, &create, Some(Direction::LessDangerous)),
-        (&look, &search, Some(Direction::Sideways)),
-        (&look, &content, Some(Direction::Sideways)),
-    ];
-    for (declared, seen, expected) in cases {
-        let corroboration = corroborate(&Claim::Behaviour(declared.clone()), seen);
-        assert_eq!(direction(&corroboration), expected, "{declared:?} {seen:?}");
-        assert_eq!(corroboration.needs_review(), expected == Some(Direction::MoreDangerous));
-    }
-}
-
-#[test]
-fn hints_are_corroborated_only_as_far_as_they_are_written() {
-    let seen = |mutability, action| Behaviour::new(mutability, action, OutputDomain::Ack);
-    let hints =
-        |read_only_hint, destructive_hint| Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
-    let (look, add, delete) = (
-        seen(Mutability::Pure, Action::Read),
-        seen(Mutability::Mutates, Action::Create),
-        seen(Mutability::Mutates, Action::Delete),
-    );
-    let cases = [
-        (hints(Some(true), None), &look, None),
-        (hints(Some(true), None), &add, Some(Direction::MoreDangerous)),
-        (hints(Some(false), None), &look, Some(Direction::LessDangerous)),
-        (hints(Some(false), Some(false)), &add, None),
-        (hints(Some(false), Some(false)), &delete, Some(Direction::MoreDangerous)),
-        (hints(None, Some(true)), &delete, None),
-    ];
-    for (claim, seen, expected) in cases {
-        assert_eq!(direction(&corroborate(&Claim::Annotations(claim), seen)), expected, "{claim:?} {seen:?}");
-    }
-    assert_eq!(corroborate(&Claim::Annotations(hints(None, None)), &delete), Corroboration::Unclaimed);
-}
-
-fn direction(corroboration: &Corroboration) -> Option<Direction> {
-    match corroboration {
-        Corroboration::Disagreement { direction, .. } => Some(*direction),
-        Corroboration::Agreement | Corroboration::Unclaimed => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use servanda_contract::tool::{Behaviour, ContentType, Mutability};
-use servanda_identity::classifier::{Descriptor, Options, classify};
+use servanda_identity::classifier::{Declaration, Descriptor, Options, classify, review};
 
 #[derive(Deserialize)]
 struct Tool {
@@ -111,4 +111,31 @@ fn the_other_fields_agree_with_our_own_judgements() {
     println!("{total} judged: action {action:.1} %, output domain {domain:.1} %, content type {content:.1} %");
     println!("judged, found: {confusions:#?}");
     assert!(judged.len() >= 200 && action >= 94.0 && domain >= 85.0 && content >= 98.0);
+}
+
+/// What review would ask people about, had every author's `readOnlyHint` been a contract's word; and who looks right there, by
+/// the judgements in the list of disagreements. `docs/classifier.md` has the figures.
+#[test]
+fn review_asks_seldom_and_mostly_rightly() {
+    let Some(tools) = corpus() else { return };
+    let text = std::fs::read_to_string(here().join("../../docs/classifier-disagreements.md")).expect("the list");
+    let judged: BTreeMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(id, rest)| (id, rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    let (mut asked, mut declared) = (BTreeMap::<&str, u32>::new(), 0);
+    for tool in &tools {
+        let Some(author) = tool.author() else { continue };
+        declared += 1;
+        let found = classify(&tool.descriptor, Options { names: true, annotations: false });
+        let declaration = Declaration { mutability: author, action: None, grave: false, reviewed: None };
+        if !review(declaration, None, &found).open_objections().is_empty() {
+            *asked.entry(judged[tool.id.as_str()]).or_default() += 1;
+        }
+    }
+    let (of, all) = (|who| asked.get(who).copied().unwrap_or_default(), asked.values().sum::<u32>());
+    println!("{all} of {declared} asked about: {asked:?}");
+    assert!(all * 100 <= declared * 2, "{all} of {declared} are too many questions");
+    assert!(of("we") * 100 >= all * 80, "{asked:?}: people would stop reading");
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::json;
 use servanda_catalog::pins::Lock;
 use servanda_contract::{
@@ -9,15 +10,19 @@ use servanda_contract::{
     tool::{RateLimits, SideEffectClass, TimeoutClass},
 };
 use servanda_gates::CompiledContract;
+use servanda_identity::classifier::Objection;
 
 use crate::{
     config::Loaded,
-    contracts,
+    contracts, doubts,
     failure::Failure,
     lock,
     screen::{Screen, count},
     wiring,
 };
+
+/// How many of a kind are named.
+const SHOWN_MAX: usize = 5;
 
 pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
@@ -30,9 +35,10 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let lock = lock::read(&loaded.lock_file())?;
     let notes = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted));
     let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).collect();
+    let flagged = flagged(&admitted, lock.as_ref());
     if screen.json {
         let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
-        screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes }))?;
+        screen.json(&json!({ "admitted": names, "problems": problems, "notes": notes, "flagged": flagged }))?;
     }
     if !problems.is_empty() {
         return Err(contracts::load(&loaded)
@@ -51,6 +57,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     for note in &notes {
         screen.say(format_args!("note: {note}"));
     }
+    tell_flagged(&flagged, screen);
     if !grave.is_empty() {
         screen.say(format_args!(
             "note: {} without a person's approval: {}",
@@ -63,6 +70,34 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
     }
     Ok(())
+}
+
+/// A contract that says less than its tool's definition, or its author, says of the tool.
+#[derive(Debug, Serialize)]
+struct Flagged {
+    contract: String,
+    objections: Vec<Objection>,
+}
+
+fn flagged(admitted: &[CompiledContract], lock: Option<&Lock>) -> Vec<Flagged> {
+    let of = |contract: &CompiledContract| {
+        let contract = contract.contract();
+        let objections = doubts::review_offline(contract, lock).open_objections().to_vec();
+        (!objections.is_empty()).then(|| Flagged { contract: contract.identity.name.clone(), objections })
+    };
+    admitted.iter().filter_map(of).collect()
+}
+
+fn tell_flagged(flagged: &[Flagged], screen: Screen) {
+    for Flagged { contract, objections } in flagged.iter().take(SHOWN_MAX) {
+        screen.say(format_args!("review: {contract}: {}", doubts::sentences(objections)));
+    }
+    if let Some(more) = flagged.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        screen.say(format_args!("review: {more} more; `servanda check --json` lists them all"));
+    }
+    if !flagged.is_empty() {
+        screen.hint(doubts::NEXT_STEP);
+    }
 }
 
 /// The name of a tool that leaves the house or cannot be undone, and that nobody has to approve.
@@ -133,7 +168,6 @@ fn class_name(class: TimeoutClass) -> &'static str {
 }
 
 fn short_list(names: &[String]) -> String {
-    const SHOWN_MAX: usize = 5;
     let shown = names.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(SHOWN_MAX) {
         Some(more) if more > 0 => format!("{shown} and {more} more"),

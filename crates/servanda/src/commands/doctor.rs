@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     config::{LOCK_FILE, Loaded},
-    contracts,
+    contracts, doubts,
     failure::Failure,
     lock, remembered,
     screen::{Mood, Screen, count, paint},
@@ -301,6 +301,12 @@ fn look_at_tools(id: &str, catalog: &Catalog, inventory: &Inventory, findings: &
     for (name, entry) in catalog.entries().filter(|(_, entry)| entry.contract.contract().binding.upstream == id) {
         contracted.insert(entry.contract.contract().binding.tool.clone());
         let (says, hint) = match &*catalog.standing(name, &ClientCapabilities::none()) {
+            Standing::Offered { objections, .. } if !objections.is_empty() => {
+                let says =
+                    format!("`{name}` seems to do more than its contract says: {}", doubts::sentences(objections));
+                findings.note(what.clone(), says, doubts::NEXT_STEP);
+                continue;
+            }
             // What cannot be used has been said already, with why, and so has the ledger.
             Standing::Unasked
             | Standing::Offered { .. }

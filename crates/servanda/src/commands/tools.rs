@@ -10,7 +10,7 @@ use servanda_mcp::ClientCapabilities;
 use crate::{
     cli::ToolsArgs,
     config::Loaded,
-    contracts,
+    contracts, doubts,
     failure::Failure,
     next_step::{self, Trouble},
     remembered,
@@ -85,6 +85,7 @@ fn trouble(name: &str, entry: &Entry, catalog: &Catalog) -> Option<Trouble> {
         Standing::Held(Hold::Rejected { .. }) => Some(Trouble::Rejected),
         Standing::Held(Hold::Incompatible { .. }) => Some(Trouble::Misfit),
         Standing::Withdrawn => Some(Trouble::Withdrawn),
+        Standing::Offered { objections, .. } if !objections.is_empty() => Some(Trouble::Doubted),
         Standing::Unasked | Standing::Offered { .. } => {
             let silence = catalog.silence(&entry.contract.contract().binding.upstream);
             silence.map(|_| Trouble::Unreachable)
@@ -120,10 +121,11 @@ fn row(name: &str, entry: &Entry, catalog: &Catalog) -> Row {
         Standing::Unasked if catalog.silence(&contract.binding.upstream).is_some() => ("upstream down", Vec::new()),
         Standing::Unasked => ("not asked", Vec::new()),
         Standing::Withdrawn => ("withdrawn by its upstream", Vec::new()),
-        Standing::Offered { gaps, drift } => {
+        Standing::Offered { gaps, drift, objections } => {
             let gaps = gaps.iter().map(|gap| format!("{gap}"));
             let drift = drift.iter().map(|grown| format!("`{}`: {}", grown.pointer, grown.what));
-            ("offered", gaps.chain(drift).collect())
+            let objections = objections.iter().map(doubts::sentence);
+            ("offered", gaps.chain(drift).chain(objections).collect())
         }
         Standing::Held(hold) => held(hold),
     };

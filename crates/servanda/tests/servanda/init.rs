@@ -58,9 +58,10 @@ fn decisions_are_json_when_asked() {
     assert_eq!(decided["upstreams"][0]["upstream"], "broken");
     assert!(decided["upstreams"][0]["error"].as_str().unwrap().contains("/no/such/program"), "{decided}");
     let tools = decided["tools"].as_array().unwrap();
-    let slow = tools.iter().find(|tool| tool["tool"] == "company__misbehave_slow").unwrap();
-    assert_eq!(slow["certain"], false, "its author's hint is no evidence");
-    assert_eq!(slow["side_effect_class"], "HIGH_RISK_EXTERNAL");
+    let liar = tools.iter().find(|tool| tool["tool"] == "company__misbehave_read_that_writes").unwrap();
+    assert_eq!(liar["certain"], false, "its author's hint is no evidence");
+    assert_eq!(liar["side_effect_class"], "HIGH_RISK_EXTERNAL");
+    assert!(liar["notes"][0].as_str().unwrap().starts_with("review: its author says read-only, but: "), "{liar}");
     assert_eq!(decided["notes"].as_array().unwrap().len(), 4, "{decided}");
 }
 

@@ -29,6 +29,8 @@ mod doctor;
 #[cfg(test)]
 mod doors;
 #[cfg(test)]
+mod doubts;
+#[cfg(test)]
 mod effects;
 #[cfg(test)]
 mod gates;
@@ -46,6 +48,8 @@ mod import;
 mod init;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod opinions;
 #[cfg(test)]
 mod output;
 #[cfg(test)]

@@ -41,7 +41,10 @@ pub(crate) fn honest() -> Value {
     json!([
         tool("forecast", "Get the weather forecast for a city."),
         tool("lookup", "Look up a city."),
-        { "name": "end", "description": "Get the end.", "inputSchema": { "type": "object" } },
+        {
+            "name": "end", "description": "Get the end.", "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": false },
+        },
     ])
 }
 

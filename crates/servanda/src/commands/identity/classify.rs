@@ -1,13 +1,29 @@
-//! `servanda identity classify`: what tools do, as far as their definitions tell, with the evidence.
+//! `servanda identity classify`: what tools do, as far as their definitions tell, with the evidence; and, only where it was
+//! asked for, what language models think of the same definitions.
 
-use std::path::Path;
+use std::{
+    collections::BTreeMap,
+    io::{self, Write as _},
+    path::Path,
+    sync::Arc,
+};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use servanda_contract::tool::Mutability;
 use servanda_identity::classifier::{Classification, Descriptor, Options, classify};
+use tokio::task::JoinHandle;
 
-use super::lines::{self, Answer};
-use crate::{failure::Failure, screen::Screen};
+use super::{
+    lines::{self, Answer},
+    model_config,
+    models::Panel,
+    opinion::{Agreement, COMPARED, Judged, Opinion, Tally, agreement},
+};
+use crate::{
+    failure::Failure,
+    screen::{Screen, count, lines as table_lines, table},
+};
 
 /// A tool's definition, with whatever else stands beside it.
 #[derive(Deserialize)]
@@ -18,27 +34,32 @@ struct Tool {
     descriptor: Descriptor,
 }
 
-pub(super) fn run(file: &Path, options: Options, screen: Screen) -> Result<(), Failure> {
-    lines::answer_each(file, screen, |line| answer(line, options))
-}
-
-fn answer(line: &[u8], options: Options) -> Answer {
-    match serde_json::from_slice::<Tool>(line) {
-        Ok(tool) => Answer { line: classified(tool, options), fault: None },
-        Err(error) => {
-            let fault = format!("it is no tool's definition: {}", lines::reason(&error));
-            // Nothing is known of it: the line says so, and keeps its place.
-            Answer {
-                line: json!({ "id": null, "error": format!("the line could not be read: {fault}") }),
-                fault: Some(fault),
-            }
-        }
+pub(super) fn run(file: &Path, options: Options, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
+    match models {
+        None => lines::answer_each(file, screen, |line| answer(line, options)),
+        Some(models) => second_opinions(file, options, models, screen),
     }
 }
 
-fn classified(tool: Tool, options: Options) -> Value {
-    let Classification { behaviour, confidence, evidence } = classify(&tool.descriptor, options);
-    json!({
+fn answer(line: &[u8], options: Options) -> Answer {
+    match read(line) {
+        Ok(tool) => Answer { line: classified(tool, options).0, fault: None },
+        Err(fault) => Answer { line: unread(&fault), fault: Some(fault) },
+    }
+}
+
+fn read(line: &[u8]) -> Result<Tool, String> {
+    serde_json::from_slice(line).map_err(|error| format!("it is no tool's definition: {}", lines::reason(&error)))
+}
+
+/// Nothing is known of it: the line says so, and keeps its place.
+fn unread(fault: &str) -> Value {
+    json!({ "id": null, "error": format!("the line could not be read: {fault}") })
+}
+
+fn classified(tool: Tool, options: Options) -> (Value, Judged) {
+    let Classification { behaviour, confidence, evidence, .. } = classify(&tool.descriptor, options);
+    let line = json!({
         "id": tool.id.unwrap_or_else(|| tool.descriptor.name.into()),
         "mutability": behaviour.mutability,
         "action": behaviour.action,
@@ -46,5 +67,144 @@ fn classified(tool: Tool, options: Options) -> Value {
         "content_type": behaviour.content_type,
         "confidence": confidence,
         "evidence": evidence,
+    });
+    (line, Judged::of(&behaviour))
+}
+
+/// Reads the whole file before anything is sent: how much is sent is known by then.
+fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen) -> Result<(), Failure> {
+    let (models, limits) = model_config::read(models)?;
+    let mut tools: Vec<Result<Tool, String>> = Vec::new();
+    let mut left_out = 0_usize;
+    let faults = lines::take_each(file, screen, |line| {
+        if tools.len() >= limits.tools_max {
+            left_out += 1;
+            return None;
+        }
+        let tool = read(line);
+        let fault = tool.as_ref().err().cloned();
+        tools.push(tool);
+        fault
+    })?;
+    if left_out > 0 {
+        let sent = tools.len() + left_out;
+        return Err(Failure::bad_input(format!(
+            "{} to be sent, and at most {}",
+            count(sent, "tool"),
+            limits.tools_max
+        ))
+        .hint("nothing was sent; cut the file, or raise `limits.tools_max` in the file that names the models"));
+    }
+    let panel = Arc::new(Panel::new(models, limits)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let tally = runtime.block_on(ask_all(&panel, tools, options, screen))?;
+    summarise(&tally, screen);
+    match (faults, tally.opinions) {
+        (0, 0) => Ok(()),
+        (0, opinions) if tally.unanswered == opinions => Err(Failure::failed("no model answered")
+            .hint("`opinions` in the output says why; check `url`, `model` and `key_env`")),
+        (0, _) => Ok(()),
+        (faults, _) => Err(lines::unread(faults)),
+    }
+}
+
+/// A tool, and what models will have thought of it.
+struct Asked {
+    tool: Tool,
+    opinions: JoinHandle<Vec<Opinion>>,
+}
+
+async fn ask_all(
+    panel: &Arc<Panel>,
+    tools: Vec<Result<Tool, String>>,
+    options: Options,
+    screen: Screen,
+) -> Result<Tally, Failure> {
+    let waiting = screen.wait(format!("asking about {}", count(tools.len(), "tool")));
+    let mut tally = Tally::default();
+    let asked: Vec<Result<Asked, String>> = tools
+        .into_iter()
+        .map(|tool| {
+            let tool = tool?;
+            let (panel, descriptor) = (panel.clone(), tool.descriptor.clone());
+            let opinions = tokio::spawn(async move { panel.ask(&descriptor, options).await });
+            Ok(Asked { tool, opinions })
+        })
+        .collect();
+    for asked in asked {
+        let line = match asked {
+            Err(fault) => unread(&fault).to_string(),
+            Ok(Asked { tool, opinions }) => {
+                let opinions = opinions.await.map_err(|error| Failure::failed(error.to_string()))?;
+                let (line, found) = classified(tool, options);
+                tally.add(&opinions, found);
+                with_opinions(line, found, &opinions, panel).map_err(|error| Failure::failed(error.to_string()))?
+            }
+        };
+        match writeln!(io::stdout(), "{line}") {
+            // Whoever read it has seen enough: nothing more is sent.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            written => written?,
+        }
+    }
+    waiting.finish_and_clear();
+    Ok(tally)
+}
+
+/// The line of a tool with what models think of it.
+#[derive(Serialize)]
+struct WithOpinions<'a> {
+    #[serde(flatten)]
+    classified: Value,
+    opinions: Vec<Labelled<'a>>,
+    agreement: BTreeMap<&'static str, Agreement>,
+    /// Models that say that it changes something where the classifier finds that it looks. A model's word only ever adds
+    /// danger: what was found offline stays as it is.
+    more_dangerous: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Labelled<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    opinion: &'a Opinion,
+}
+
+fn with_opinions(classified: Value, found: Judged, opinions: &[Opinion], panel: &Panel) -> serde_json::Result<String> {
+    let opinions_by = || panel.labels().zip(opinions);
+    let warns = |opinion: &Opinion| {
+        matches!(opinion, Opinion::Given(judged) if judged.mutability == Mutability::Mutates)
+            && found.mutability == Mutability::Pure
+    };
+    serde_json::to_string(&WithOpinions {
+        classified,
+        opinions: opinions_by().map(|(model, opinion)| Labelled { model, opinion }).collect(),
+        agreement: COMPARED.iter().map(|compared| (*compared, agreement(opinions, compared))).collect(),
+        more_dangerous: opinions_by().filter(|(_, opinion)| warns(opinion)).map(|(model, _)| model).collect(),
     })
+}
+
+fn summarise(tally: &Tally, screen: Screen) {
+    let share = |part: usize, whole: usize| match (part * 200 + whole).checked_div(whole * 2) {
+        Some(percent) => format!("{part}/{whole} ({percent}%)"),
+        None => "-".to_owned(),
+    };
+    let mut shown = table(&["", "strict", "majority", "majority as found offline"]);
+    for compared in COMPARED {
+        let counts = tally.counts(compared);
+        shown.add_row([
+            compared.to_owned(),
+            share(counts.strict, tally.tools),
+            share(counts.majority, tally.tools),
+            share(counts.offline, counts.majority),
+        ]);
+    }
+    screen.say(table_lines(&shown));
+    screen.say(format_args!(
+        "{} of {}: {} unparsable, {} unanswered",
+        count(tally.opinions, "opinion"),
+        count(tally.tools, "tool"),
+        share(tally.unparsable, tally.opinions),
+        share(tally.unanswered, tally.opinions)
+    ));
 }

@@ -1,12 +1,16 @@
 //! `servanda identity confusions`: the tools that take the same arguments, and what tells them apart.
 
 use serde::Serialize;
-use servanda_catalog::Catalog;
+use servanda_catalog::{Catalog, pins::Lock};
 use servanda_contract::tool::Behaviour;
-use servanda_identity::layers::confusions::{Confusion, Field, Severity, confusions};
+use servanda_identity::{
+    classifier::Review,
+    layers::confusions::{Confusion, Field, Severity, confusions},
+};
 
 use super::{descriptors, words};
 use crate::{
+    doubts,
     failure::Failure,
     screen::{Mood, Screen, count, paint},
 };
@@ -29,11 +33,15 @@ struct Member {
     upstream: String,
     words: String,
     identity: Option<String>,
+    /// Who says that it does more than its contract says: then what is declared may not tell it from the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    objections: Vec<String>,
 }
 
 pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
-    let descriptors = descriptors(catalog);
-    let groups: Vec<Group> = confusions(&descriptors).iter().map(|found| group(found, catalog)).collect();
+    let (descriptors, lock) = (descriptors(catalog), catalog.agreed());
+    let groups = confusions(&descriptors);
+    let groups: Vec<Group> = groups.iter().map(|found| group(found, catalog, lock.as_ref())).collect();
     if screen.json {
         return screen.json(&groups);
     }
@@ -58,10 +66,13 @@ pub(super) fn run(catalog: &Catalog, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-fn group(found: &Confusion<'_>, catalog: &Catalog) -> Group {
+fn group(found: &Confusion<'_>, catalog: &Catalog, lock: Option<&Lock>) -> Group {
     let member = |id: &String, upstream: &String| {
         let contract = catalog.entry(id).map(|entry| entry.contract.contract());
+        let review = contract.map(|contract| doubts::review_offline(contract, lock));
+        let objections = review.iter().flat_map(Review::open_objections).map(doubts::sentence);
         Member {
+            objections: objections.collect(),
             tool: id.clone(),
             upstream: upstream.clone(),
             words: contract.map(words).unwrap_or_default(),
@@ -92,6 +103,9 @@ fn page(group: &Group, screen: Screen) -> Result<(), Failure> {
     let width = group.tools.iter().map(|member| member.tool.chars().count()).max().unwrap_or_default();
     for member in &group.tools {
         screen.data(format_args!("  {:<width$}  {}", member.tool, member.words))?;
+        for objection in &member.objections {
+            screen.data(format_args!("  {:<width$}  {}", "", paint(objection, Mood::Bad)))?;
+        }
     }
     let conduct = group.separated_by.iter().filter(|field| !matches!(field, Field::Name | Field::Server));
     let fields: Vec<&str> = conduct.map(|field| field.name()).collect();

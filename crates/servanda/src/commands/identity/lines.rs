@@ -29,12 +29,29 @@ pub(super) fn answer_each(file: &Path, screen: Screen, answer: impl Fn(&[u8]) ->
     let mut output = BufWriter::new(io::stdout().lock());
     match transcribe(&mut input, &mut output, screen, answer) {
         Ok(0) => Ok(()),
-        Ok(faults) => Err(Failure::bad_input(format!("{} could not be read", count(faults, "line")))
-            .hint("each line is one JSON object, as `servanda identity --help` says")),
+        Ok(faults) => Err(unread(faults)),
         // Whoever read it has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Hands every line of a file, or of stdin for `-`, to somebody who keeps what it comes to. How many could not be read.
+pub(super) fn take_each(
+    file: &Path,
+    screen: Screen,
+    take: impl FnMut(&[u8]) -> Option<String>,
+) -> Result<usize, Failure> {
+    let mut input: BufReader<Box<dyn io::Read>> = BufReader::new(open(file)?);
+    let mut take = take;
+    let answer = |line: &[u8]| Answer { fault: take(line), line: Value::Null };
+    Ok(transcribe(&mut input, &mut io::sink(), screen, answer)?)
+}
+
+/// How a command ends that could not read some lines.
+pub(super) fn unread(faults: usize) -> Failure {
+    Failure::bad_input(format!("{} could not be read", count(faults, "line")))
+        .hint("each line is one JSON object, as `servanda identity --help` says")
 }
 
 /// Why a line is not what was expected, by its column: which line it is has been counted here.
@@ -57,7 +74,7 @@ fn transcribe(
     input: &mut BufReader<Box<dyn io::Read>>,
     output: &mut impl io::Write,
     screen: Screen,
-    answer: impl Fn(&[u8]) -> Answer,
+    mut answer: impl FnMut(&[u8]) -> Answer,
 ) -> io::Result<usize> {
     let (mut line, mut faults) = (Vec::new(), 0);
     for number in 1_u64.. {

@@ -6,6 +6,9 @@
 mod classify;
 mod confusions;
 mod lines;
+mod model_config;
+mod models;
+mod opinion;
 mod show;
 mod statements;
 
@@ -32,8 +35,9 @@ pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> R
         IdentityCommand::Show { tool } => show::run(&catalog(config).await?, tool, screen),
         IdentityCommand::Confusions => confusions::run(&catalog(config).await?, screen),
         IdentityCommand::Effects { file } => statements::run(file, screen),
-        IdentityCommand::Classify { file, without_names, ignore_annotations } => {
-            classify::run(file, Options { names: !without_names, annotations: !ignore_annotations }, screen)
+        IdentityCommand::Classify { file, without_names, ignore_annotations, models } => {
+            let options = Options { names: !without_names, annotations: !ignore_annotations };
+            classify::run(file, options, models.as_deref(), screen)
         }
     }
 }

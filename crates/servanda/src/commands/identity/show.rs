@@ -3,13 +3,17 @@
 use serde::Serialize;
 use servanda_catalog::Catalog;
 use servanda_contract::tool::{Behaviour, EffectClass};
-use servanda_identity::layers::{
-    confusions::{Descriptor, Field, confusions},
-    gateway::near_names,
+use servanda_identity::{
+    classifier::Review,
+    layers::{
+        confusions::{Descriptor, Field, confusions},
+        gateway::near_names,
+    },
 };
 
 use super::{descriptors, words};
 use crate::{
+    doubts,
     failure::Failure,
     screen::{Mood, Screen, paint},
 };
@@ -31,6 +35,8 @@ struct Shown<'a> {
     extended_words: Option<String>,
     extended_identity: Option<String>,
     programs: Vec<Program>,
+    /// What its author and its definition say to that.
+    review: Review,
     same_arguments: Vec<Other>,
 }
 
@@ -71,9 +77,17 @@ pub(super) fn run(catalog: &Catalog, tool: &str, screen: Screen) -> Result<(), F
         programs: (entry.contract.program_arguments())
             .map(|program| Program { argument: program.place, x_effect: program.kind })
             .collect(),
+        review: doubts::review_offline(contract, catalog.agreed().as_ref()),
         same_arguments: others(catalog, tool),
     };
-    if screen.json { screen.json(&shown) } else { page(&shown, screen) }
+    if screen.json {
+        return screen.json(&shown);
+    }
+    page(&shown, screen)?;
+    if !shown.review.open_objections().is_empty() {
+        screen.hint(doubts::NEXT_STEP);
+    }
+    Ok(())
 }
 
 fn unknown(catalog: &Catalog, tool: &str) -> Failure {
@@ -111,6 +125,21 @@ fn separation(one: &Descriptor, other: &Descriptor) -> Vec<Field> {
     apart.into_iter().filter(|field| !matches!(field, Field::Name | Field::Server)).collect()
 }
 
+/// Only what somebody objects to, or has answered: that all is well needs no line.
+fn tell_review(review: &Review, screen: Screen) -> Result<(), Failure> {
+    let line = |text: &str| screen.data(format_args!("  {:<10}{text}", "review"));
+    match review {
+        Review::Flagged { objections } => {
+            objections.iter().try_for_each(|objection| line(&paint(&doubts::sentence(objection), Mood::Bad)))
+        }
+        Review::Settled { why, objections } => {
+            objections.iter().try_for_each(|objection| line(&doubts::sentence(objection)))?;
+            line(&format!("answered: {why}"))
+        }
+        Review::Corroborated | Review::Cautious | Review::Unclear => Ok(()),
+    }
+}
+
 fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
     let line = |label: &str, text: &str| screen.data(format_args!("  {label:<10}{text}"));
     screen.data(paint(shown.tool, Mood::Strong))?;
@@ -130,6 +159,7 @@ fn page(shown: &Shown<'_>, screen: Screen) -> Result<(), Failure> {
     for program in &shown.programs {
         line("program", &format!("`{}` is {}", program.argument, program.x_effect))?;
     }
+    tell_review(&shown.review, screen)?;
     match shown.same_arguments.as_slice() {
         [] => line("alike", "no other tool takes the same arguments"),
         others => {

@@ -223,7 +223,7 @@ fn write_contracts(
         decisions.push(left_out(tool, reveal(&rejected.reason).into_owned()));
     }
     for definition in &inventory.definitions {
-        let Inferred { contract, reading, notes } = infer(upstream, &definition.into());
+        let Inferred { contract, reading, notes } = infer(upstream, definition);
         let tool = loaded.config.tool_name(upstream, &definition.name);
         if let Err(rejection) = admit(contract.clone(), &Registered::new()) {
             decisions.push(left_out(tool, rejection.to_string()));
@@ -235,7 +235,7 @@ fn write_contracts(
             decisions.push(left_out(tool, format!("`{}` is there and is not its contract", file.display())));
             continue;
         }
-        writing.contract(&file, &contract, &reading.why)?;
+        writing.contract(&file, &contract, &reading)?;
         writing.pin(upstream, definition);
         decisions.push(Decision {
             tool,
@@ -243,7 +243,7 @@ fn write_contracts(
             side_effect_class: Some(contract.transactional.side_effect_class.word()),
             certain: reading.certain,
             why: reading.why,
-            notes,
+            notes: reading.disagreements.iter().map(|one| format!("review: {one}")).chain(notes).collect(),
         });
     }
     Ok(())

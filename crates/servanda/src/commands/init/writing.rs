@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use servanda_catalog::pins::{Definition, Lock};
+use servanda_catalog::{
+    inference::Reading,
+    pins::{Definition, Lock},
+};
 use servanda_contract::{Timestamp, ToolContract, document, time::Clock as _};
 use servanda_engine::SystemClock;
 
@@ -81,12 +84,15 @@ impl Writing {
     }
 
     /// A contract, with why it is as it is.
-    pub(super) fn contract(&mut self, file: &Path, contract: &ToolContract, why: &str) -> Result<(), Failure> {
+    pub(super) fn contract(&mut self, file: &Path, contract: &ToolContract, reading: &Reading) -> Result<(), Failure> {
         let text = document::write(contract).map_err(|error| Failure::failed(error.to_string()))?;
-        let why: String = why.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+        let why = in_line(&reading.why);
+        let review: Vec<String> =
+            reading.disagreements.iter().map(|one| format!("# review: {}\n", in_line(one))).collect();
         let head = format!(
-            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n",
-            contract.transactional.side_effect_class.word()
+            "# Inferred by `servanda init`: {} ({why}).\n# It is a proposal. Correct what is wrong; `servanda check` judges it.\n{}",
+            contract.transactional.side_effect_class.word(),
+            review.concat()
         );
         self.replace(file, &format!("{head}{text}"), CONTRACT_MODE)
     }
@@ -118,6 +124,12 @@ impl Writing {
         }
         Ok(true)
     }
+}
+
+/// A server's text must not end the comment it stands in.
+fn in_line(text: &str) -> String {
+    let plain = |character: char| if character.is_control() { ' ' } else { character };
+    text.chars().map(plain).collect()
 }
 
 /// Keeps a file as `<name>.bak`, or under the next number if that is taken by yet another version.

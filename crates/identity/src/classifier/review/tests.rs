@@ -1,0 +1,135 @@
+use servanda_contract::tool::{Action, Behaviour, Mutability, OutputDomain};
+
+use super::{CONFIDENCE_MIN, Declaration, Review, Witness, review};
+use crate::classifier::{
+    Annotations, Classification, Confidence, Descriptor, Evidence, Options, Reason, Source, classify,
+};
+
+fn found(mutability: Mutability, action: Action, sure: f64, of_action: f64) -> Classification {
+    let confidence = Confidence { mutability: sure, action: of_action, output_domain: 0.5, content_type: 0.5 };
+    let reasons = vec![Reason::new(Source::Rule, "a reason")];
+    Classification {
+        behaviour: Behaviour::new(mutability, action, OutputDomain::Data),
+        confidence,
+        evidence: Evidence {
+            mutability: reasons.clone(),
+            action: reasons,
+            output_domain: Vec::new(),
+            content_type: Vec::new(),
+        },
+        verb: None,
+        cautions: Vec::new(),
+    }
+}
+
+/// Who objects, or what else came of it.
+fn told(review: &Review) -> String {
+    let by = |witness| if witness == Witness::Author { "author" } else { "definition" };
+    match review {
+        Review::Corroborated => "corroborated".to_owned(),
+        Review::Cautious => "cautious".to_owned(),
+        Review::Unclear => "unclear".to_owned(),
+        Review::Settled { .. } => "settled".to_owned(),
+        Review::Flagged { objections } => {
+            objections.iter().map(|objection| by(objection.by)).collect::<Vec<_>>().join("+")
+        }
+    }
+}
+
+/// Declared action (reading means `PURE`), `readOnlyHint`, `destructiveHint`, what is found and how surely, and what follows.
+type Case = (Action, Option<bool>, Option<bool>, Action, f64, &'static str);
+
+#[test]
+fn whoever_says_more_danger_is_heard_and_nobody_else() {
+    use Action::{Append, Create, Delete, Overwrite, Read, Search, Update};
+    let (yes, no) = (Some(true), Some(false));
+    let (sure, below) = (CONFIDENCE_MIN, CONFIDENCE_MIN - 0.01);
+    let cases: [Case; 26] = [
+        // A declared look.
+        (Read, None, None, Read, sure, "corroborated"),
+        (Read, yes, None, Search, sure, "corroborated"),
+        (Read, None, None, Read, below, "unclear"),
+        (Read, yes, None, Read, below, "corroborated"),
+        (Read, yes, None, Update, below, "unclear"),
+        (Read, None, None, Update, sure, "definition"),
+        (Read, yes, None, Update, sure, "definition"),
+        (Read, no, None, Read, sure, "author"),
+        (Read, no, None, Update, sure, "author+definition"),
+        (Read, None, yes, Read, sure, "author"),
+        (Read, yes, yes, Read, sure, "corroborated"),
+        (Read, None, no, Read, sure, "corroborated"),
+        // A declared change: the declaration is the more dangerous one, or says enough.
+        (Delete, yes, None, Read, sure, "cautious"),
+        (Create, None, None, Read, below, "unclear"),
+        (Update, no, None, Update, sure, "corroborated"),
+        (Update, no, None, Update, below, "corroborated"),
+        (Delete, no, no, Create, sure, "corroborated"),
+        // Something is destroyed where it is said to be added or changed.
+        (Create, None, None, Delete, sure, "definition"),
+        (Append, None, None, Overwrite, sure, "definition"),
+        (Update, None, None, Delete, sure, "definition"),
+        (Update, None, None, Overwrite, sure, "corroborated"),
+        (Overwrite, None, None, Delete, sure, "corroborated"),
+        (Create, None, None, Delete, below, "unclear"),
+        (Create, no, yes, Create, sure, "author"),
+        (Create, no, None, Create, sure, "corroborated"),
+        (Update, no, yes, Update, sure, "corroborated"),
+    ];
+    let of = |action| if matches!(action, Read | Search) { Mutability::Pure } else { Mutability::Mutates };
+    for case in cases {
+        let (declared, read_only_hint, destructive_hint, seen, sure, expected) = case;
+        let hints = Annotations { read_only_hint, destructive_hint, ..Annotations::default() };
+        let declaration =
+            Declaration { mutability: of(declared), action: Some(declared), grave: false, reviewed: None };
+        let reviewed = review(declaration, Some(hints), &found(of(seen), seen, sure, 0.9));
+        assert_eq!(told(&reviewed), expected, "{case:?}");
+        // Who has looked is not asked again, and nothing else changes.
+        let settled = review(
+            Declaration { reviewed: Some("why"), ..declaration },
+            Some(hints),
+            &found(of(seen), seen, sure, 0.9),
+        );
+        let flagged = !reviewed.open_objections().is_empty();
+        assert_eq!(told(&settled), if flagged { "settled" } else { expected }, "{case:?}");
+        assert!(settled.open_objections().is_empty());
+    }
+}
+
+#[test]
+fn an_action_that_is_not_declared_or_not_sure_is_not_held_against_anybody() {
+    let destroys = |sure| found(Mutability::Mutates, Action::Delete, 0.99, sure);
+    let declared = |action| Declaration { mutability: Mutability::Mutates, action, grave: false, reviewed: None };
+    assert_eq!(told(&review(declared(None), None, &destroys(0.9))), "corroborated");
+    assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN - 0.01))), "corroborated");
+    assert_eq!(told(&review(declared(Some(Action::Create)), None, &destroys(CONFIDENCE_MIN))), "definition");
+    // What is declared to be grave is so whatever it is called.
+    let grave = Declaration { grave: true, ..declared(Some(Action::Create)) };
+    let hints = Annotations { destructive_hint: Some(true), ..Annotations::default() };
+    assert_eq!(told(&review(grave, Some(hints), &destroys(0.9))), "corroborated");
+    let claimed = Declaration { mutability: Mutability::Pure, ..grave };
+    assert_eq!(told(&review(claimed, Some(hints), &destroys(0.9))), "author+definition");
+}
+
+#[test]
+fn an_objection_says_who_and_why() {
+    let schema = serde_json::json!({ "type": "object", "properties": { "output_path": { "type": "string" } } });
+    let descriptor = Descriptor {
+        name: "delete_rows".to_owned(),
+        description: Some("Delete rows of a table and write them to a file.".to_owned()),
+        input_schema: schema.as_object().cloned(),
+        ..Descriptor::default()
+    };
+    let found = classify(&descriptor, Options { names: true, annotations: false });
+    let pure = Declaration { mutability: Mutability::Pure, action: None, grave: false, reviewed: None };
+    let hints = Annotations { read_only_hint: Some(false), ..Annotations::default() };
+    let reviewed = review(pure, Some(hints), &found);
+    let lines: Vec<String> = reviewed.open_objections().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "the contract says PURE, its author says MUTATES (readOnlyHint: false)",
+            "the contract says PURE, its definition says MUTATES (the name's verb changes something (`delete`); \
+             the description joins a change to its first verb (`write`))",
+        ]
+    );
+}

@@ -1,0 +1,133 @@
+//! The file that names language models to be asked for a second opinion, and the bounds that asking keeps. A key is never in
+//! it: only the name of the variable that has one.
+
+use std::{collections::BTreeSet, path::Path};
+
+use reqwest::{Url, header::HeaderValue};
+use serde::Deserialize;
+use servanda_contract::document;
+use servanda_upstream::PostAddress;
+
+use crate::failure::Failure;
+
+/// How many models may be asked.
+const MODELS_MAX: usize = 9;
+
+/// What the file says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    models: Vec<Named>,
+    #[serde(default)]
+    limits: Limits,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    /// What it is called in the output; the model's own name where it is left out.
+    #[serde(default)]
+    name: Option<String>,
+    /// Where its chat completions are: `https://api.example.com/v1`.
+    url: String,
+    /// The model, as its provider calls it.
+    model: String,
+    /// The variable that has the key; none for a server that asks for none.
+    #[serde(default)]
+    key_env: Option<String>,
+}
+
+/// How much is asked, and how patiently.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    /// Tools whose definitions are sent.
+    pub(super) tools_max: usize,
+    /// Requests at once, to all models together.
+    pub(super) concurrent_max: usize,
+    /// How long one answer may take.
+    pub(super) timeout_ms: u64,
+    /// How long one answer may be.
+    pub(super) answer_bytes_max: usize,
+    /// How often a request is sent again that a server was too busy for.
+    pub(super) retries_max: u32,
+    /// How long a server is waited for that wants to be left alone.
+    pub(super) retry_wait_ms_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tools_max: 1_000,
+            concurrent_max: 4,
+            timeout_ms: 60_000,
+            answer_bytes_max: 64 * 1_024,
+            retries_max: 3,
+            retry_wait_ms_max: 60_000,
+        }
+    }
+}
+
+/// A model that can be asked.
+#[derive(Debug)]
+pub(super) struct Model {
+    /// What it is called here.
+    pub(super) label: String,
+    /// What its provider calls it.
+    pub(super) own_name: String,
+    /// Where its chat completions are.
+    pub(super) url: Url,
+    /// What it is shown; marked so that nothing prints it.
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// Reads the file, and the keys from the environment. Nothing is sent where anything is wrong.
+pub(super) fn read(file: &Path) -> Result<(Vec<Model>, Limits), Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", file.display())).hint(EXAMPLE))?;
+    let File { models, limits } = document::read(&file.display().to_string(), &text)
+        .map_err(|error| Failure::bad_input(error.to_string()).hint(EXAMPLE))?;
+    if models.is_empty() || models.len() > MODELS_MAX {
+        let reason = format!("{} models are named; 1 to {MODELS_MAX} can be asked", models.len());
+        return Err(Failure::bad_input(reason).at(file, "models"));
+    }
+    if limits.concurrent_max == 0 || limits.timeout_ms == 0 {
+        let reason = "`concurrent_max` and `timeout_ms` have to be more than nothing";
+        return Err(Failure::bad_input(reason).at(file, "limits"));
+    }
+    let mut models: Vec<Model> = models
+        .into_iter()
+        .enumerate()
+        .map(|(number, named)| model(named).map_err(|failure| failure.at(file, &format!("models.{number}"))))
+        .collect::<Result<_, _>>()?;
+    let mut labels = BTreeSet::new();
+    if let Some(twice) = models.iter_mut().find(|model| !labels.insert(model.label.clone())) {
+        let reason = format!("two models are called `{}`", twice.label);
+        return Err(Failure::bad_input(reason).at(file, "models").hint("give one of them another `name`"));
+    }
+    Ok((models, limits))
+}
+
+const EXAMPLE: &str =
+    "it looks like this: `models: [{ url: https://api.example.com/v1, model: its-name, key_env: EXAMPLE_API_KEY }]`";
+
+fn model(named: Named) -> Result<Model, Failure> {
+    let Named { name, url, model, key_env } = named;
+    let url = format!("{}/chat/completions", url.trim_end_matches('/'));
+    // The same rule as for callbacks: what is sent goes over TLS, or to this machine.
+    PostAddress::parse(&url).map_err(|reason| Failure::bad_input(format!("`url`: {reason}")))?;
+    let url = Url::parse(&url).map_err(|error| Failure::bad_input(format!("`url`: {error}")))?;
+    let authorization = key_env.as_deref().map(authorization).transpose()?;
+    Ok(Model { label: name.unwrap_or_else(|| model.clone()), own_name: model, url, authorization })
+}
+
+fn authorization(variable: &str) -> Result<HeaderValue, Failure> {
+    let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty()).ok_or_else(|| {
+        Failure::bad_input(format!("`key_env`: the variable `{variable}` is not set"))
+            .hint(format!("`export {variable}=...` where servanda is started; the key itself belongs into no file"))
+    })?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.trim()))
+        .map_err(|_| Failure::bad_input(format!("`key_env`: what is in `{variable}` cannot be sent as a key")))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
