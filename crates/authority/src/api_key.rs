@@ -206,7 +206,7 @@ impl StoredKey {
             actors: Vec::new(),
             lineage: vec![self.credential()],
             rights: Rights { expires_at, ..self.rights.clone() },
-            authenticated_by: Method::ApiKey,
+            method: Method::ApiKey,
         }
         .into())
     }

@@ -23,7 +23,7 @@ pub struct Authenticated {
     actors: Vec<Actor>,
     lineage: Vec<CredentialId>,
     rights: Rights,
-    authenticated_by: Method,
+    method: Method,
 }
 
 /// One who acts for somebody else.
@@ -98,7 +98,7 @@ pub(crate) struct Finding {
     /// The credential itself first, then what it comes from.
     pub(crate) lineage: Vec<CredentialId>,
     pub(crate) rights: Rights,
-    pub(crate) authenticated_by: Method,
+    pub(crate) method: Method,
 }
 
 impl Authenticated {
@@ -110,7 +110,7 @@ impl Authenticated {
             actors: Vec::new(),
             lineage: vec![CredentialId::local()],
             rights: Rights::unlimited(),
-            authenticated_by: Method::Local,
+            method: Method::Local,
         })
     }
 
@@ -146,8 +146,8 @@ impl Authenticated {
     }
 
     /// How it was found out.
-    pub fn authenticated_by(&self) -> &Method {
-        &self.authenticated_by
+    pub fn method(&self) -> &Method {
+        &self.method
     }
 
     /// Looks again, at the moment of dispatch: at the time, and at how each credential of the lineage stands.
@@ -172,13 +172,13 @@ impl Authenticated {
 
 impl From<Finding> for Authenticated {
     fn from(finding: Finding) -> Self {
-        let Finding { tenant, principal, actors, mut lineage, rights, authenticated_by } = finding;
+        let Finding { tenant, principal, actors, mut lineage, rights, method } = finding;
         if lineage.is_empty() {
             lineage.push(CredentialId(String::new()));
         }
         // The top is the identity of narrowing, but for numbers that were written larger than there are.
         let rights = rights.narrowed_by(&Rights::unlimited());
-        Self { tenant, principal, actors, lineage, rights, authenticated_by }
+        Self { tenant, principal, actors, lineage, rights, method }
     }
 }
 

@@ -7,10 +7,14 @@
 
 pub mod api_key;
 pub mod caller;
+pub mod jwks;
+pub mod key_cache;
 pub mod rights;
 pub mod secret;
+pub mod signature;
 #[cfg(test)]
 mod testing;
+pub mod token;
 
 pub use caller::{Actor, Authenticated, CredentialId, Method};
 pub use rights::{Narrowing, Need, Rights};

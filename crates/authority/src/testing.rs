@@ -1,6 +1,10 @@
 //! What the tests of this crate share: golden files, random rights over a small world, and a principal to begin with.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use proptest::{collection, option, prelude::*};
 use servanda_contract::{Timestamp, tool::SideEffectClass};
@@ -105,7 +109,7 @@ pub(crate) fn any_narrowing() -> impl Strategy<Value = Narrowing> {
         tools: said[1].then_some(rights.tools),
         resources: said[2].then_some(rights.resources),
         ceiling: said[3].then_some(rights.ceiling),
-        budget: if said[4] { rights.budget } else { Default::default() },
+        budget: if said[4] { rights.budget } else { BTreeMap::default() },
         expires_at: said[5].then_some(rights.expires_at),
         depth_left: said[6].then_some(rights.depth_left),
     })
@@ -124,7 +128,7 @@ fn any_names(patterns: &'static [&'static str]) -> impl Strategy<Value = Vec<&'s
     prop::sample::subsequence(patterns, 0..=4)
 }
 
-fn any_budget() -> impl Strategy<Value = std::collections::BTreeMap<Dimension, u64>> {
+fn any_budget() -> impl Strategy<Value = BTreeMap<Dimension, u64>> {
     let dimension = prop::sample::select(vec![Dimension::Read, Dimension::Write, Dimension::FinancialMicros]);
     collection::btree_map(dimension, 0u64..5, 0..3)
 }

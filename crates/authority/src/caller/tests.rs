@@ -20,7 +20,7 @@ fn local_mode_is_one_principal_with_every_right() {
     let local = Authenticated::local();
     assert_eq!((local.tenant(), local.principal()), ("local", "local"));
     assert_eq!(local.rights(), &Rights::unlimited());
-    assert_eq!(local.authenticated_by(), &Method::Local);
+    assert_eq!(local.method(), &Method::Local);
     assert!(local.recheck(NOW, |_| Standing::Good).is_ok());
 }
 
