@@ -7,6 +7,8 @@
 
 pub mod api_key;
 pub mod caller;
+pub mod capability;
+pub mod invocation;
 pub mod jwks;
 pub mod key_cache;
 pub mod rights;
