@@ -7,11 +7,16 @@
 
 pub mod api_key;
 pub mod caller;
+#[cfg(test)]
+mod canary_tests;
 pub mod capability;
+pub mod challenge;
+pub mod exchange;
 pub mod invocation;
 pub mod jwks;
 pub mod key_cache;
 pub mod rights;
+pub mod scrubber;
 pub mod secret;
 pub mod signature;
 #[cfg(test)]
