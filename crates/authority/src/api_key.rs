@@ -104,7 +104,7 @@ pub enum KeyNotMade {
     Randomness(#[from] NoRandomness),
 }
 
-/// Why a key lets nobody in. What the caller is told is the same for all: see [`crate::challenge`].
+/// Why a key lets nobody in. What the caller is told is less: see [`crate::bearer::NotAuthenticated`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not of the form of a key.
@@ -157,11 +157,6 @@ pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
 }
 
 impl PresentedKey {
-    /// Whether a bearer credential claims to be one of these.
-    pub fn is_meant_by(text: &str) -> bool {
-        text.starts_with(PREFIX)
-    }
-
     /// Reads a key. Nothing of it is in the error.
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let (id, secret) =

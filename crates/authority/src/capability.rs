@@ -202,11 +202,6 @@ impl RootKeys {
     }
 }
 
-/// Whether a bearer credential claims to be one of these.
-pub fn is_meant_by(text: &str) -> bool {
-    text.starts_with(PREFIX)
-}
-
 /// Narrows a credential, offline: whoever holds it can, and nobody can undo it. What the caveat allows beyond what the
 /// credential does is of no effect.
 pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError> {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub use answer::{ErrorAnswer, ErrorCode, ExchangeAnswer, ExchangeError};
-pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, Terms, is_exchange};
+pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, Terms};
 
 /// How this gateway exchanges.
 #[derive(Debug, Clone)]

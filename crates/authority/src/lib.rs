@@ -6,6 +6,7 @@
 //! thing that is taken from outside, for new keys.
 
 pub mod api_key;
+pub mod bearer;
 pub mod caller;
 #[cfg(test)]
 mod canary_tests;

@@ -5,6 +5,8 @@
 
 mod claims;
 
+use std::collections::BTreeSet;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use servanda_contract::{
@@ -41,6 +43,8 @@ pub struct Issuer {
     pub tenant: TenantSource,
     /// The claim that names the user; `sub` if none is given.
     pub principal_claim: Option<String>,
+    /// What goes before that name. Two issuers of one tenant may both have an `ada`: this tells them apart.
+    pub principal_prefix: String,
     /// What its tokens allow at most. A token's scopes and end narrow it.
     pub rights: Rights,
     /// By how much its clock may differ from ours, within [`LEEWAY_MS_MAX`].
@@ -53,7 +57,12 @@ pub enum TenantSource {
     /// All are of this one.
     Fixed(String),
     /// A claim says.
-    Claim(String),
+    Claim {
+        /// Which.
+        claim: String,
+        /// The tenants this issuer may name; any, if it is the only one or trusted with all of them.
+        tenants: Option<BTreeSet<String>>,
+    },
 }
 
 /// A token that was taken apart and not believed.
@@ -111,6 +120,9 @@ pub enum TokenError {
     /// The configured claim for tenant or principal.
     #[error("the token has no usable claim for the configured tenant or principal")]
     ConfiguredClaim,
+    /// A tenant that the issuer has no say in.
+    #[error("the token names a tenant that its issuer may not name")]
+    Tenant,
     /// Scopes that are none, or too many.
     #[error("the token's scopes are not scopes")]
     Scopes(#[source] NotScopes),

@@ -52,12 +52,6 @@ pub struct Terms {
     pub narrowing: Narrowing,
 }
 
-/// Whether a form asks for an exchange at all.
-pub fn is_exchange(form: &[u8]) -> bool {
-    form.len() <= FORM_BYTES_MAX
-        && form_urlencoded::parse(form).any(|(name, value)| name == "grant_type" && value == GRANT_TYPE)
-}
-
 impl ExchangeRequest {
     /// Reads a form.
     pub fn read(form: &[u8]) -> Result<Self, ExchangeError> {

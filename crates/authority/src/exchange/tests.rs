@@ -71,7 +71,6 @@ fn forms_are_read() {
     assert_eq!(read.scopes, Some(Scopes::of(["billing:read", "crm:read"]).unwrap()));
     assert_eq!(read.terms.lifetime_ms, Some(60_000));
     assert_eq!(read.terms.narrowing.budget[&Dimension::Write], 1);
-    assert!(is_exchange(&with(&[])) && !is_exchange(b"grant_type=password"));
 }
 
 #[test]

@@ -31,18 +31,24 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
     }
     let expires_at = times(claims, issuer, now)?;
     let token = Rights { scopes: scopes(claims)?, expires_at, ..Rights::unlimited() };
-    let name = |claim: &str| {
-        let name = claims.get(claim).and_then(Value::as_str).ok_or(TokenError::ConfiguredClaim)?;
-        checked_name(name).map_err(|_| TokenError::ConfiguredClaim)
-    };
+    let text = |claim: &str| claims.get(claim).and_then(Value::as_str).ok_or(TokenError::ConfiguredClaim);
     let tenant = match &issuer.tenant {
         TenantSource::Fixed(tenant) => tenant.clone(),
-        TenantSource::Claim(claim) => name(claim)?,
+        TenantSource::Claim { claim, tenants } => {
+            let tenant = checked_name(text(claim)?).map_err(|_| TokenError::ConfiguredClaim)?;
+            if tenants.as_ref().is_some_and(|tenants| !tenants.contains(&tenant)) {
+                return Err(TokenError::Tenant);
+            }
+            tenant
+        }
     };
     let principal = match &issuer.principal_claim {
-        Some(claim) => name(claim)?,
-        None => name("sub").map_err(|_| TokenError::Claim("sub"))?,
+        Some(claim) => text(claim)?,
+        None => text("sub").map_err(|_| TokenError::Claim("sub"))?,
     };
+    checked_name(principal).map_err(|_| TokenError::ConfiguredClaim)?;
+    let principal = checked_name(&format!("{}{principal}", issuer.principal_prefix));
+    let principal = principal.map_err(|_| TokenError::ConfiguredClaim)?;
     let id = match claims.get("jti") {
         None => None,
         Some(Value::String(id)) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.clone()),

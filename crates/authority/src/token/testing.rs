@@ -134,8 +134,9 @@ pub(crate) fn issuer() -> Issuer {
         issuer: ISSUER.to_owned(),
         audience: AUDIENCE.to_owned(),
         algorithms: vec![Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::EdDsa],
-        tenant: TenantSource::Claim("org".to_owned()),
+        tenant: TenantSource::Claim { claim: "org".to_owned(), tenants: None },
         principal_claim: None,
+        principal_prefix: String::new(),
         rights: Rights::unlimited(),
         leeway_ms: 30_000,
     }

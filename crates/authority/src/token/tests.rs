@@ -290,6 +290,21 @@ fn tenant_and_principal_come_from_where_it_was_agreed() {
 }
 
 #[test]
+fn t12_an_issuer_names_only_its_own_tenants_and_users() {
+    let tenants = Some(["acme".to_owned()].into());
+    let tenant = TenantSource::Claim { claim: "org".to_owned(), tenants };
+    let bound = Issuer { tenant, principal_prefix: "partner:".to_owned(), ..issuer() };
+    let verify = |token: &str| UnverifiedToken::read(token).unwrap().verify(&bound, &KEYS.set(), NOW);
+    let who = verify(&with(&json!({}))).unwrap();
+    assert_eq!((who.tenant(), who.principal()), ("acme", "partner:ada"));
+    for other in ["globex", "local", "Acme"] {
+        assert_eq!(verify(&with(&json!({"org": other}))).unwrap_err(), TokenError::Tenant, "{other}");
+    }
+    let empty = verify(&with(&json!({"sub": ""}))).unwrap_err();
+    assert_eq!(empty, TokenError::ConfiguredClaim, "a prefix is no name");
+}
+
+#[test]
 fn t11_a_token_is_revoked_whatever_its_signature_looks_like() {
     let token =
         |claims: &Value| KEYS.token(Algorithm::Es256, &header(Algorithm::Es256).to_string(), &claims.to_string());
