@@ -26,11 +26,13 @@ pub struct Authenticated {
     method: Method,
 }
 
-/// One who acts for somebody else.
+/// One who acts for somebody else. Whose word that is makes a difference: a holder who hands a credential on may call the
+/// next one whatever they like, so a rule about an agent by name goes by those that are proven, or by the whole chain.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(deny_unknown_fields)]
 pub struct Actor {
     name: String,
+    proven: bool,
 }
 
 /// What a credential is revoked and recorded by. It is never the credential, nor anything it could be made from.
@@ -190,9 +192,19 @@ impl<'a> Rechecked<'a> {
 }
 
 impl Actor {
-    /// An actor of that name.
+    /// An actor of that name, by the word of whoever hands the credential on.
     pub fn named(name: &str) -> Result<Self, NotAName> {
-        checked_name(name).map(|name| Self { name })
+        checked_name(name).map(|name| Self { name, proven: false })
+    }
+
+    /// One that showed a credential of its own, or that an issuer vouches for.
+    pub(crate) fn proven(name: &str) -> Result<Self, NotAName> {
+        checked_name(name).map(|name| Self { name, proven: true })
+    }
+
+    /// Whether it showed a credential of its own, or an issuer vouches for it.
+    pub fn is_proven(&self) -> bool {
+        self.proven
     }
 
     /// What it is called.

@@ -278,7 +278,9 @@ impl Root {
             let Caveat { actor, narrowing } = Caveat::read(caveat)?;
             rights = match actor {
                 None => rights.narrowed_by(&narrowing.as_rights()),
-                Some(actor) => {
+                Some(name) => {
+                    // Whoever wrote it is not us: a name is checked like any other that comes from outside.
+                    let actor = Actor::named(&name).map_err(|_| CapabilityError::Malformed)?;
                     actors.insert(0, actor);
                     rights.delegated(&narrowing).map_err(|_| CapabilityError::Depth)?
                 }

@@ -75,16 +75,17 @@ fn acting(
 ) -> Result<(Actor, Vec<crate::CredentialId>), ExchangeError> {
     match (actor, &request.terms.agent) {
         (Some(actor), named) => {
-            let name = Actor::named(actor.principal()).map_err(|_| ExchangeError::Actor)?;
-            let other_name = named.as_ref().is_some_and(|named| *named != name);
-            // An agent of one tenant never acts for a user of another, nor under a name it did not prove.
-            if actor.tenant() != subject.tenant() || other_name {
+            let name = Actor::proven(actor.principal()).map_err(|_| ExchangeError::Actor)?;
+            let other_name = named.as_ref().is_some_and(|named| named != name.name());
+            // An agent of one tenant never acts for a user of another, nor under a name it did not prove; and who acts for
+            // somebody already proves that somebody's name, not its own.
+            if actor.tenant() != subject.tenant() || other_name || !actor.actors().is_empty() {
                 return Err(ExchangeError::Actor);
             }
             Ok((name, actor.lineage().to_vec()))
         }
         (None, Some(named)) if request.actor_token.is_none() => {
-            let name = Actor::named(named.name()).map_err(|_| ExchangeError::Actor)?;
+            let name = Actor::named(named).map_err(|_| ExchangeError::Actor)?;
             Ok((name, Vec::new()))
         }
         _ => Err(ExchangeError::Actor),

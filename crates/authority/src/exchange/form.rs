@@ -6,7 +6,7 @@ use serde::Deserialize;
 use servanda_contract::json::{Limits, decode};
 
 use super::ExchangeError;
-use crate::{Actor, Narrowing, Secret, rights::Scopes};
+use crate::{Narrowing, Secret, rights::Scopes};
 
 /// `grant_type` of an exchange.
 pub const GRANT_TYPE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -43,7 +43,7 @@ pub struct ExchangeRequest {
 pub struct Terms {
     /// The agent's name, where it has no credential of its own.
     #[serde(default)]
-    pub agent: Option<Actor>,
+    pub agent: Option<String>,
     /// How long it is to be good.
     #[serde(default)]
     pub lifetime_ms: Option<u64>,

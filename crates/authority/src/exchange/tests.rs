@@ -163,7 +163,8 @@ fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     let narrow = Rights { tools: Tools::read(&["billing.read.*"]).unwrap(), scopes: Scopes::none(), ..user_rights() };
     let bot = user_of("acme", "bot", narrow);
     let delegation = decide(&asked(&actor_form), &ada, Some(&bot), &rules(), NOW).unwrap();
-    assert_eq!(delegation.actor.name(), "bot");
+    assert_eq!((delegation.actor.name(), delegation.actor.is_proven()), ("bot", true));
+    assert!(!decided(&[]).unwrap().actor.is_proven(), "only named");
     assert_eq!(delegation.actor_lineage, bot.lineage());
     let rights = issued(&ada, delegation);
     assert_eq!(rights.tools, Tools::read(&["billing.read.*"]).unwrap(), "the agent's own limits bind");
@@ -171,6 +172,10 @@ fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
 
     let stranger = user_of("globex", "bot", user_rights());
     assert_eq!(decide(&asked(&actor_form), &ada, Some(&stranger), &rules(), NOW).unwrap_err(), ExchangeError::Actor);
+    let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
+    let made = keys.delegate(&bot, decided(&[]).unwrap(), NOW).unwrap();
+    let for_bot = keys.verify(made.text.as_text().unwrap(), NOW).unwrap();
+    assert_eq!(decide(&asked(&actor_form), &ada, Some(&for_bot), &rules(), NOW).unwrap_err(), ExchangeError::Actor);
     let renamed = [actor_form[0], actor_form[1], ("servanda_terms", r#"{"agent":"planner"}"#)];
     assert_eq!(decide(&asked(&renamed), &ada, Some(&bot), &rules(), NOW).unwrap_err(), ExchangeError::Actor);
     assert_eq!(decided(&[("servanda_terms", "")]).unwrap_err(), ExchangeError::Actor);

@@ -32,6 +32,7 @@ fn t28_only_what_can_verify_is_used() {
         ("rsa", json!({"n": short}), Unusable::Malformed),
         ("rsa", json!({"n": zero}), Unusable::Malformed),
         ("rsa", json!({"e": "AQ"}), Unusable::Malformed),
+        ("rsa", json!({"e": "AQAA"}), Unusable::Malformed),
         ("rsa", json!({"e": "AAEAAQ"}), Unusable::Malformed),
         ("rsa", json!({"e": URL_SAFE_NO_PAD.encode([255; 5])}), Unusable::Malformed),
         ("rsa", json!({"e": 65537}), Unusable::Malformed),

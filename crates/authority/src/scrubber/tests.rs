@@ -67,6 +67,10 @@ fn t25_secrets_are_found_across_windows_and_characters_beyond_the_plane() {
             assert_eq!(scrubbed.len(), before / 2 * 2 + 20, "nothing else is touched");
         }
     }
+    for odd in ["", "x", "xy", "xyz"] {
+        let text = format!("{odd}{}{escaped}", "\\\\".repeat(WINDOW_BYTES / 2 + 50_000));
+        assert!(clean.scrub_text(&text).ends_with("[redacted]"), "{odd}");
+    }
     assert_eq!(
         clean.scrub_text("\\ud83d\\u0041 \\ud83d \\u12 \\x %4 %zz %"),
         "\\ud83d\\u0041 \\ud83d \\u12 \\x %4 %zz %"

@@ -131,7 +131,7 @@ fn actors(claims: &Map<String, Value>) -> Result<Vec<Actor>, TokenError> {
             return Err(TokenError::Actors);
         }
         let name = actor.get("sub").and_then(Value::as_str).ok_or(TokenError::Claim("act"))?;
-        actors.push(Actor::named(name).map_err(|_| TokenError::Claim("act"))?);
+        actors.push(Actor::proven(name).map_err(|_| TokenError::Claim("act"))?);
         next = actor.get("act");
     }
     Ok(actors)

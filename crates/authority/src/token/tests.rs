@@ -271,6 +271,7 @@ fn user_and_agents_are_kept_apart() {
     let who = check(&token).unwrap();
     assert_eq!(who.principal(), "ada");
     assert_eq!(who.actors().iter().map(crate::Actor::name).collect::<Vec<_>>(), ["planner", "assistant"]);
+    assert!(who.actors().iter().all(crate::Actor::is_proven), "the issuer says so");
     for act in [json!("planner"), json!({}), json!({"sub": ""}), json!({"sub": "a", "act": 1})] {
         assert_eq!(check(&with(&json!({"act": act}))).unwrap_err(), TokenError::Claim("act"), "{act}");
     }
