@@ -25,6 +25,8 @@ pub const SECRET_BYTES_MIN: usize = 6;
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
 /// Secrets one scrubber knows.
 pub const SECRETS_MAX: usize = 256;
+/// Bytes of all of them together: the searcher takes many times that.
+pub const SECRETS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of text that are decoded at once: what is decoded needs many times its size.
 const WINDOW_BYTES: usize = 256 << 10;
 
@@ -54,8 +56,8 @@ pub enum NotScrubbable {
     /// Too many.
     #[error("more than {SECRETS_MAX} secrets")]
     TooMany,
-    /// The searcher's fault.
-    #[error("the secrets are too much to be looked for at once")]
+    /// Too long together.
+    #[error("the secrets have more than {SECRETS_BYTES_MAX} bytes together")]
     TooMuch,
 }
 
@@ -64,6 +66,9 @@ impl Scrubber {
     pub fn of(secrets: &[Secret]) -> Result<Self, NotScrubbable> {
         if secrets.len() > SECRETS_MAX {
             return Err(NotScrubbable::TooMany);
+        }
+        if secrets.iter().map(|secret| secret.expose().len()).sum::<usize>() > SECRETS_BYTES_MAX {
+            return Err(NotScrubbable::TooMuch);
         }
         let mut forms = Vec::new();
         for (index, secret) in secrets.iter().enumerate() {

@@ -104,6 +104,7 @@ fn secrets_that_cannot_be_kept_out_are_refused_when_they_are_configured() {
     assert_eq!(of(vec![Vec::new()]), NotScrubbable::TooShort { index: 0 });
     assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX + 1]]), NotScrubbable::TooLong { index: 0 });
     assert_eq!(of(vec![vec![7; 8]; SECRETS_MAX + 1]), NotScrubbable::TooMany);
+    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX]; 17]), NotScrubbable::TooMuch);
     assert!(Scrubber::of(&[Secret::new([0xff; 6])]).is_ok(), "a secret need not be text");
 }
 
