@@ -1,0 +1,105 @@
+//! The `Authorization` header: which kind of credential is presented, and what its bearer is told if it is no good.
+//!
+//! A credential comes in this header and nowhere else: not in an address, where it would be logged, and not in a form. The
+//! kind decides who checks it; no kind is tried after another.
+
+use std::fmt;
+
+use crate::{
+    api_key::{self, KeyError, PresentedKey},
+    capability::{self, CREDENTIAL_BYTES_MAX, CapabilityError},
+    token::{TOKEN_BYTES_MAX, TokenError, UnverifiedToken},
+};
+
+/// Bytes of the header that are looked at: a credential and its scheme.
+const HEADER_BYTES_MAX: usize =
+    if TOKEN_BYTES_MAX > CREDENTIAL_BYTES_MAX { TOKEN_BYTES_MAX } else { CREDENTIAL_BYTES_MAX } + 16;
+
+/// What was presented, not yet checked.
+pub enum Bearer<'a> {
+    /// To be looked up by its id.
+    ApiKey(PresentedKey),
+    /// To be verified with the root keys.
+    AgentCredential(&'a str),
+    /// To be verified with its issuer's keys.
+    AccessToken(UnverifiedToken<'a>),
+}
+
+/// Why somebody is not known. Each says to the log what it is; the caller is told less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAuthenticated {
+    /// The header is not `Bearer` and a credential.
+    #[error("the header is not `Bearer` and one credential")]
+    Header,
+    /// An API key.
+    #[error("API key: {0}")]
+    ApiKey(#[from] KeyError),
+    /// An agent credential.
+    #[error("agent credential: {0}")]
+    AgentCredential(#[from] CapabilityError),
+    /// An access token.
+    #[error("access token: {0}")]
+    AccessToken(#[from] TokenError),
+    /// An access token of somebody whose tokens are not taken.
+    #[error("the access token is of an issuer that is not configured")]
+    UnknownIssuer,
+    /// The issuer's keys are not to be had at present.
+    #[error("the keys of the access token's issuer are not to be had")]
+    KeysUnavailable,
+}
+
+impl<'a> Bearer<'a> {
+    /// Reads a header's value.
+    pub fn read(header: &'a str) -> Result<Self, NotAuthenticated> {
+        let (scheme, credential) = Some(header)
+            .filter(|header| header.len() <= HEADER_BYTES_MAX)
+            .and_then(|header| header.split_once(' '))
+            .ok_or(NotAuthenticated::Header)?;
+        let credential = credential.trim_start_matches(' ');
+        let one_word = !credential.is_empty() && credential.bytes().all(|byte| byte.is_ascii_graphic());
+        if !scheme.eq_ignore_ascii_case("bearer") || !one_word {
+            return Err(NotAuthenticated::Header);
+        }
+        if credential.starts_with(api_key::PREFIX) {
+            return Ok(Self::ApiKey(PresentedKey::read(credential)?));
+        }
+        if credential.starts_with(capability::PREFIX) {
+            return Ok(Self::AgentCredential(credential));
+        }
+        Ok(Self::AccessToken(UnverifiedToken::read(credential)?))
+    }
+}
+
+impl NotAuthenticated {
+    /// What the caller is told: enough for an honest client to get a better credential, and nothing that tells a forger how
+    /// far one came.
+    pub const fn told(&self) -> &'static str {
+        match self {
+            Self::AccessToken(error) => error.told(),
+            Self::ApiKey(KeyError::Expired) | Self::AgentCredential(CapabilityError::Expired) => {
+                "the credential has expired"
+            }
+            Self::ApiKey(KeyError::Revoked) => "the credential was revoked",
+            Self::KeysUnavailable => "the access token cannot be checked at present; try again later",
+            _ => "the credential is not valid here",
+        }
+    }
+
+    /// Whether the same credential may be good later: it is then no challenge that is called for, but patience.
+    pub const fn may_pass_later(&self) -> bool {
+        matches!(self, Self::KeysUnavailable)
+    }
+}
+
+impl fmt::Debug for Bearer<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::ApiKey(_) => "Bearer::ApiKey",
+            Self::AgentCredential(_) => "Bearer::AgentCredential",
+            Self::AccessToken(_) => "Bearer::AccessToken",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Who is calling, once it is known: the user, the agents between the user and us, and what they may.
+//!
+//! An [`Authenticated`] is evidence. It is made only by this crate's own checks of a credential, never from a name
+//! somebody sent; and before a call is dispatched it is checked again, because rights can be taken back meanwhile.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::Timestamp;
+
+use crate::rights::Rights;
+
+/// Agents between the user and us, at most.
+pub const ACTORS_MAX: usize = 8;
+/// Bytes of a name: of a tenant, a principal or an actor.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// Somebody whose credential was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authenticated {
+    tenant: String,
+    principal: String,
+    actors: Vec<Actor>,
+    lineage: Vec<CredentialId>,
+    rights: Rights,
+    method: Method,
+}
+
+/// One who acts for somebody else. Whose word that is makes a difference: a holder who hands a credential on may call the
+/// next one whatever they like, so a rule about an agent by name goes by those that are proven, or by the whole chain.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Actor {
+    name: String,
+    proven: bool,
+}
+
+/// What a credential is revoked and recorded by. It is never the credential, nor anything it could be made from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CredentialId(String);
+
+/// How it was found out who is calling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Method {
+    /// Whoever reaches the loopback door of a gateway for one.
+    Local,
+    /// An API key.
+    ApiKey,
+    /// An access token of an authorization server.
+    AccessToken {
+        /// Whose.
+        issuer: String,
+    },
+    /// A credential of ours for an agent.
+    AgentCredential,
+}
+
+/// How a credential stands, by whoever keeps track of revocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Not revoked.
+    Good,
+    /// Revoked.
+    Revoked,
+    /// Nobody can say at present.
+    Unknown,
+}
+
+/// An [`Authenticated`] that is still good at the moment of dispatch.
+#[derive(Debug, Clone, Copy)]
+pub struct Rechecked<'a>(&'a Authenticated);
+
+/// Why a credential that was good is not any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoLongerGood {
+    /// Its time is over.
+    #[error("the credential expired at {0}")]
+    Expired(Timestamp),
+    /// It was revoked, or one that it comes from.
+    #[error("the credential `{0}` was revoked")]
+    Revoked(CredentialId),
+    /// It could not be found out; that is a refusal too.
+    #[error("whether the credential `{0}` was revoked cannot be found out at present")]
+    Unknown(CredentialId),
+}
+
+/// Text that is no name of a tenant, principal or actor. It does not repeat it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a name is 1 to {NAME_BYTES_MAX} bytes without control characters")]
+pub struct NotAName(());
+
+/// What a check found out; only checks can make an [`Authenticated`] of it.
+pub(crate) struct Finding {
+    pub(crate) tenant: String,
+    pub(crate) principal: String,
+    /// The one who acts now first.
+    pub(crate) actors: Vec<Actor>,
+    /// The credential itself first, then what it comes from.
+    pub(crate) lineage: Vec<CredentialId>,
+    pub(crate) rights: Rights,
+    pub(crate) method: Method,
+}
+
+impl Authenticated {
+    /// The one principal of local mode. The door has made sure that the peer is on this machine.
+    pub fn local() -> Self {
+        Self::from(Finding {
+            tenant: "local".to_owned(),
+            principal: "local".to_owned(),
+            actors: Vec::new(),
+            lineage: vec![CredentialId::local()],
+            rights: Rights::unlimited(),
+            method: Method::Local,
+        })
+    }
+
+    /// The tenant all of it belongs to.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
+    }
+
+    /// The user: the root of trust, never an agent that acts for one.
+    pub fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    /// Who acts for the user: the one who acts now first (RFC 8693 `act`, outermost first).
+    pub fn actors(&self) -> &[Actor] {
+        &self.actors
+    }
+
+    /// The credential.
+    pub fn credential(&self) -> &CredentialId {
+        // Upholds: `from` never leaves the lineage empty.
+        self.lineage.first().unwrap_or(const { &CredentialId(String::new()) })
+    }
+
+    /// The credential, and those it comes from: revoking any of them revokes it.
+    pub fn lineage(&self) -> &[CredentialId] {
+        &self.lineage
+    }
+
+    /// What it lets its holder do.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    /// How it was found out.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Looks again, at the moment of dispatch: at the time, and at how each credential of the lineage stands.
+    pub fn recheck(
+        &self,
+        now: Timestamp,
+        standing_of: impl Fn(&CredentialId) -> Standing,
+    ) -> Result<Rechecked<'_>, NoLongerGood> {
+        if now >= self.rights.expires_at {
+            return Err(NoLongerGood::Expired(self.rights.expires_at));
+        }
+        for credential in &self.lineage {
+            match standing_of(credential) {
+                Standing::Good => {}
+                Standing::Revoked => return Err(NoLongerGood::Revoked(credential.clone())),
+                Standing::Unknown => return Err(NoLongerGood::Unknown(credential.clone())),
+            }
+        }
+        Ok(Rechecked(self))
+    }
+}
+
+impl From<Finding> for Authenticated {
+    fn from(finding: Finding) -> Self {
+        let Finding { tenant, principal, actors, mut lineage, rights, method } = finding;
+        if lineage.is_empty() {
+            lineage.push(CredentialId(String::new()));
+        }
+        // The top is the identity of narrowing, but for numbers that were written larger than there are.
+        let rights = rights.narrowed_by(&Rights::unlimited());
+        Self { tenant, principal, actors, lineage, rights, method }
+    }
+}
+
+impl<'a> Rechecked<'a> {
+    /// Who it is.
+    pub fn authenticated(self) -> &'a Authenticated {
+        self.0
+    }
+}
+
+impl Actor {
+    /// An actor of that name, by the word of whoever hands the credential on.
+    pub fn named(name: &str) -> Result<Self, NotAName> {
+        checked_name(name).map(|name| Self { name, proven: false })
+    }
+
+    /// One that showed a credential of its own, or that an issuer vouches for.
+    pub(crate) fn proven(name: &str) -> Result<Self, NotAName> {
+        checked_name(name).map(|name| Self { name, proven: true })
+    }
+
+    /// Whether it showed a credential of its own, or an issuer vouches for it.
+    pub fn is_proven(&self) -> bool {
+        self.proven
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl CredentialId {
+    pub(crate) fn local() -> Self {
+        Self("local".to_owned())
+    }
+
+    pub(crate) fn of(kind: &str, id: &str) -> Self {
+        Self(format!("{kind}:{id}"))
+    }
+
+    /// The text, for records and for `revoke`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The name, if it is one.
+pub(crate) fn checked_name(name: &str) -> Result<String, NotAName> {
+    let good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+    if good { Ok(name.to_owned()) } else { Err(NotAName(())) }
+}
+
+impl fmt::Display for CredentialId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! The agent credential: what a user's right becomes in an agent's hands. A chain of codes, so that whoever holds one can
+//! narrow it offline and nobody can take a narrowing back out:
+//!
+//! `sva1.<root>.<caveat>….<tag>`, where the first tag is a code over the root under our key and each next one a code over
+//! the caveat under the tag before. Every part is base64url of JSON; only the last tag travels.
+//!
+//! Codes are over the parts as they arrived, never over what they were read into. That a credential was revoked is asked by
+//! its lineage elsewhere; only who has the root key can verify one, so this is a credential for us and nobody else.
+
+mod document;
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use servanda_contract::{Timestamp, digest::hex};
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use crate::{
+    Actor, Authenticated, CredentialId, Secret,
+    caller::{ACTORS_MAX, Finding, Method},
+    rights::{DepthExhausted, Narrowing, Rights},
+    secret::NoRandomness,
+};
+
+use document::Root;
+pub use document::{Caveat, LINEAGE_MAX};
+
+/// By which one is known, with its version.
+pub const PREFIX: &str = "sva1.";
+/// Bytes of a credential, narrowings included: it travels in a header.
+pub const CREDENTIAL_BYTES_MAX: usize = 12 << 10;
+/// Narrowings that are followed.
+pub const CAVEATS_MAX: usize = 16;
+/// How long one may be good, at most: a day.
+pub const AGENT_LIFETIME_MS_MAX: u64 = 86_400_000;
+
+const ID_BYTES: usize = 16;
+const TAG_BYTES: usize = 32;
+const ROOT_KEY_BYTES_MIN: usize = 32;
+const KEY_ID_BYTES_MAX: usize = 64;
+const ROOT_DOMAIN: &[u8] = b"servanda/agent-credential/root-key/v1\0";
+
+/// The keys that credentials are rooted in, by id. New ones are made with the current; the others are still believed.
+#[derive(Debug, Clone)]
+pub struct RootKeys {
+    current: String,
+    keys: BTreeMap<String, Secret>,
+}
+
+/// What an agent gets.
+#[derive(Debug)]
+pub struct AgentCredential {
+    /// The bearer text.
+    pub text: Secret,
+    /// What it is recorded and revoked by.
+    pub credential: CredentialId,
+    /// What it allows.
+    pub rights: Rights,
+}
+
+/// What is to be delegated to whom.
+#[derive(Debug, Clone)]
+pub struct Delegation {
+    /// The agent.
+    pub actor: Actor,
+    /// The agent's own credential, if it showed one: revoking that revokes the delegation too.
+    pub actor_lineage: Vec<CredentialId>,
+    /// What is taken away.
+    pub narrowing: Narrowing,
+    /// How long it is good, at most.
+    pub lifetime_ms: u64,
+}
+
+/// Why nothing was delegated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotDelegated {
+    /// Handed on often enough.
+    #[error(transparent)]
+    Depth(#[from] DepthExhausted),
+    /// More hands than are followed.
+    #[error("the chain of actors or of credentials is too long")]
+    ChainTooLong,
+    /// Over already, or would be at once.
+    #[error("nothing is left of the lifetime")]
+    Lifetime,
+    /// Too many patterns and scopes for a header.
+    #[error("the credential would have more than {CREDENTIAL_BYTES_MAX} bytes, or its lists too many members")]
+    TooLarge,
+    /// The system's fault.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+}
+
+/// Why a credential is not taken, or cannot be narrowed. Nothing of it is in the error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CapabilityError {
+    /// Not of the form, or not strict JSON in the parts.
+    #[error("not of the form of an agent credential")]
+    Malformed,
+    /// Longer than any, or narrowed more often than is followed.
+    #[error("the agent credential has more than {CREDENTIAL_BYTES_MAX} bytes or {CAVEATS_MAX} narrowings")]
+    TooLong,
+    /// Its root key is not one of ours, or not any more.
+    #[error("the agent credential is rooted in a key that is not known here")]
+    UnknownKey,
+    /// Forged or changed.
+    #[error("the agent credential was not made here, or was changed")]
+    Forged,
+    /// Over.
+    #[error("the agent credential has expired")]
+    Expired,
+    /// Handed on more often than it may be.
+    #[error("the agent credential was handed on more often than it may be")]
+    Depth,
+}
+
+/// Root keys that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "root keys have an id of 1 to {KEY_ID_BYTES_MAX} bytes and {ROOT_KEY_BYTES_MIN} bytes or more, and the current one is among them"
+)]
+pub struct BadRootKeys(());
+
+impl RootKeys {
+    /// Keys, of which the current one is used for what is new.
+    pub fn new(current: &str, keys: BTreeMap<String, Secret>) -> Result<Self, BadRootKeys> {
+        let good = |(id, key): (&String, &Secret)| {
+            (1..=KEY_ID_BYTES_MAX).contains(&id.len()) && key.expose().len() >= ROOT_KEY_BYTES_MIN
+        };
+        if !keys.contains_key(current) || !keys.iter().all(good) {
+            return Err(BadRootKeys(()));
+        }
+        Ok(Self { current: current.to_owned(), keys })
+    }
+
+    /// Hands on what somebody has, or less of it. That it is somebody's was checked: an [`Authenticated`] says so.
+    pub fn delegate(
+        &self,
+        subject: &Authenticated,
+        delegation: Delegation,
+        now: Timestamp,
+    ) -> Result<AgentCredential, NotDelegated> {
+        let lifetime_ms = delegation.lifetime_ms.min(AGENT_LIFETIME_MS_MAX);
+        let mut rights = subject.rights().delegated(&delegation.narrowing)?;
+        rights.expires_at = rights.expires_at.min(Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)));
+        if rights.expires_at <= now {
+            return Err(NotDelegated::Lifetime);
+        }
+        let mut actors = vec![delegation.actor];
+        actors.extend_from_slice(subject.actors());
+        let mut lineage = subject.lineage().to_vec();
+        lineage.extend(delegation.actor_lineage);
+        if actors.len() > ACTORS_MAX || lineage.len() > LINEAGE_MAX {
+            return Err(NotDelegated::ChainTooLong);
+        }
+        let id = hex(Secret::random(ID_BYTES)?.expose());
+        let root = Root {
+            id,
+            key_id: self.current.clone(),
+            tenant: subject.tenant().to_owned(),
+            principal: subject.principal().to_owned(),
+            actors,
+            lineage,
+            issued_at: now,
+            rights,
+        };
+        let credential = root.credential();
+        let text = self.seal(&root).ok_or(NotDelegated::TooLarge)?;
+        // What cannot be read back must not be handed out.
+        let made = self.verify(&text, now).map_err(|_| NotDelegated::TooLarge)?;
+        Ok(AgentCredential { text: Secret::from(text), credential, rights: made.rights().clone() })
+    }
+
+    /// Lets the holder in, with what is left after every narrowing.
+    pub fn verify(&self, text: &str, now: Timestamp) -> Result<Authenticated, CapabilityError> {
+        let parts = Parts::of(text)?;
+        let root = Root::read(parts.root)?;
+        let mut tag = self.first_tag(&root.key_id, parts.root).ok_or(CapabilityError::UnknownKey)?;
+        let Some((last, before)) = parts.caveats.split_last() else {
+            tag.verify_slice(&parts.tag).map_err(|_| CapabilityError::Forged)?;
+            return root.finding(&[], now);
+        };
+        for caveat in before {
+            tag = next_tag(tag, caveat);
+        }
+        // In constant time, and before any caveat is looked into.
+        next_tag(tag, last).verify_slice(&parts.tag).map_err(|_| CapabilityError::Forged)?;
+        root.finding(&parts.caveats, now)
+    }
+
+    fn seal(&self, root: &Root) -> Option<String> {
+        let root = URL_SAFE_NO_PAD.encode(serde_json::to_vec(root).ok()?);
+        let tag = self.first_tag(&self.current, &root)?.finalize().into_bytes();
+        Some(format!("{PREFIX}{root}.{}", URL_SAFE_NO_PAD.encode(tag)))
+    }
+
+    fn first_tag(&self, key_id: &str, root: &str) -> Option<Code> {
+        let key = keyed(self.keys.get(key_id)?.expose()).chain_update(ROOT_DOMAIN).chain_update(key_id.as_bytes());
+        Some(keyed(&key.finalize().into_bytes()).chain_update(PREFIX.as_bytes()).chain_update(root.as_bytes()))
+    }
+}
+
+/// Narrows a credential, offline: whoever holds it can, and nobody can undo it. What the caveat allows beyond what the
+/// credential does is of no effect.
+pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError> {
+    let parts = Parts::of(text)?;
+    let caveat = URL_SAFE_NO_PAD.encode(serde_json::to_vec(caveat).map_err(|_| CapabilityError::Malformed)?);
+    let tag = keyed(&parts.tag).chain_update(caveat.as_bytes()).finalize().into_bytes();
+    let stem = text.rsplit_once('.').map_or(text, |(stem, _)| stem);
+    let longer = format!("{stem}.{caveat}.{}", URL_SAFE_NO_PAD.encode(tag));
+    Parts::of(&longer)?;
+    Ok(Secret::from(longer))
+}
+
+type Code = Hmac<Sha256>;
+
+/// The parts of a credential as they arrived.
+struct Parts<'a> {
+    root: &'a str,
+    caveats: Vec<&'a str>,
+    tag: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Result<Self, CapabilityError> {
+        if text.len() > CREDENTIAL_BYTES_MAX {
+            return Err(CapabilityError::TooLong);
+        }
+        let rest = text.strip_prefix(PREFIX).ok_or(CapabilityError::Malformed)?;
+        let (rest, tag) = rest.rsplit_once('.').ok_or(CapabilityError::Malformed)?;
+        let tag = URL_SAFE_NO_PAD.decode(tag).ok().filter(|tag| tag.len() == TAG_BYTES);
+        let tag = tag.ok_or(CapabilityError::Malformed)?;
+        let mut parts = rest.split('.');
+        let root = parts.next().ok_or(CapabilityError::Malformed)?;
+        let caveats: Vec<&str> = parts.collect();
+        if caveats.len() > CAVEATS_MAX {
+            return Err(CapabilityError::TooLong);
+        }
+        Ok(Self { root, caveats, tag })
+    }
+}
+
+fn next_tag(tag: Code, caveat: &str) -> Code {
+    keyed(&tag.finalize().into_bytes()).chain_update(caveat.as_bytes())
+}
+
+/// A key longer than the hash's block is hashed, a shorter one padded with zeros: that is what HMAC does with one. Written out
+/// because it then cannot fail, and a code under a key of nothing is not to be thought of.
+fn keyed(key: &[u8]) -> Code {
+    /// SHA-256's.
+    const BLOCK_BYTES: usize = 64;
+    let hashed = (key.len() > BLOCK_BYTES).then(|| Sha256::digest(key));
+    let mut block = Zeroizing::new([0; BLOCK_BYTES]);
+    block.iter_mut().zip(hashed.as_deref().unwrap_or(key)).for_each(|(place, byte)| *place = *byte);
+    Code::new(&(*block).into())
+}
+
+impl CredentialId {
+    /// Of an agent credential's own id.
+    fn of_agent(id: &str) -> Self {
+        Self::of("agent", id)
+    }
+}
+
+impl Root {
+    fn credential(&self) -> CredentialId {
+        CredentialId::of_agent(&self.id)
+    }
+
+    /// What is left after every narrowing. The codes were checked.
+    fn finding(self, caveats: &[&str], now: Timestamp) -> Result<Authenticated, CapabilityError> {
+        let mut lineage = vec![self.credential()];
+        lineage.extend(self.lineage);
+        let (mut rights, mut actors) = (self.rights, self.actors);
+        for caveat in caveats {
+            let Caveat { actor, narrowing } = Caveat::read(caveat)?;
+            rights = match actor {
+                None => rights.narrowed_by(&narrowing.as_rights()),
+                Some(name) => {
+                    // Whoever wrote it is not us: a name is checked like any other that comes from outside.
+                    let actor = Actor::named(&name).map_err(|_| CapabilityError::Malformed)?;
+                    actors.insert(0, actor);
+                    rights.delegated(&narrowing).map_err(|_| CapabilityError::Depth)?
+                }
+            };
+        }
+        if actors.len() > ACTORS_MAX {
+            return Err(CapabilityError::Depth);
+        }
+        if now >= rights.expires_at {
+            return Err(CapabilityError::Expired);
+        }
+        Ok(Finding {
+            tenant: self.tenant,
+            principal: self.principal,
+            actors,
+            lineage,
+            rights,
+            method: Method::AgentCredential,
+        }
+        .into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What somebody is told who may not come in, or not that far: `WWW-Authenticate` (RFC 6750, RFC 9728) and the document
+//! that says where tokens for us are to be had.
+//!
+//! One challenge names every scope that is needed, so that a client asks once. It never says which check a credential
+//! failed beyond what helps an honest client.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::rights::{Lack, Scope, scope_line};
+
+/// Where the document is, below the origin (RFC 9728 §3).
+pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// The protected resource's metadata (RFC 9728).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResourceMetadata {
+    /// Our resource identifier: what a token's audience must be.
+    pub resource: String,
+    /// Issuers whose tokens are taken.
+    pub authorization_servers: Vec<String>,
+    /// Scopes that a client may ask for.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub scopes_supported: BTreeSet<Scope>,
+    /// How a token is sent: in the header and nowhere else.
+    pub bearer_methods_supported: [BearerMethod; 1],
+    /// What it is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_name: Option<String>,
+    /// Where people read about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_documentation: Option<String>,
+}
+
+/// How a token may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BearerMethod {
+    /// `Authorization: Bearer`.
+    Header,
+}
+
+/// A challenge: a status and a header value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// 401 or 403.
+    pub status: u16,
+    /// For `WWW-Authenticate`: visible ASCII.
+    pub header: String,
+}
+
+impl ResourceMetadata {
+    /// Of this resource, with tokens of these issuers.
+    pub fn new(resource: &str, authorization_servers: Vec<String>, scopes_supported: BTreeSet<Scope>) -> Self {
+        Self {
+            resource: resource.to_owned(),
+            authorization_servers,
+            scopes_supported,
+            bearer_methods_supported: [BearerMethod::Header],
+            resource_name: None,
+            resource_documentation: None,
+        }
+    }
+
+    /// Where the document of a resource is: the well-known path goes between the origin and the resource's own path.
+    /// None if the resource is no address with an origin.
+    pub fn address_of(resource: &str) -> Option<String> {
+        let (scheme, rest) = resource.split_once("://")?;
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (host, path) = rest.split_at_checked(end)?;
+        let good = matches!(scheme, "https" | "http") && !host.is_empty() && !path.contains('#');
+        let path = if path == "/" { "" } else { path };
+        good.then(|| format!("{scheme}://{host}{WELL_KNOWN}{path}"))
+    }
+}
+
+impl Challenge {
+    /// Somebody came without a credential: no error, only where to get one and for what (RFC 6750 §3.1).
+    pub fn missing(metadata: &str, scopes: &BTreeSet<Scope>) -> Self {
+        Self::new(401, metadata, scopes, None)
+    }
+
+    /// Somebody came with one that is no good. `told` is what the caller may know.
+    pub fn invalid(metadata: &str, scopes: &BTreeSet<Scope>, told: &str) -> Self {
+        Self::new(401, metadata, scopes, Some(("invalid_token", told)))
+    }
+
+    /// Somebody is known, but more scopes are needed: every scope of the call in one.
+    pub fn insufficient(metadata: &str, scopes_needed: &BTreeSet<Scope>) -> Self {
+        let told = "more scopes are needed for this call";
+        Self::new(403, metadata, scopes_needed, Some(("insufficient_scope", told)))
+    }
+
+    /// What a lack is answered with at the door. None where no token of any issuer would help: that is a refusal, not a
+    /// challenge, because a client would go round in circles.
+    pub fn of_lack(metadata: &str, lack: &Lack) -> Option<Self> {
+        if lack.expired_at.is_some() {
+            return Some(Self::invalid(metadata, &lack.scopes_needed, "the credential has expired"));
+        }
+        lack.only_scopes().then(|| Self::insufficient(metadata, &lack.scopes_needed))
+    }
+
+    fn new(status: u16, metadata: &str, scopes: &BTreeSet<Scope>, error: Option<(&str, &str)>) -> Self {
+        let mut parameters = Vec::new();
+        if let Some((code, told)) = error {
+            parameters.push(format!("error={}", quoted(code)));
+            parameters.push(format!("error_description={}", quoted(told)));
+        }
+        if !scopes.is_empty() {
+            parameters.push(format!("scope={}", quoted(&scope_line(scopes))));
+        }
+        parameters.push(format!("resource_metadata={}", quoted(metadata)));
+        Self { status, header: format!("Bearer {}", parameters.join(", ")) }
+    }
+}
+
+/// A quoted string (RFC 9110 §5.6.4) in visible ASCII: what could end it is escaped, what could end the header left out.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            ' '..='~' => quoted.push(character),
+            _ => quoted.push('?'),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Token exchange (RFC 8693): a user's credential becomes an agent's. What is asked is read here, and what is given is
+//! decided here; checking the two credentials and minting the third are done with this crate by whoever has the keys.
+//!
+//! The rule is one sentence: never more than was asked, never more than the user has, never more than the agent may use,
+//! and never for longer than is usual. Asking for a scope the user does not have is refused rather than left out quietly.
+
+mod answer;
+mod form;
+
+use servanda_contract::Timestamp;
+
+use crate::{
+    Actor, Authenticated, Narrowing,
+    capability::Delegation,
+    rights::{Rights, Scopes, scope_line},
+};
+
+pub use answer::{ErrorAnswer, ErrorCode, ExchangeAnswer, ExchangeError};
+pub use form::{ACCESS_TOKEN_TYPE, ExchangeRequest, FORM_BYTES_MAX, GRANT_TYPE, JWT_TYPE, Terms};
+
+/// How this gateway exchanges.
+#[derive(Debug, Clone)]
+pub struct ExchangeRules {
+    /// Our resource identifiers: what `resource` and `audience` may name.
+    pub targets: Vec<String>,
+    /// How long an agent's credential is good if nothing is said.
+    pub lifetime_ms_default: u64,
+    /// How long it is good at most.
+    pub lifetime_ms_max: u64,
+}
+
+/// Decides what an agent gets of a user's right.
+///
+/// `subject` is whose right it is and `actor` who is to act; both were checked. An actor's own credential binds the
+/// delegation too, but for its scopes: those are the user's to give, and an agent's identity seldom has them.
+pub fn decide(
+    request: &ExchangeRequest,
+    subject: &Authenticated,
+    actor: Option<&Authenticated>,
+    rules: &ExchangeRules,
+    now: Timestamp,
+) -> Result<Delegation, ExchangeError> {
+    if let Some(index) = request.targets.iter().position(|target| !rules.targets.contains(target)) {
+        return Err(ExchangeError::Target { index });
+    }
+    let (name, actor_lineage) = acting(request, subject, actor)?;
+    let mut narrowing = request.terms.narrowing.clone();
+    if let Some(asked) = &request.scopes {
+        refuse_beyond(asked, subject)?;
+        narrowing.scopes = Some(match narrowing.scopes {
+            Some(also) => asked.narrowed_by(&also),
+            None => asked.clone(),
+        });
+    }
+    let narrowing = within(&narrowing, actor);
+    if subject.rights().depth_left == 0 {
+        return Err(ExchangeError::Depth);
+    }
+    let rights = subject.rights().narrowed_by(&narrowing.as_rights());
+    if rights.expires_at <= now {
+        return Err(ExchangeError::Lifetime);
+    }
+    if rights.tools.is_empty() || (request.scopes.is_some() && rights.scopes == Scopes::none()) {
+        return Err(ExchangeError::NothingLeft);
+    }
+    let asked_ms = request.terms.lifetime_ms.unwrap_or(rules.lifetime_ms_default);
+    Ok(Delegation { actor: name, actor_lineage, narrowing, lifetime_ms: asked_ms.min(rules.lifetime_ms_max) })
+}
+
+/// Who acts: whoever the actor's credential says, else whom the user named.
+fn acting(
+    request: &ExchangeRequest,
+    subject: &Authenticated,
+    actor: Option<&Authenticated>,
+) -> Result<(Actor, Vec<crate::CredentialId>), ExchangeError> {
+    match (actor, &request.terms.agent) {
+        (Some(actor), named) => {
+            let name = Actor::proven(actor.principal()).map_err(|_| ExchangeError::Actor)?;
+            let other_name = named.as_ref().is_some_and(|named| named != name.name());
+            // An agent of one tenant never acts for a user of another, nor under a name it did not prove; and who acts for
+            // somebody already proves that somebody's name, not its own.
+            if actor.tenant() != subject.tenant() || other_name || !actor.actors().is_empty() {
+                return Err(ExchangeError::Actor);
+            }
+            Ok((name, actor.lineage().to_vec()))
+        }
+        (None, Some(named)) if request.actor_token.is_none() => {
+            let name = Actor::named(named).map_err(|_| ExchangeError::Actor)?;
+            Ok((name, Vec::new()))
+        }
+        _ => Err(ExchangeError::Actor),
+    }
+}
+
+/// Everything that goes beyond what the user has, in one answer.
+fn refuse_beyond(asked: &Scopes, subject: &Authenticated) -> Result<(), ExchangeError> {
+    let Scopes::These(asked) = asked else { return Err(ExchangeError::NothingLeft) };
+    let missing = subject.rights().scopes.missing(asked);
+    if missing.is_empty() { Ok(()) } else { Err(ExchangeError::Scope { missing: scope_line(&missing) }) }
+}
+
+/// Narrowed by what the actor's own credential allows.
+fn within(narrowing: &Narrowing, actor: Option<&Authenticated>) -> Narrowing {
+    let Some(actor) = actor else { return narrowing.clone() };
+    let own = Rights { scopes: Scopes::All, depth_left: Rights::unlimited().depth_left, ..actor.rights().clone() };
+    let both = narrowing.as_rights().narrowed_by(&own);
+    Narrowing {
+        scopes: narrowing.scopes.clone(),
+        tools: Some(both.tools),
+        resources: Some(both.resources),
+        ceiling: Some(both.ceiling),
+        budget: both.budget,
+        expires_at: Some(both.expires_at),
+        depth_left: narrowing.depth_left,
+    }
+}
+
+#[cfg(test)]
+mod tests;

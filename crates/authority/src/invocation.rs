@@ -1,0 +1,188 @@
+//! The invocation credential: a statement for one upstream about one call, good for seconds. A signed JWT, because an
+//! upstream that wants to check it has only our published key, and libraries for it in every language.
+//!
+//! It names the user, the agents and the payload's digest; it is not what the caller sent, nor any part of it, and it is
+//! not taken as an access token here. How an upstream is reached and what it is called is the shell's to say.
+
+use std::fmt;
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Serialize;
+use serde_json::{Value, json};
+use servanda_contract::{CallId, Digest, Timestamp};
+
+use crate::{
+    Actor, Secret,
+    caller::Rechecked,
+    rights::{Lack, Need, scope_line},
+    signature::Algorithm,
+};
+
+/// `typ`: no kind that an access token has, here or anywhere.
+pub const TYPE: &str = "servanda-call+jwt";
+/// How long one may be good, at most.
+pub const INVOCATION_LIFETIME_MS_MAX: u64 = 300_000;
+const SEED_BYTES: usize = 32;
+
+/// The key that statements are signed with.
+pub struct StatementKey {
+    kid: String,
+    pair: Ed25519KeyPair,
+}
+
+/// One call to one upstream.
+#[derive(Debug, Clone, Copy)]
+pub struct Invocation<'a> {
+    /// Who says so: the gateway's identifier.
+    pub issuer: &'a str,
+    /// Whom it is for: the upstream's resource identifier.
+    pub audience: &'a str,
+    /// The upstream's id in the configuration.
+    pub upstream: &'a str,
+    /// The call.
+    pub call_id: &'a CallId,
+    /// Of the canonical arguments that are sent with it.
+    pub payload: Digest,
+    /// How long it is good, at most.
+    pub lifetime_ms: u64,
+}
+
+/// Why none was made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotMinted {
+    /// The caller may not make this call.
+    #[error("{}", .0.message())]
+    Lacks(Box<Lack>),
+    /// It would be over at once: JWTs count in seconds.
+    #[error("less than a second is left of the caller's credential")]
+    Lifetime,
+    /// The library's fault.
+    #[error("the statement could not be signed")]
+    Signing,
+}
+
+/// Bytes that are no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a statement key is {SEED_BYTES} bytes, and has an id")]
+pub struct BadStatementKey(());
+
+impl StatementKey {
+    /// A key from its seed.
+    pub fn from_seed(kid: &str, seed: &Secret) -> Result<Self, BadStatementKey> {
+        if kid.is_empty() || seed.expose().len() != SEED_BYTES {
+            return Err(BadStatementKey(()));
+        }
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed.expose()).map_err(|_| BadStatementKey(()))?;
+        Ok(Self { kid: kid.to_owned(), pair })
+    }
+
+    /// The public half as upstreams read it.
+    pub fn public_jwk(&self) -> Value {
+        json!({
+            "kty": "OKP",
+            "crv": "Ed25519",
+            "use": "sig",
+            "alg": Algorithm::EdDsa.name(),
+            "kid": self.kid,
+            "x": URL_SAFE_NO_PAD.encode(self.pair.public_key().as_ref()),
+        })
+    }
+
+    /// A statement for one call. It has the scopes the call needs and no other, and ends no later than what it comes from.
+    pub fn mint(
+        &self,
+        caller: Rechecked<'_>,
+        need: &Need<'_>,
+        invocation: &Invocation<'_>,
+    ) -> Result<Secret, NotMinted> {
+        let who = caller.authenticated();
+        if let Some(lack) = who.rights().lacks(need) {
+            return Err(NotMinted::Lacks(Box::new(lack)));
+        }
+        let lifetime_ms = invocation.lifetime_ms.min(INVOCATION_LIFETIME_MS_MAX);
+        let ends_ms = need.at.unix_ms().saturating_add(lifetime_ms).min(who.rights().expires_at.unix_ms());
+        let (issued_s, until_s) = (seconds(need.at), ends_ms / 1000);
+        if until_s <= issued_s {
+            return Err(NotMinted::Lifetime);
+        }
+        let claims = Claims {
+            iss: invocation.issuer,
+            sub: who.principal(),
+            aud: invocation.audience,
+            jti: invocation.call_id.as_str(),
+            iat: issued_s,
+            exp: until_s,
+            scope: scope_line(need.scopes),
+            act: act(who.actors()),
+            call: Call {
+                tenant: who.tenant(),
+                upstream: invocation.upstream,
+                tool: need.tool,
+                payload: invocation.payload,
+            },
+        };
+        self.sign(&claims).ok_or(NotMinted::Signing)
+    }
+
+    fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
+        let header = json!({"typ": TYPE, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
+        let header = URL_SAFE_NO_PAD.encode(header.to_string());
+        let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
+        let signature = self.pair.try_sign(signed.as_bytes()).ok()?;
+        Some(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))))
+    }
+}
+
+/// What is published for upstreams: the keys in use, and those whose statements may still be under way.
+pub fn published_keys(keys: &[&StatementKey]) -> Value {
+    json!({"keys": keys.iter().map(|key| key.public_jwk()).collect::<Vec<_>>()})
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    iss: &'a str,
+    sub: &'a str,
+    aud: &'a str,
+    jti: &'a str,
+    iat: u64,
+    exp: u64,
+    scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    act: Option<Value>,
+    #[serde(rename = "servanda/call")]
+    call: Call<'a>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    tenant: &'a str,
+    upstream: &'a str,
+    tool: &'a str,
+    payload: Digest,
+}
+
+/// RFC 8693: the one who acts now outermost.
+fn act(actors: &[Actor]) -> Option<Value> {
+    actors.iter().rev().fold(None, |before, actor| {
+        Some(
+            before.map_or_else(
+                || json!({"sub": actor.name()}),
+                |before: Value| json!({"sub": actor.name(), "act": before}),
+            ),
+        )
+    })
+}
+
+const fn seconds(at: Timestamp) -> u64 {
+    at.unix_ms() / 1000
+}
+
+impl fmt::Debug for StatementKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StatementKey").field("kid", &self.kid).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

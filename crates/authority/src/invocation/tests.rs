@@ -1,0 +1,100 @@
+//! Statements that an upstream can check with what is published, and that say no more than they should.
+
+use std::collections::BTreeMap;
+
+use jsonwebtoken::{Algorithm as Theirs, DecodingKey, Validation, decode, jwk::JwkSet};
+use serde_json::Value;
+use servanda_contract::{digest::Domain, tool::SideEffectClass};
+
+use super::*;
+use crate::{
+    Authenticated, Narrowing,
+    caller::Standing,
+    capability::{Delegation, RootKeys},
+    rights::Rights,
+    testing::{NOW, golden_json, in_ms, scopes, user, user_rights},
+    token::{TokenError, UnverifiedToken},
+};
+
+fn key() -> StatementKey {
+    StatementKey::from_seed("s1", &Secret::new([5; 32])).unwrap()
+}
+
+fn mint(who: &Authenticated, tool: &str, at: Timestamp, lifetime_ms: u64) -> Result<String, NotMinted> {
+    let needed = scopes(&["billing:read"]);
+    let need =
+        Need { scopes: &needed, tool, resources: &["invoice/7".to_owned()], class: SideEffectClass::ReadOnly, at };
+    let call_id = CallId::from("call_1".to_owned());
+    let invocation = Invocation {
+        issuer: "https://gateway.test",
+        audience: "https://upstream.test/mcp",
+        upstream: "billing",
+        call_id: &call_id,
+        payload: Digest::of(Domain::Payload, &[b"{}"]),
+        lifetime_ms,
+    };
+    let rechecked = who.recheck(at, |_| Standing::Good).unwrap();
+    Ok(key().mint(rechecked, &need, &invocation)?.as_text().unwrap().to_owned())
+}
+
+fn agent() -> Authenticated {
+    let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
+    let mut who = user(user_rights());
+    for name in ["assistant", "planner"] {
+        let delegation = Delegation {
+            actor: Actor::named(name).unwrap(),
+            actor_lineage: Vec::new(),
+            narrowing: Narrowing::default(),
+            lifetime_ms: 600_000,
+        };
+        let made = keys.delegate(&who, delegation, NOW).unwrap();
+        who = keys.verify(made.text.as_text().unwrap(), NOW).unwrap();
+    }
+    who
+}
+
+/// As an upstream would, with somebody else's library and what is published.
+fn read_by_upstream(token: &str) -> Value {
+    let published = published_keys(&[&key()]);
+    let set: JwkSet = serde_json::from_value(published).unwrap();
+    let head = jsonwebtoken::decode_header(token).unwrap();
+    let key = DecodingKey::from_jwk(set.find(&head.kid.unwrap()).unwrap()).unwrap();
+    let mut validation = Validation::new(Theirs::EdDSA);
+    validation.set_audience(&["https://upstream.test/mcp"]);
+    validation.set_issuer(&["https://gateway.test"]);
+    validation.validate_exp = false;
+    decode(token, &key, &validation).unwrap().claims
+}
+
+#[test]
+fn t7_an_upstream_gets_a_statement_of_its_own_that_it_can_check() {
+    let token = mint(&agent(), "billing.show", NOW, 30_000).unwrap();
+    golden_json("invocation_claims.json", &read_by_upstream(&token));
+    golden_json("statement_keys.json", &published_keys(&[&key()]));
+}
+
+#[test]
+fn t7_a_statement_is_no_access_token() {
+    let token = mint(&agent(), "billing.show", NOW, 30_000).unwrap();
+    assert_eq!(UnverifiedToken::read(&token).unwrap_err(), TokenError::Type);
+}
+
+#[test]
+fn t9_a_statement_ends_no_later_than_what_it_comes_from_and_says_no_more() {
+    let exp = |token: &str| read_by_upstream(token)["exp"].as_u64().unwrap() * 1000;
+    let agent = agent();
+    assert_eq!(exp(&mint(&agent, "billing.show", NOW, 30_000).unwrap()), in_ms(30_000).unix_ms());
+    assert_eq!(exp(&mint(&agent, "billing.show", NOW, u64::MAX).unwrap()), in_ms(300_000).unix_ms());
+    assert_eq!(exp(&mint(&agent, "billing.show", in_ms(590_000), 30_000).unwrap()), in_ms(600_000).unix_ms());
+    assert_eq!(mint(&agent, "billing.show", in_ms(599_500), 400), Err(NotMinted::Lifetime));
+    let refused = mint(&agent, "hr.pay", NOW, 30_000).unwrap_err();
+    assert!(matches!(refused, NotMinted::Lacks(_)), "{refused}");
+    let nobody = user(Rights { scopes: crate::rights::Scopes::none(), ..user_rights() });
+    assert!(mint(&nobody, "billing.show", NOW, 30_000).is_err());
+}
+
+#[test]
+fn keys_are_of_one_form() {
+    assert!(StatementKey::from_seed("", &Secret::new([5; 32])).is_err());
+    assert!(StatementKey::from_seed("a", &Secret::new([5; 31])).is_err());
+}

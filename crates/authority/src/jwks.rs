@@ -1,0 +1,175 @@
+//! Sets of an issuer's public keys (RFC 7517): read strictly, bounded, and only what can verify a signature is kept.
+//!
+//! Getting the set is the shell's business, and when it does is [`crate::key_cache`]'s.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Map, Value};
+use servanda_contract::json::{Limits, StrictError, decode};
+
+use crate::signature::{Algorithm, PublicKey};
+
+/// Bytes a set may have.
+pub const SET_BYTES_MAX: usize = 256 << 10;
+/// Keys a set may have.
+pub const KEYS_MAX: usize = 64;
+/// Bytes of a key's id.
+pub const KID_BYTES_MAX: usize = 256;
+const DEPTH_MAX: usize = 8;
+
+/// The keys of one issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySet {
+    keys: Vec<IssuerKey>,
+    left_out: Vec<LeftOut>,
+}
+
+/// One key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuerKey {
+    kid: Option<String>,
+    /// The one algorithm it is for, if the issuer says.
+    algorithm: Option<Algorithm>,
+    key: PublicKey,
+}
+
+/// A key of the set that is not used, for the operator's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which, counted from zero.
+    pub index: usize,
+    /// Why.
+    pub reason: Unusable,
+}
+
+/// Why a key is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// For encryption, or a kind we do not take.
+    #[error("not for signatures, or of a kind or algorithm that is not taken here")]
+    Kind,
+    /// Its parts are missing, malformed or too weak.
+    #[error("its parts are missing, malformed or too weak")]
+    Malformed,
+    /// The set has its private half as well: nothing signed by it proves anything.
+    #[error("its private half is published with it")]
+    PrivateHalf,
+}
+
+/// Why there is no key set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// Not strict JSON.
+    #[error("the key set is not strict JSON")]
+    NotJson(#[source] StrictError),
+    /// Not an object with an array of objects `keys`.
+    #[error("the key set is no object with an array `keys` of objects")]
+    Shape,
+    /// Too many.
+    #[error("the key set has more than {KEYS_MAX} keys")]
+    TooMany,
+    /// No key of it can be used.
+    #[error("the key set has no key that can be used")]
+    Empty,
+}
+
+/// Which key a token means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoSuchKey {
+    /// The set has none of that id: it may be new, so the set is worth getting again.
+    #[error("the key set has no key of that id")]
+    UnknownKid,
+    /// More than one could be meant.
+    #[error("the token names no key, and more than one could be meant")]
+    Ambiguous,
+    /// The key of that id is not for the algorithm: nothing to be mended by getting the set again.
+    #[error("the key of that id is not for the token's algorithm")]
+    OtherAlgorithm,
+}
+
+impl KeySet {
+    /// Reads a set.
+    pub fn read(text: &[u8]) -> Result<Self, KeySetError> {
+        let limits = Limits { bytes_max: SET_BYTES_MAX, depth_max: DEPTH_MAX };
+        let document = decode(text, limits).map_err(KeySetError::NotJson)?;
+        let listed = document.get("keys").and_then(Value::as_array).ok_or(KeySetError::Shape)?;
+        if listed.len() > KEYS_MAX {
+            return Err(KeySetError::TooMany);
+        }
+        let (mut keys, mut left_out) = (Vec::new(), Vec::new());
+        for (index, listed) in listed.iter().enumerate() {
+            match IssuerKey::read(listed.as_object().ok_or(KeySetError::Shape)?) {
+                Ok(key) => keys.push(key),
+                Err(reason) => left_out.push(LeftOut { index, reason }),
+            }
+        }
+        if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self { keys, left_out }) }
+    }
+
+    /// What of the set is not used, and why.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// Whether there is a key of that id; a token without one may mean any set's only key.
+    pub fn knows(&self, kid: Option<&str>) -> bool {
+        kid.is_none_or(|kid| self.keys.iter().any(|key| key.kid.as_deref() == Some(kid)))
+    }
+
+    /// The one key that a token means. Where two could be meant, none is: an issuer that gives two keys one id is not to
+    /// be guessed at.
+    pub fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&PublicKey, NoSuchKey> {
+        let named: Vec<&IssuerKey> =
+            self.keys.iter().filter(|key| kid.is_none_or(|kid| key.kid.as_deref() == Some(kid))).collect();
+        match named.as_slice() {
+            [] => Err(NoSuchKey::UnknownKid),
+            [only] if only.is_for(algorithm) => Ok(&only.key),
+            [_] => Err(NoSuchKey::OtherAlgorithm),
+            _ => Err(NoSuchKey::Ambiguous),
+        }
+    }
+}
+
+impl IssuerKey {
+    fn read(members: &Map<String, Value>) -> Result<Self, Unusable> {
+        if ["d", "p", "q", "dp", "dq", "qi", "k"].iter().any(|name| members.contains_key(*name)) {
+            return Err(Unusable::PrivateHalf);
+        }
+        let text = |name: &str| members.get(name).and_then(Value::as_str);
+        let wrong_use = members.get("use").is_some_and(|purpose| purpose != "sig");
+        let may_verify =
+            |operations: &Value| operations.as_array().is_some_and(|all| all.iter().any(|one| one == "verify"));
+        let wrong_operations = members.get("key_ops").is_some_and(|operations| !may_verify(operations));
+        if wrong_use || wrong_operations {
+            return Err(Unusable::Kind);
+        }
+        let algorithm = match members.get("alg") {
+            None => None,
+            Some(name) => Some(name.as_str().and_then(Algorithm::named).ok_or(Unusable::Kind)?),
+        };
+        let kid = match members.get("kid") {
+            None => None,
+            Some(Value::String(kid)) if kid.len() <= KID_BYTES_MAX => Some(kid.clone()),
+            Some(_) => return Err(Unusable::Malformed),
+        };
+        let part =
+            |name: &str| text(name).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok()).ok_or(Unusable::Malformed);
+        let key = match (text("kty"), text("crv")) {
+            (Some("RSA"), None) => PublicKey::rsa(part("n")?, part("e")?),
+            (Some("EC"), Some("P-256")) => PublicKey::p256(&part("x")?, &part("y")?),
+            (Some("OKP"), Some("Ed25519")) => PublicKey::ed25519(part("x")?),
+            _ => return Err(Unusable::Kind),
+        };
+        let key = key.ok_or(Unusable::Malformed)?;
+        if algorithm.is_some_and(|algorithm| !key.fits(algorithm)) {
+            return Err(Unusable::Malformed);
+        }
+        Ok(Self { kid, algorithm, key })
+    }
+
+    fn is_for(&self, algorithm: Algorithm) -> bool {
+        self.key.fits(algorithm) && self.algorithm.is_none_or(|own| own == algorithm)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! OAuth scopes: words by RFC 6749, compared exactly, in sets. No word means another, and none means all of them.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// Scopes one set may have.
+pub const SCOPES_MAX: usize = 128;
+/// Bytes one scope may have.
+pub const SCOPE_BYTES_MAX: usize = 128;
+
+/// One scope.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Scope(String);
+
+/// Which scopes somebody has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "ScopesText", try_from = "ScopesText")]
+pub enum Scopes {
+    /// All there are. Only local mode has them and what is delegated from it; no token can say so.
+    All,
+    /// These.
+    These(BTreeSet<Scope>),
+}
+
+/// Text that is no scope, or more scopes than a set may have. It does not repeat the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotScopes {
+    /// RFC 6749 has visible ASCII without `"` and `\`.
+    #[error("a scope is 1 to {SCOPE_BYTES_MAX} visible ASCII characters without `\"` and `\\`")]
+    NotAScope,
+    /// Too many.
+    #[error("more than {SCOPES_MAX} scopes")]
+    TooMany,
+}
+
+impl Scope {
+    /// Reads one word.
+    pub fn read(text: &str) -> Result<Self, NotScopes> {
+        let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+        let good = (1..=SCOPE_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed);
+        if good { Ok(Self(text.to_owned())) } else { Err(NotScopes::NotAScope) }
+    }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Scopes {
+    /// None.
+    pub fn none() -> Self {
+        Self::These(BTreeSet::new())
+    }
+
+    /// These words.
+    pub fn of<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> Result<Self, NotScopes> {
+        let mut scopes = BTreeSet::new();
+        for word in words {
+            scopes.insert(Scope::read(word.as_ref())?);
+            if scopes.len() > SCOPES_MAX {
+                return Err(NotScopes::TooMany);
+            }
+        }
+        Ok(Self::These(scopes))
+    }
+
+    /// The words of a `scope` parameter or claim: separated by spaces.
+    pub fn of_line(line: &str) -> Result<Self, NotScopes> {
+        Self::of(line.split(' ').filter(|word| !word.is_empty()))
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn narrowed_by(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::All, scopes) | (scopes, Self::All) => scopes.clone(),
+            (Self::These(one), Self::These(two)) => Self::These(one.intersection(two).cloned().collect()),
+        }
+    }
+
+    /// Whether all here are also there.
+    pub fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::All) => true,
+            (Self::All, Self::These(_)) => false,
+            (Self::These(one), Self::These(two)) => one.is_subset(two),
+        }
+    }
+
+    /// Those of `required` that are not here.
+    pub fn missing(&self, required: &BTreeSet<Scope>) -> BTreeSet<Scope> {
+        match self {
+            Self::All => BTreeSet::new(),
+            Self::These(own) => required.difference(own).cloned().collect(),
+        }
+    }
+
+    /// The words in one line, for a `scope` member; nothing for all, because no word means that.
+    pub fn line(&self) -> Option<String> {
+        match self {
+            Self::All => None,
+            Self::These(scopes) => Some(line(scopes)),
+        }
+    }
+}
+
+/// Scopes in one line, separated by spaces.
+pub fn line(scopes: &BTreeSet<Scope>) -> String {
+    scopes.iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// How a set is written: `"all"`, which is no list, or a list, in which `all` is a word like any other.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ScopesText {
+    Word(String),
+    List(Vec<String>),
+}
+
+impl From<Scopes> for ScopesText {
+    fn from(scopes: Scopes) -> Self {
+        match scopes {
+            Scopes::All => Self::Word("all".to_owned()),
+            Scopes::These(scopes) => Self::List(scopes.into_iter().map(|scope| scope.0).collect()),
+        }
+    }
+}
+
+impl TryFrom<ScopesText> for Scopes {
+    type Error = NotScopes;
+
+    fn try_from(text: ScopesText) -> Result<Self, NotScopes> {
+        match text {
+            ScopesText::Word(word) if word == "all" => Ok(Self::All),
+            ScopesText::Word(_) => Err(NotScopes::NotAScope),
+            ScopesText::List(words) => Self::of(words),
+        }
+    }
+}
+
+impl From<Scope> for String {
+    fn from(scope: Scope) -> Self {
+        scope.0
+    }
+}
+
+impl TryFrom<String> for Scope {
+    type Error = NotScopes;
+
+    fn try_from(text: String) -> Result<Self, NotScopes> {
+        Self::read(&text)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}

@@ -1,0 +1,174 @@
+//! No secret comes back in any form that is known, and nothing else is touched.
+
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use proptest::prelude::*;
+
+use super::*;
+
+fn scrubber(secrets: &[&str]) -> Scrubber {
+    let secrets: Vec<Secret> = secrets.iter().map(|secret| Secret::from((*secret).to_owned())).collect();
+    Scrubber::of(&secrets).unwrap()
+}
+
+#[test]
+fn t25_secrets_go_in_every_form() {
+    let secret = "tök/en \"1\"&x";
+    let clean = scrubber(&[secret]);
+    let json = serde_json::to_string(secret).unwrap();
+    let json = json.trim_matches('"').to_owned();
+    let table = [
+        secret.to_owned(),
+        json.clone(),
+        json.replace('/', "\\/"),
+        "t\\u00f6k/en \\\"1\\\"\\u0026x".to_owned(),
+        "t\\u00F6k/en \\\"1\\\"\\u0026x".to_owned(),
+        json.replace('\\', "\\\\").replace('"', "\\\""),
+        "t%C3%B6k%2Fen%20%221%22%26x".to_owned(),
+        "t%c3%b6k%2fen+%221%22%26x".to_owned(),
+        "t%C3%B6k/en+%221%22&x".to_owned(),
+        "\\u0074\\u00F6\\u006b\\/en \\u0022\\u0031\\u0022&x".to_owned(),
+        "%74%C3%b6k%2Fen%20%221%22%26%78".to_owned(),
+        "t%C3%B6k\\u002fen+%221%22&x".to_owned(),
+        servanda_contract::digest::hex(secret.as_bytes()),
+        servanda_contract::digest::hex(secret.as_bytes()).to_uppercase(),
+    ];
+    for form in table {
+        let text = format!("before {form} after");
+        assert_eq!(clean.scrub_text(&text), "before [redacted] after", "{form}");
+    }
+}
+
+#[test]
+fn t25_basic_credentials_are_found_inside_their_base64() {
+    let clean = scrubber(&["s3cret-passw0rd"]);
+    for user in ["", "a:", "al:", "ali:", "alice:"] {
+        let header = STANDARD.encode(format!("{user}s3cret-passw0rd"));
+        let text = clean.scrub_text(&header).into_owned();
+        assert!(text.contains(REDACTED), "{user}");
+        let rest = text.replace(REDACTED, "");
+        assert!(rest.len() <= user.len() * 4 / 3 + 5, "{user}: {rest} is left");
+    }
+}
+
+#[test]
+fn t25_secrets_are_found_across_windows_and_characters_beyond_the_plane() {
+    let secret = "\u{1f511}key\"42";
+    let clean = scrubber(&[secret]);
+    let escaped = "\\ud83d\\uDD11key\\\"42";
+    for form in [secret, escaped] {
+        for before in [WINDOW_BYTES - 20, WINDOW_BYTES - 7, WINDOW_BYTES, 2 * WINDOW_BYTES - 9] {
+            // Backslashes before it: a window that begins among them must not lose count.
+            let text = format!("{}{form}{}", "\\\\".repeat(before / 2), "y".repeat(10));
+            let scrubbed = clean.scrub_text(&text);
+            assert!(scrubbed.ends_with("[redacted]yyyyyyyyyy"), "{form} at {before}");
+            assert_eq!(scrubbed.len(), before / 2 * 2 + 20, "nothing else is touched");
+        }
+    }
+    for odd in ["", "x", "xy", "xyz"] {
+        let text = format!("{odd}{}{escaped}", "\\\\".repeat(WINDOW_BYTES / 2 + 50_000));
+        assert!(clean.scrub_text(&text).ends_with("[redacted]"), "{odd}");
+    }
+    assert_eq!(
+        clean.scrub_text("\\ud83d\\u0041 \\ud83d \\u12 \\x %4 %zz %"),
+        "\\ud83d\\u0041 \\ud83d \\u12 \\x %4 %zz %"
+    );
+}
+
+#[test]
+fn what_overlaps_goes_as_a_whole() {
+    let clean = scrubber(&["abcdef", "defghi", "fghijklm", "abcdefabcdef"]);
+    let table = [
+        ("x abcdefghijklm y", "x [redacted] y"),
+        ("abcdefabcdef", "[redacted]"),
+        ("abcdefdefghi.", "[redacted]."),
+        ("abcde fghij", "abcde fghij"),
+        ("", ""),
+    ];
+    for (text, expected) in table {
+        assert_eq!(clean.scrub_text(text), expected);
+    }
+    assert!(matches!(clean.scrub(b"nothing here"), Cow::Borrowed(_)), "untouched text is not copied");
+    assert_eq!(scrubber(&[]).scrub_text("abcdef"), "abcdef");
+}
+
+#[test]
+fn secrets_that_cannot_be_kept_out_are_refused_when_they_are_configured() {
+    let of = |secrets: Vec<Vec<u8>>| {
+        let secrets: Vec<Secret> = secrets.into_iter().map(Secret::new).collect();
+        Scrubber::of(&secrets).unwrap_err()
+    };
+    assert_eq!(of(vec![b"long enough".to_vec(), b"short".to_vec()]), NotScrubbable::TooShort { index: 1 });
+    assert_eq!(of(vec![Vec::new()]), NotScrubbable::TooShort { index: 0 });
+    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX + 1]]), NotScrubbable::TooLong { index: 0 });
+    assert_eq!(of(vec![vec![7; 8]; SECRETS_MAX + 1]), NotScrubbable::TooMany);
+    assert_eq!(of(vec![vec![7; SECRET_BYTES_MAX]; 17]), NotScrubbable::TooMuch);
+    assert!(Scrubber::of(&[Secret::new([0xff; 6])]).is_ok(), "a secret need not be text");
+}
+
+/// Written apart from the implementation, with other libraries where there are some.
+fn forms_of_an_echo(secret: &str, before: &str, after: &str) -> Vec<String> {
+    let around = format!("{before}{secret}{after}");
+    let plain_json = serde_json::to_string(&around).unwrap();
+    vec![
+        around.clone(),
+        serde_json::to_string(&plain_json).unwrap(),
+        plain_json,
+        form_urlencoded::byte_serialize(around.as_bytes()).collect(),
+        STANDARD.encode(&around),
+        URL_SAFE_NO_PAD.encode(&around),
+    ]
+}
+
+/// Whether the secret can be read out of the text, in the text's own form.
+fn can_be_read(form: usize, text: &str, secret: &str) -> bool {
+    let unquoted = |text: &str| serde_json::from_str::<String>(text).unwrap_or_default();
+    match form {
+        0 => text.contains(secret),
+        1 => unquoted(&unquoted(text)).contains(secret),
+        2 => unquoted(text).contains(secret),
+        3 => {
+            form_urlencoded::parse(text.as_bytes()).any(|(name, value)| name.contains(secret) || value.contains(secret))
+        }
+        _ => {
+            // Whoever wants it back would put any characters where the word is.
+            let text = text.replace(REDACTED, "");
+            (0..4).any(|skip| {
+                let tail: String = text.chars().skip(skip).filter(|character| *character != '=').collect();
+                let tail = &tail[..tail.len() / 4 * 4];
+                [STANDARD.decode(tail), base64::engine::general_purpose::URL_SAFE.decode(tail)]
+                    .into_iter()
+                    .flatten()
+                    .any(|bytes| String::from_utf8_lossy(&bytes).contains(secret))
+            })
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn t25_no_secret_can_be_read_back(
+        secrets in prop::collection::vec("[a-zA-Z0-9 /+&\"'\\\\<é☃\n%=:._~-]{6,24}", 1..4),
+        before in "[a-z :\"/]{0,7}",
+        after in "[a-z,}\"]{0,7}",
+    ) {
+        let clean = scrubber(&secrets.iter().map(String::as_str).collect::<Vec<_>>());
+        for secret in &secrets {
+            for (form, text) in forms_of_an_echo(secret, &before, &after).into_iter().enumerate() {
+                let scrubbed = clean.scrub_text(&text);
+                prop_assert!(scrubbed.contains(REDACTED), "form {}: {}", form, text);
+                prop_assert!(!can_be_read(form, &scrubbed, secret), "form {}: {}", form, scrubbed);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays(text in "[a-m \"{}:,]{0,200}") {
+        let clean = scrubber(&["XYZXYZ-secret-1", "nopqrstuv"]);
+        prop_assert!(matches!(clean.scrub_text(&text), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,138 @@
+//! What the claims of a verified token say: for whom, until when, who and on whose behalf, with which scopes.
+
+use serde_json::{Map, Value};
+use servanda_contract::Timestamp;
+
+use super::{Issuer, LEEWAY_MS_MAX, TenantSource, TokenError};
+use crate::{
+    Actor,
+    caller::{ACTORS_MAX, checked_name},
+    rights::{Rights, Scopes},
+};
+
+/// Bytes of a token's own id.
+const ID_BYTES_MAX: usize = 256;
+/// Audiences that are looked at.
+const AUDIENCES_MAX: usize = 64;
+
+/// What was found.
+pub(super) struct Claims {
+    pub(super) tenant: String,
+    pub(super) principal: String,
+    pub(super) actors: Vec<Actor>,
+    pub(super) rights: Rights,
+    pub(super) id: Option<String>,
+}
+
+/// Reads the claims; whose they are has been checked.
+pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Claims, TokenError> {
+    if !names_audience(claims, &issuer.audience)? {
+        return Err(TokenError::Audience);
+    }
+    let expires_at = times(claims, issuer, now)?;
+    let token = Rights { scopes: scopes(claims)?, expires_at, ..Rights::unlimited() };
+    let text = |claim: &str| claims.get(claim).and_then(Value::as_str).ok_or(TokenError::ConfiguredClaim);
+    let tenant = match &issuer.tenant {
+        TenantSource::Fixed(tenant) => tenant.clone(),
+        TenantSource::Claim { claim, tenants } => {
+            let tenant = checked_name(text(claim)?).map_err(|_| TokenError::ConfiguredClaim)?;
+            if tenants.as_ref().is_some_and(|tenants| !tenants.contains(&tenant)) {
+                return Err(TokenError::Tenant);
+            }
+            tenant
+        }
+    };
+    let principal = match &issuer.principal_claim {
+        Some(claim) => text(claim)?,
+        None => text("sub").map_err(|_| TokenError::Claim("sub"))?,
+    };
+    checked_name(principal).map_err(|_| TokenError::ConfiguredClaim)?;
+    let principal = checked_name(&format!("{}{principal}", issuer.principal_prefix));
+    let principal = principal.map_err(|_| TokenError::ConfiguredClaim)?;
+    let id = match claims.get("jti") {
+        None => None,
+        Some(Value::String(id)) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.clone()),
+        Some(_) => return Err(TokenError::Claim("jti")),
+    };
+    Ok(Claims { tenant, principal, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
+}
+
+fn names_audience(claims: &Map<String, Value>, ours: &str) -> Result<bool, TokenError> {
+    match claims.get("aud") {
+        Some(Value::String(audience)) => Ok(audience == ours),
+        Some(Value::Array(audiences)) if audiences.len() <= AUDIENCES_MAX => {
+            if audiences.iter().all(Value::is_string) {
+                Ok(audiences.iter().any(|audience| audience == ours))
+            } else {
+                Err(TokenError::Claim("aud"))
+            }
+        }
+        _ => Err(TokenError::Claim("aud")),
+    }
+}
+
+/// When it ends here: by the leeway later than the issuer wrote, because that is how late our clock may think it is.
+fn times(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp) -> Result<Timestamp, TokenError> {
+    let leeway_ms = issuer.leeway_ms.min(LEEWAY_MS_MAX);
+    let (early_ms, late_ms) = (now.unix_ms().saturating_add(leeway_ms), now.unix_ms().saturating_sub(leeway_ms));
+    let expires_ms = moment_ms(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
+    if late_ms >= expires_ms {
+        return Err(TokenError::Expired);
+    }
+    for name in ["nbf", "iat"] {
+        if moment_ms(claims, name)?.is_some_and(|begins_ms| early_ms < begins_ms) {
+            return Err(TokenError::NotYet);
+        }
+    }
+    Ok(Timestamp::from_unix_ms(expires_ms.saturating_add(leeway_ms)))
+}
+
+/// A `NumericDate`: seconds, which may have a fraction.
+fn moment_ms(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u64>, TokenError> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let whole = value.as_u64().or_else(|| {
+        let seconds = value.as_f64().filter(|seconds| seconds.is_finite() && *seconds >= 0.0)?;
+        // Whatever is later than the year 10000 ends then.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded on both sides")]
+        Some(seconds.min(253_402_300_800.0) as u64)
+    });
+    whole.map(|seconds| Some(seconds.saturating_mul(1000))).ok_or(TokenError::Claim(name))
+}
+
+/// `scope` as a line, or `scp` as a line or a list. Of both the narrower: neither is a way around the other.
+fn scopes(claims: &Map<String, Value>) -> Result<Scopes, TokenError> {
+    let line = match claims.get("scope") {
+        None => None,
+        Some(Value::String(line)) => Some(Scopes::of_line(line).map_err(TokenError::Scopes)?),
+        Some(_) => return Err(TokenError::Claim("scope")),
+    };
+    let listed = match claims.get("scp") {
+        None => None,
+        Some(Value::String(line)) => Some(Scopes::of_line(line).map_err(TokenError::Scopes)?),
+        Some(Value::Array(words)) => {
+            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+            Some(Scopes::of(words.ok_or(TokenError::Claim("scp"))?).map_err(TokenError::Scopes)?)
+        }
+        Some(_) => return Err(TokenError::Claim("scp")),
+    };
+    Ok(match (line, listed) {
+        (Some(one), Some(other)) => one.narrowed_by(&other),
+        (Some(only), None) | (None, Some(only)) => only,
+        (None, None) => Scopes::none(),
+    })
+}
+
+/// RFC 8693: the one who acts now outermost, those who acted before inside.
+fn actors(claims: &Map<String, Value>) -> Result<Vec<Actor>, TokenError> {
+    let mut actors = Vec::new();
+    let mut next = claims.get("act");
+    while let Some(actor) = next {
+        if actors.len() >= ACTORS_MAX {
+            return Err(TokenError::Actors);
+        }
+        let name = actor.get("sub").and_then(Value::as_str).ok_or(TokenError::Claim("act"))?;
+        actors.push(Actor::proven(name).map_err(|_| TokenError::Claim("act"))?);
+        next = actor.get("act");
+    }
+    Ok(actors)
+}
