@@ -34,10 +34,10 @@ struct Tool {
     descriptor: Descriptor,
 }
 
-pub(super) fn run(file: &Path, options: Options, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
+pub(super) async fn run(file: &Path, options: Options, models: Option<&Path>, screen: Screen) -> Result<(), Failure> {
     match models {
         None => lines::answer_each(file, screen, |line| answer(line, options)),
-        Some(models) => second_opinions(file, options, models, screen),
+        Some(models) => second_opinions(file, options, models, screen).await,
     }
 }
 
@@ -72,7 +72,7 @@ fn classified(tool: Tool, options: Options) -> (Value, Judged) {
 }
 
 /// Reads the whole file before anything is sent: how much is sent is known by then.
-fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen) -> Result<(), Failure> {
+async fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen) -> Result<(), Failure> {
     let (models, limits) = model_config::read(models)?;
     let mut tools: Vec<Result<Tool, String>> = Vec::new();
     let mut left_out = 0_usize;
@@ -96,8 +96,7 @@ fn second_opinions(file: &Path, options: Options, models: &Path, screen: Screen)
         .hint("nothing was sent; cut the file, or raise `limits.tools_max` in the file that names the models"));
     }
     let panel = Arc::new(Panel::new(models, limits)?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let tally = runtime.block_on(ask_all(&panel, tools, options, screen))?;
+    let tally = ask_all(&panel, tools, options, screen).await?;
     summarise(&tally, screen);
     match (faults, tally.opinions) {
         (0, 0) => Ok(()),

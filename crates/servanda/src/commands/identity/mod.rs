@@ -37,7 +37,7 @@ pub(crate) async fn run(config: &Path, args: &IdentityArgs, screen: Screen) -> R
         IdentityCommand::Effects { file } => statements::run(file, screen),
         IdentityCommand::Classify { file, without_names, ignore_annotations, models } => {
             let options = Options { names: !without_names, annotations: !ignore_annotations };
-            classify::run(file, options, models.as_deref(), screen)
+            classify::run(file, options, models.as_deref(), screen).await
         }
     }
 }
