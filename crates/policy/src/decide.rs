@@ -1,0 +1,189 @@
+//! The decision about one call. Forbid wins; what nothing permits is refused; an error in any policy that was looked at
+//! refuses, where Cedar alone would pass the policy over and might let the call through.
+
+use cedar_policy::PolicyId;
+use serde::Serialize;
+
+use crate::{
+    bucket::Bucket,
+    mentions::Needs,
+    policies::Policies,
+    request::{self, Call, Question, Unaskable},
+};
+
+/// What the policies say to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be made, as far as policy goes.
+    Allowed(Allowed),
+    /// It may not.
+    Refused(Refused),
+}
+
+/// Evidence that the policies in force permit a call. Only a decision makes one, never a shadow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    by: Vec<Determining>,
+}
+
+/// Why a call may not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    cause: Cause,
+    by: Vec<Determining>,
+}
+
+/// Kinds of refusals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// A policy forbids it.
+    Forbidden,
+    /// No policy permits it.
+    NotPermitted,
+    /// A policy could not be evaluated, so nobody knows whether it forbids.
+    ErrorInPolicy {
+        /// What went wrong, for the operator.
+        errors: Vec<String>,
+    },
+    /// The policies know no such tool.
+    UnknownTool,
+    /// A policy looks at an argument that it cannot hold exactly.
+    Arguments {
+        /// What does not fit, without the value.
+        reason: String,
+    },
+    /// The question could not be asked: a defect of ours.
+    Engine {
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+/// A policy that made the difference.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Determining {
+    /// Its id.
+    pub policy: String,
+    /// Its file and line.
+    pub place: String,
+    /// What its author says about it: `@reason("...")`.
+    pub reason: Option<String>,
+}
+
+impl Policies {
+    /// Decides a call.
+    pub fn decide(&self, call: &Call<'_>) -> Decision {
+        self.judge(call).map_or_else(Decision::Refused, |by| Decision::Allowed(Allowed { by }))
+    }
+
+    fn judge(&self, call: &Call<'_>) -> Result<Vec<Determining>, Refused> {
+        let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
+        let buckets = self.index().buckets(call.tool, tool, call.principal);
+        let needs = Needs::of_all(&buckets);
+        let question = request::of_call(call, tool, &needs)?;
+        let mut answer = Answer::default();
+        for bucket in buckets {
+            answer.ask(self, &question, bucket);
+        }
+        answer.judged(self)
+    }
+}
+
+/// What the parts of the policies said.
+#[derive(Debug, Default)]
+struct Answer {
+    permits: Vec<PolicyId>,
+    forbids: Vec<PolicyId>,
+    failed: Vec<PolicyId>,
+    errors: Vec<String>,
+}
+
+impl Answer {
+    fn ask(&mut self, policies: &Policies, question: &Question, bucket: &Bucket) {
+        let response = policies.authorizer().is_authorized(&question.request, &bucket.all, &question.entities);
+        let reasons = response.diagnostics().reason().cloned();
+        // What determines an answer is its permits if it allows, and its forbids if it does not.
+        match response.decision() {
+            cedar_policy::Decision::Allow => self.permits.extend(reasons),
+            cedar_policy::Decision::Deny => self.forbids.extend(reasons),
+        }
+        for error in response.diagnostics().errors() {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(failure) = error;
+            self.failed.push(failure.policy_id().clone());
+            self.errors.push(error.to_string());
+        }
+    }
+
+    fn judged(mut self, policies: &Policies) -> Result<Vec<Determining>, Refused> {
+        let refused = |cause, by: &[PolicyId]| Err(Refused { cause, by: policies.determining(by) });
+        if !self.errors.is_empty() {
+            self.errors.sort();
+            return refused(Cause::ErrorInPolicy { errors: self.errors }, &self.failed);
+        }
+        if !self.forbids.is_empty() {
+            return refused(Cause::Forbidden, &self.forbids);
+        }
+        if self.permits.is_empty() {
+            return refused(Cause::NotPermitted, &[]);
+        }
+        Ok(policies.determining(&self.permits))
+    }
+}
+
+impl Needs {
+    pub(crate) fn of_all(buckets: &[&Bucket]) -> Self {
+        let mut needs = Self::default();
+        for bucket in buckets {
+            needs.add(&bucket.needs);
+        }
+        needs
+    }
+}
+
+impl Decision {
+    /// Whether the call may be made.
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed(_))
+    }
+
+    /// The policies that made the difference, by id.
+    pub fn by(&self) -> &[Determining] {
+        match self {
+            Self::Allowed(allowed) => &allowed.by,
+            Self::Refused(refused) => &refused.by,
+        }
+    }
+}
+
+impl Allowed {
+    /// The policies that permit it.
+    pub fn by(&self) -> &[Determining] {
+        &self.by
+    }
+}
+
+impl Refused {
+    /// The kind of refusal.
+    pub const fn cause(&self) -> &Cause {
+        &self.cause
+    }
+
+    /// The policies that forbid it, or that failed.
+    pub fn by(&self) -> &[Determining] {
+        &self.by
+    }
+
+    fn for_cause(cause: Cause) -> Self {
+        Self { cause, by: Vec::new() }
+    }
+}
+
+impl From<Unaskable> for Refused {
+    fn from(unaskable: Unaskable) -> Self {
+        Self::for_cause(match unaskable {
+            Unaskable::Arguments(reason) => Cause::Arguments { reason },
+            Unaskable::Engine(reason) => Cause::Engine { reason },
+        })
+    }
+}

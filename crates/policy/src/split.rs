@@ -1,0 +1,89 @@
+//! Takes a file of policies apart into single ones, so that each is parsed by itself: every mistake of a file is told, not
+//! the first, and each with its line.
+
+/// A policy's text and where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    pub text: &'a str,
+    pub offset: usize,
+    /// How deep its brackets are nested.
+    pub depth: usize,
+}
+
+/// The policies of a text. What follows the last `;` is one too, unless it is empty: Cedar will say what it lacks.
+pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut splitting = Splitting { text, pieces: Vec::new(), start: None, depth: 0, deepest: 0 };
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        at += splitting.token(at, rest);
+    }
+    splitting.end(text.len());
+    splitting.pieces
+}
+
+/// The line and column of an offset, counted from one.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = text.get(..offset).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
+}
+
+struct Splitting<'a> {
+    text: &'a str,
+    pieces: Vec<Piece<'a>>,
+    start: Option<usize>,
+    depth: usize,
+    deepest: usize,
+}
+
+impl Splitting<'_> {
+    /// Takes what stands at the beginning of the rest, and says how long it is.
+    fn token(&mut self, at: usize, rest: &str) -> usize {
+        if rest.starts_with("//") {
+            return rest.find('\n').unwrap_or(rest.len());
+        }
+        let Some(first) = rest.chars().next() else { return 1 };
+        if first.is_whitespace() {
+            return first.len_utf8();
+        }
+        self.start.get_or_insert(at);
+        match first {
+            '"' => return string_len(rest),
+            ';' => self.end(at + 1),
+            '(' | '[' | '{' => {
+                self.depth += 1;
+                self.deepest = self.deepest.max(self.depth);
+            }
+            ')' | ']' | '}' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        first.len_utf8()
+    }
+
+    fn end(&mut self, end: usize) {
+        if let Some(offset) = self.start.take()
+            && let Some(text) = self.text.get(offset..end)
+        {
+            self.pieces.push(Piece { text, offset, depth: self.deepest });
+        }
+        (self.depth, self.deepest) = (0, 0);
+    }
+}
+
+fn string_len(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in rest.char_indices().skip(1) {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
