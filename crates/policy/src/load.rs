@@ -18,7 +18,14 @@ use crate::{
 /// The annotation that lets a policy be one that can never apply, with the reason as its value.
 pub(crate) const MAY_NEVER_APPLY: &str = "may_never_apply";
 /// Brackets in brackets that one policy may have.
-const DEPTH_MAX: usize = 64;
+const DEPTH_MAX: usize = 24;
+/// Conditions that one policy may join. These and the next two are bounded because Cedar descends along them, and a stack
+/// that is used up ends the process.
+const JOINS_MAX: usize = 64;
+/// Steps, sums and the like that one condition may have.
+const STEPS_MAX: usize = 32;
+/// How often one policy may say `if`, as far as can be told without reading it: words that begin so count too.
+const IFS_MAX: usize = 32;
 /// What an id may be long.
 const ID_BYTES_MAX: usize = 128;
 
@@ -147,13 +154,18 @@ impl Reading<'_> {
 
     fn piece(&mut self, source: &Source<'_>, piece: &Piece<'_>, file: &Arc<str>) -> Result<(), Wrong> {
         let text = piece.text;
-        if text.len() > self.limits.policy_bytes_max {
-            let message = format!("the policy has more than {} bytes", self.limits.policy_bytes_max);
-            return Err((0, None, FindingKind::Limit, (message, None)));
-        }
-        if piece.depth > DEPTH_MAX {
-            let message = format!("the policy nests brackets deeper than {DEPTH_MAX}");
-            return Err((0, None, FindingKind::Limit, (message, None)));
+        for (count, count_max, what) in [
+            (text.len(), self.limits.policy_bytes_max, "bytes"),
+            (piece.depth, DEPTH_MAX, "brackets in each other"),
+            (piece.joins, JOINS_MAX, "joined conditions"),
+            (piece.steps, STEPS_MAX, "steps or sums in one condition"),
+            (piece.ifs, IFS_MAX, "times `if`"),
+        ] {
+            if count > count_max {
+                let message = format!("the policy has more than {count_max} {what}");
+                let hint = "write several policies: a permit or a forbid holds if one of them does".to_owned();
+                return Err((0, None, FindingKind::Limit, (message, Some(hint))));
+            }
         }
         let policy = Policy::parse(None, text).map_err(|errors| {
             let (offset, message, help) =

@@ -8,11 +8,17 @@ pub(crate) struct Piece<'a> {
     pub offset: usize,
     /// How deep its brackets are nested.
     pub depth: usize,
+    /// How many conditions it joins with `&&` and `||`.
+    pub joins: usize,
+    /// The most steps, sums and the like that one condition has: each can make it one level deeper, without any bracket.
+    pub steps: usize,
+    /// How often it says `if`.
+    pub ifs: usize,
 }
 
 /// The policies of a text. What follows the last `;` is one too, unless it is empty: Cedar will say what it lacks.
 pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut splitting = Splitting { text, pieces: Vec::new(), start: None, depth: 0, deepest: 0 };
+    let mut splitting = Splitting { text, pieces: Vec::new(), start: None, counts: Counts::default() };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         at += splitting.token(at, rest);
@@ -37,8 +43,18 @@ struct Splitting<'a> {
     text: &'a str,
     pieces: Vec<Piece<'a>>,
     start: Option<usize>,
+    counts: Counts,
+}
+
+/// What one policy has had so far.
+#[derive(Default)]
+struct Counts {
     depth: usize,
     deepest: usize,
+    joins: usize,
+    steps: usize,
+    most_steps: usize,
+    ifs: usize,
 }
 
 impl Splitting<'_> {
@@ -55,23 +71,48 @@ impl Splitting<'_> {
         match first {
             '"' => return string_len(rest),
             ';' => self.end(at + 1),
-            '(' | '[' | '{' => {
-                self.depth += 1;
-                self.deepest = self.deepest.max(self.depth);
+            '&' | '|' if rest.starts_with("&&") || rest.starts_with("||") => {
+                self.counts.join();
+                return 2;
             }
-            ')' | ']' | '}' => self.depth = self.depth.saturating_sub(1),
-            _ => {}
+            _ => self.counts.take(first, rest),
         }
         first.len_utf8()
     }
 
     fn end(&mut self, end: usize) {
+        let counts = std::mem::take(&mut self.counts);
         if let Some(offset) = self.start.take()
             && let Some(text) = self.text.get(offset..end)
         {
-            self.pieces.push(Piece { text, offset, depth: self.deepest });
+            self.pieces.push(Piece { text, offset, depth: counts.deepest, joins: counts.joins, steps: counts.most_steps, ifs: counts.ifs });
         }
-        (self.depth, self.deepest) = (0, 0);
+    }
+}
+
+impl Counts {
+    fn join(&mut self) {
+        self.joins += 1;
+        self.steps = 0;
+    }
+
+    fn take(&mut self, first: char, rest: &str) {
+        match first {
+            '(' | '[' | '{' => {
+                self.depth += 1;
+                self.deepest = self.deepest.max(self.depth);
+            }
+            ')' | ']' | '}' => self.depth = self.depth.saturating_sub(1),
+            _ if rest.starts_with("if") => self.ifs += 1,
+            _ => {}
+        }
+        match first {
+            ',' => self.steps = 0,
+            '}' if self.depth == 0 => self.steps = 0,
+            '.' | '[' | '+' | '-' | '*' | '!' => self.steps += 1,
+            _ => {}
+        }
+        self.most_steps = self.most_steps.max(self.steps);
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Untyped {
 
 /// The type of a tool's arguments, and what is left out of it with the reason.
 pub(crate) fn arguments_of(schema: &Value) -> (BTreeMap<String, Attribute>, Vec<(String, String)>) {
-    let mut reading = Reading { root: schema, left_out: Vec::new(), attributes: 0 };
+    let mut reading = Reading { root: schema, left_out: Vec::new(), attributes: 0, following: Vec::new() };
     let members = reading.record(schema, "", 0);
     (members, reading.left_out)
 }
@@ -53,6 +53,8 @@ struct Reading<'a> {
     root: &'a Value,
     left_out: Vec<(String, String)>,
     attributes: usize,
+    /// The references that are being followed.
+    following: Vec<String>,
 }
 
 /// A type, and whether `null` may stand in its place. None is a schema of `null` alone.
@@ -113,13 +115,24 @@ impl Reading<'_> {
     /// A schema that does not name its type itself.
     fn untold(&mut self, members: &Map<String, Value>, at: &str, depth: usize) -> Result<Typed, String> {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)).cloned();
-            return self.typed(&target.ok_or("its `$ref` leads nowhere")?, at, depth + 1);
+            return self.referred(reference, at, depth);
         }
         if let Some(Value::Array(one_of)) = members.get("anyOf").or_else(|| members.get("oneOf")) {
             return self.union(one_of, at, depth);
         }
         by_values(members)
+    }
+
+    fn referred(&mut self, reference: &str, at: &str, depth: usize) -> Result<Typed, String> {
+        if self.following.iter().any(|followed| followed == reference) {
+            return Err("it contains itself".to_owned());
+        }
+        let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer)).cloned();
+        let target = target.ok_or("its `$ref` leads nowhere")?;
+        self.following.push(reference.to_owned());
+        let typed = self.typed(&target, at, depth + 1);
+        self.following.pop();
+        typed
     }
 
     fn named(&mut self, kind: &str, schema: &Value, at: &str, depth: usize) -> Result<Typed, String> {
