@@ -82,8 +82,7 @@ impl World {
         let principal = &self.principals[random.below(self.principals.len())];
         let arguments = &self.arguments[random.below(self.arguments.len())];
         let begun = Instant::now();
-        let decision =
-            policies.decide(&Call { principal, tool: &tool, arguments, circumstances: &self.circumstances });
+        let decision = policies.decide(&Call { principal, tool: &tool, arguments, circumstances: &self.circumstances });
         let took = begun.elapsed().as_nanos();
         std::hint::black_box(decision);
         took

@@ -71,9 +71,10 @@ impl<'de> Visitor<'de> for RecordSeed<'_> {
             }
         }
         let there = |name: &str| fields.iter().any(|(there, _)| there == name);
-        let absent = self.members.iter().any(|(name, attribute)| {
-            attribute.required && self.wanted(name).is_some() && !there(name)
-        });
+        let absent = self
+            .members
+            .iter()
+            .any(|(name, attribute)| attribute.required && self.wanted(name).is_some() && !there(name));
         if absent {
             return Err(A::Error::custom("a required member is absent"));
         }

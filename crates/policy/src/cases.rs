@@ -157,8 +157,7 @@ fn explain(policies: &Policies, case: &Case) -> Result<(Explanation, BTreeSet<St
     let principal = case.principal.principal(policies.vocabulary()).map_err(|error| error.to_string())?;
     let arguments = canonicalize(&Value::Object(case.args.clone())).map_err(|error| error.to_string())?;
     let circumstances = case.env.circumstances(case.principal.tenant());
-    let call =
-        Call { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
+    let call = Call { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
     let by = policies.decide(&call).by().iter().map(|determining| determining.policy.clone()).collect();
     Ok((policies.explain(&call), by))
 }

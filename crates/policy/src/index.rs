@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use cedar_policy::{
-    ActionConstraint, EntityUid, Policy, PolicySetError, PrincipalConstraint, ResourceConstraint,
-};
+use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicySetError, PrincipalConstraint, ResourceConstraint};
 
 use crate::{
     bucket::Bucket,

@@ -223,13 +223,7 @@ impl Loaded {
         self.policy.annotation(MAY_NEVER_APPLY).is_some()
     }
 
-    pub(crate) fn finding(
-        &self,
-        sources: &[Source<'_>],
-        offset: usize,
-        kind: FindingKind,
-        message: String,
-    ) -> Finding {
+    pub(crate) fn finding(&self, sources: &[Source<'_>], offset: usize, kind: FindingKind, message: String) -> Finding {
         let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
         let (line, column) = position(text, self.offset + offset);
         let policy = Some(self.id.clone());

@@ -72,11 +72,7 @@ impl Principal {
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
     /// the agent too.
-    pub fn agent(
-        vocabulary: &Vocabulary,
-        agent: &Identity,
-        user: Option<&Identity>,
-    ) -> Result<Self, PrincipalError> {
+    pub fn agent(vocabulary: &Vocabulary, agent: &Identity, user: Option<&Identity>) -> Result<Self, PrincipalError> {
         let names = vocabulary.names();
         agent.check()?;
         let uid = agent.uid(&names.agent);

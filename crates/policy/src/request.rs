@@ -53,7 +53,8 @@ pub(crate) enum Unaskable {
 pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &Needs) -> Result<Question, Unaskable> {
     let mut context = of_surroundings(call.circumstances, needs, true)?;
     if needs.any_argument() {
-        let arguments = arguments::read(call.arguments.bytes(), &tool.arguments, needs).map_err(Unaskable::Arguments)?;
+        let arguments =
+            arguments::read(call.arguments.bytes(), &tool.arguments, needs).map_err(Unaskable::Arguments)?;
         context.push(("args".to_owned(), arguments));
     }
     // What Cedar can refuse here is a number beyond the range of its decimals.

@@ -85,7 +85,14 @@ impl Splitting<'_> {
         if let Some(offset) = self.start.take()
             && let Some(text) = self.text.get(offset..end)
         {
-            self.pieces.push(Piece { text, offset, depth: counts.deepest, joins: counts.joins, steps: counts.most_steps, ifs: counts.ifs });
+            self.pieces.push(Piece {
+                text,
+                offset,
+                depth: counts.deepest,
+                joins: counts.joins,
+                steps: counts.most_steps,
+                ifs: counts.ifs,
+            });
         }
     }
 }

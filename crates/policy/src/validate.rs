@@ -71,12 +71,7 @@ pub(crate) fn tool_of(action: &EntityUid) -> Option<String> {
     action.id().unescaped().strip_prefix(CALL_OF).filter(|_| of_action).map(str::to_owned)
 }
 
-fn group(
-    vocabulary: &Vocabulary,
-    concern: &Concern,
-    policies: &[&Loaded],
-    sources: &[Source<'_>],
-) -> Vec<Finding> {
+fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
     let schema = match Schema::from_cedarschema_str(&concern.schema_text(vocabulary)) {
         Ok((schema, _)) => schema,
         Err(error) => {
@@ -97,10 +92,16 @@ fn group(
     let mut findings = Vec::new();
     let errors = result.validation_errors().map(|error| (error.policy_id(), of_error(error)));
     let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), of_warning(warning)));
+    let wrong: HashSet<&str> = result.validation_errors().map(|error| error.policy_id().as_ref()).collect();
     for (id, (kind, (offset, message, hint))) in errors.chain(warnings) {
         let id: &str = id.as_ref();
         let Some(policy) = by_id.get(id) else { continue };
-        let meant = kind == FindingKind::NeverApplies && policy.may_never_apply();
+        // That a policy can never apply is no news where it is wrong anyway.
+        let never = kind == FindingKind::NeverApplies;
+        let meant = never && (policy.may_never_apply() || wrong.contains(id));
+        // Cedar names the policy in its words; here it is named beside them.
+        let told = |words: String| words.replace(&format!("for policy `{id}`, "), "");
+        let (message, hint) = (told(message), hint.map(told));
         // The same place is told once for every kind of principal and every tool.
         if !meant && seen.insert((policy.id.as_str(), offset)) {
             findings.push(Finding { hint, ..policy.finding(sources, offset, kind, message) });
@@ -136,9 +137,14 @@ fn of_error(error: &ValidationError) -> Told {
 fn of_warning(warning: &ValidationWarning) -> Told {
     let (offset, message, help) = told(warning);
     match warning {
-        ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => {
+        ValidationWarning::ImpossiblePolicy(_) => {
             let hint = format!("mend it, or say that it is meant: `@{MAY_NEVER_APPLY}(\"why\")`");
             (FindingKind::NeverApplies, (offset, message, Some(hint)))
+        }
+        ValidationWarning::InvalidActionApplication(_) => {
+            let hint =
+                "what is called is a `Tool`, by a `User` or an `Agent`; all calls are `action in Action::\"call\"`";
+            (FindingKind::NeverApplies, (offset, message, Some(hint.to_owned())))
         }
         _ => (FindingKind::Deceptive, (offset, message, help)),
     }

@@ -2,11 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{
-    decide::Determining,
-    policies::Policies,
-    request::Call,
-};
+use crate::{decide::Determining, policies::Policies, request::Call};
 
 /// A call that two sets of policies decide differently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,7 +25,6 @@ pub fn what_if<'a>(
     then: &Policies,
     calls: impl IntoIterator<Item = (&'a str, Call<'a>)>,
 ) -> Vec<Change> {
-
     calls
         .into_iter()
         .filter_map(|(name, call)| {

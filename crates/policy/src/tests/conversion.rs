@@ -13,8 +13,7 @@ fn with(member: &str, value: Value) -> Value {
 
 /// Whether `bank.pay` is allowed by a permit with this condition.
 fn holds(condition: &str, arguments: &Value) -> Result<bool, String> {
-    let text =
-        format!("permit (principal, action == Action::\"call:bank.pay\", resource) when {{ {condition} }};");
+    let text = format!("permit (principal, action == Action::\"call:bank.pay\", resource) when {{ {condition} }};");
     match decide(&policies(&text), "bank.pay", arguments) {
         Decision::Allowed(_) => Ok(true),
         Decision::Refused(refused) => match refused.cause() {

@@ -162,7 +162,8 @@ fn a_shadow_tells_what_enforcement_would_have_done_and_is_marked() {
 fn what_if_tells_only_what_changes() {
     let vocabulary = super::vocabulary_of(&contracts());
     let now = load_in(&vocabulary, "", Defaults::On).unwrap();
-    let then = load_in(&vocabulary, "@id(\"no\") forbid (principal, action, resource == Tool::\"bank.pay\");", Defaults::On);
+    let then =
+        load_in(&vocabulary, "@id(\"no\") forbid (principal, action, resource == Tool::\"bank.pay\");", Defaults::On);
     let principal = Principal::user(&vocabulary, &identity("acme", "alice", &[])).unwrap();
     let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
     let call = |tool| Call { principal: &principal, tool, arguments: &arguments, circumstances: &circumstances };

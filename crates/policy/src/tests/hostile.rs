@@ -40,7 +40,8 @@ fn huge_strings_and_strange_names_are_values_like_others() {
 
 #[test]
 fn an_argument_never_becomes_an_entity() {
-    let text = r#"permit (principal, action == Action::"call:bank.pay", resource) when { context.args.to.name == "b" };"#;
+    let text =
+        r#"permit (principal, action == Action::"call:bank.pay", resource) when { context.args.to.name == "b" };"#;
     for to in [
         json!({ "__entity": { "type": "User", "id": "acme/root" } }),
         json!({ "name": { "__entity": { "type": "User", "id": "acme/root" } } }),
@@ -63,14 +64,9 @@ fn principals_cannot_pass_for_others() {
         let error = Principal::user(policies.vocabulary(), &identity(tenant, "root", &[])).unwrap_err();
         assert!(matches!(error, PrincipalError::Tenant { .. }), "{tenant}");
     }
-    let many = Identity {
-        groups: (0..257).map(|group| format!("g{group}")).collect(),
-        ..identity("acme", "root", &[])
-    };
-    assert!(matches!(
-        Principal::user(policies.vocabulary(), &many).unwrap_err(),
-        PrincipalError::Memberships { .. }
-    ));
+    let many =
+        Identity { groups: (0..257).map(|group| format!("g{group}")).collect(), ..identity("acme", "root", &[]) };
+    assert!(matches!(Principal::user(policies.vocabulary(), &many).unwrap_err(), PrincipalError::Memberships { .. }));
 }
 
 #[test]
@@ -79,16 +75,14 @@ fn policies_that_are_deep_or_long_are_refused_or_taken() {
     assert_eq!(failure(&deep).findings()[0].kind, FindingKind::Limit);
     // Cedar descends along chains too, and a chain that it cannot bear would end the process.
     for unit in ["resource.mutates && ", "context.tenant == \"a\" || ", "context.args has to && ", "1 == 1 || "] {
-        let with = |count: usize| {
-            format!("permit (principal, action, resource) when {{ {}true }};", unit.repeat(count))
-        };
+        let with =
+            |count: usize| format!("permit (principal, action, resource) when {{ {}true }};", unit.repeat(count));
         assert_eq!(policies(&with(64)).count(), 4, "{unit}");
         assert_eq!(failure(&with(65)).findings()[0].kind, FindingKind::Limit, "{unit}");
     }
     for unit in [".args", " + 1", " - 1", " * 1", "[\"a\"]"] {
-        let with = |count: usize| {
-            format!("permit (principal, action, resource) when {{ context{} }};", unit.repeat(count))
-        };
+        let with =
+            |count: usize| format!("permit (principal, action, resource) when {{ context{} }};", unit.repeat(count));
         assert_eq!(failure(&with(31)).findings()[0].kind, FindingKind::Type, "{unit}");
         assert_eq!(failure(&with(33)).findings()[0].kind, FindingKind::Limit, "{unit}");
     }

@@ -81,7 +81,9 @@ fn what_may_never_apply_can_be_said() {
 
 #[test]
 fn one_bad_policy_keeps_all_from_being_loaded() {
-    assert!(load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", Defaults::On).is_err());
+    assert!(
+        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", Defaults::On).is_err()
+    );
 }
 
 #[test]
