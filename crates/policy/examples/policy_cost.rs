@@ -1,6 +1,12 @@
 //! What policies cost: `cargo run --release -p servanda-policy --example policy_cost`. It prints how long loading takes and
 //! the distribution of single decisions, each timed by itself with random principals, tools and arguments.
-#![expect(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, reason = "it is a measurement, run by hand")]
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "it is a measurement, run by hand"
+)]
 
 use std::{fmt::Write as _, sync::Arc, time::Instant};
 
@@ -83,9 +89,9 @@ impl World {
         let arguments = &self.arguments[random.below(self.arguments.len())];
         let begun = Instant::now();
         let decision = policies.decide(&Call { principal, tool: &tool, arguments, circumstances: &self.circumstances });
-        let took = begun.elapsed().as_nanos();
+        let elapsed_ns = begun.elapsed().as_nanos();
         std::hint::black_box(decision);
-        took
+        elapsed_ns
     }
 }
 

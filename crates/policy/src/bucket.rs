@@ -22,12 +22,12 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    pub(crate) fn add(&mut self, policy: &Loaded) -> Result<(), PolicySetError> {
+    pub(crate) fn add(&mut self, policy: &Loaded) -> Result<(), Box<PolicySetError>> {
         self.all.add(policy.policy.clone())?;
         self.needs.add(&policy.needs);
         self.ids.push(policy.id.clone());
         let Some(listing) = &policy.listing else {
-            return self.certain.add(policy.policy.clone());
+            return self.certain.add(policy.policy.clone()).map_err(Box::new);
         };
         self.prefixes.add(listing.prefix.clone())?;
         if policy.policy.effect() == Effect::Permit {

@@ -169,7 +169,10 @@ fn failures(case: &Case, explanation: &Explanation, by: &BTreeSet<String>) -> Ve
     if explanation.allowed != expected {
         failures.push(format!("expected {}, got {}", word(expected), word(explanation.allowed)));
     }
-    let list = |ids: &BTreeSet<String>| ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    let list = |ids: &BTreeSet<String>| match ids.len() {
+        0 => "no policy".to_owned(),
+        _ => ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "),
+    };
     if let Some(wanted) = case.by.as_ref().filter(|wanted| *wanted != by) {
         failures.push(format!("expected it to be by {}, and it is by {}", list(wanted), list(by)));
     }

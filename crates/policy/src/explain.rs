@@ -22,7 +22,7 @@ pub struct Explanation {
     /// The kind of refusal, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Every policy that could have concerned it, by id.
+    /// Every policy that could have concerned it, those that said something first.
     pub looked_at: Vec<Matched>,
     /// How many policies there are that could not.
     pub passed_over: usize,
@@ -67,7 +67,8 @@ impl Policies {
     pub fn explain(&self, call: &Call<'_>) -> Explanation {
         let decision = self.decide(call);
         let mut looked_at = self.looked_at(call);
-        looked_at.sort_by(|left, right| left.policy.cmp(&right.policy));
+        let silent = |matched: &Matched| matches!(matched.outcome, Outcome::DoesNotHold { .. });
+        looked_at.sort_by(|left, right| (silent(left), &left.policy).cmp(&(silent(right), &right.policy)));
         let passed_over = self.count() - looked_at.len();
         let cause = match &decision {
             Decision::Allowed(_) => None,
@@ -79,18 +80,20 @@ impl Policies {
     fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
         let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let Ok(question) = request::of_call(call, tool, &Needs::of_all(&buckets)) else { return Vec::new() };
+        let question = request::of_call(call, tool, &Needs::of_all(&buckets)).ok();
         let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
-        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, &question)).collect()
+        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, question.as_ref())).collect()
     }
 
-    fn matched(&self, policy: &Loaded, question: &Question) -> Matched {
+    fn matched(&self, policy: &Loaded, question: Option<&Question>) -> Matched {
+        let outcome = question.ok_or_else(|| "it was not asked".to_owned());
+        let outcome = outcome.and_then(|question| self.outcome(policy, question));
         Matched {
             policy: policy.id.clone(),
             place: format!("{}:{}", policy.file, policy.line),
             reason: policy.reason().map(str::to_owned),
             effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
-            outcome: self.outcome(policy, question).unwrap_or_else(|error| Outcome::Failed { error }),
+            outcome: outcome.unwrap_or_else(|error| Outcome::Failed { error }),
         }
     }
 
@@ -105,7 +108,10 @@ impl Policies {
             let words = condition_words(&alone, conjunct);
             if !self.holds(alone, question)? {
                 let (number, count) = (position + 1, conjuncts.len());
-                let because = format!("condition {number} of {count} does not hold: {words}");
+                let because = match conjunct.kind() {
+                    "unless" => format!("condition {number} of {count} excepts it: {words}"),
+                    _ => format!("condition {number} of {count} is not met: {words}"),
+                };
                 return Ok(Outcome::DoesNotHold { because });
             }
         }
@@ -149,8 +155,9 @@ impl fmt::Display for Explanation {
                 Outcome::DoesNotHold { because } => format!("does not hold: {because}"),
                 Outcome::Failed { error } => format!("failed: {error}"),
             };
-            write!(formatter, "\n  {} `{}` ({}) {outcome}", matched.effect, matched.policy, matched.place)?;
-            if let Some(reason) = &matched.reason {
+            write!(formatter, "\n  {} `{}` {outcome} ({})", matched.effect, matched.policy, matched.place)?;
+            let silent = matches!(matched.outcome, Outcome::DoesNotHold { .. });
+            if let Some(reason) = matched.reason.as_ref().filter(|_| !silent) {
                 write!(formatter, "\n    reason: {reason}")?;
             }
         }

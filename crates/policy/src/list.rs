@@ -57,6 +57,7 @@ impl Policies {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four findings that do not exclude each other")]
 struct Seen {
     /// Something refuses every call.
     refuses_all: bool,

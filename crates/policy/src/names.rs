@@ -19,7 +19,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) fn new() -> Result<Self, ParseErrors> {
+    pub(crate) fn new() -> Result<Self, Box<ParseErrors>> {
         Ok(Self {
             user: "User".parse()?,
             agent: "Agent".parse()?,

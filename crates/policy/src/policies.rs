@@ -34,9 +34,9 @@ impl Policies {
         defaults: Defaults,
         limits: &Limits,
     ) -> Result<Self, LoadFailure> {
-        let mut all = vec![Source { name: "always.cedar (built in)", text: ALWAYS_TEXT }];
+        let mut all = vec![Source { name: "built-in always.cedar", text: ALWAYS_TEXT }];
         if defaults == Defaults::On {
-            all.push(Source { name: "defaults.cedar (built in)", text: DEFAULTS_TEXT });
+            all.push(Source { name: "built-in defaults.cedar", text: DEFAULTS_TEXT });
         }
         all.extend(sources);
         let loaded = load(&vocabulary, &all, limits).map_err(|findings| LoadFailure { findings })?;

@@ -115,6 +115,7 @@ fn question(principal: &Principal, tool: &Tool, context: Context) -> Result<Ques
     Ok(Question { request, entities })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn engine(error: impl ToString) -> Unaskable {
     Unaskable::Engine(error.to_string())
 }

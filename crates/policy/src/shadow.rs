@@ -28,7 +28,8 @@ pub struct Shadow {
 pub struct WouldHave {
     /// Always true, so that no reader of a record takes it for a decision.
     shadow: bool,
-    would_have_refused: bool,
+    #[serde(rename = "would_have_refused")]
+    refused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<Cause>,
     by: Vec<Determining>,
@@ -45,9 +46,9 @@ impl Shadow {
         let decision = self.policies.decide(call);
         let by = decision.by().to_vec();
         match decision {
-            Decision::Allowed(_) => WouldHave { shadow: true, would_have_refused: false, cause: None, by },
+            Decision::Allowed(_) => WouldHave { shadow: true, refused: false, cause: None, by },
             Decision::Refused(refused) => {
-                WouldHave { shadow: true, would_have_refused: true, cause: Some(refused.cause().clone()), by }
+                WouldHave { shadow: true, refused: true, cause: Some(refused.cause().clone()), by }
             }
         }
     }
@@ -61,7 +62,7 @@ impl Shadow {
 impl WouldHave {
     /// Whether the call would have been refused.
     pub const fn would_have_refused(&self) -> bool {
-        self.would_have_refused
+        self.refused
     }
 
     /// Why, if so.

@@ -1,5 +1,7 @@
 //! Cases and explanations, as people read them.
 
+use std::fmt::Write as _;
+
 use super::{golden, policies};
 use crate::{Cases, run_cases};
 
@@ -64,9 +66,9 @@ fn cases_are_tried_and_explained() {
     let mut text = String::new();
     for outcome in outcomes {
         let verdict = if outcome.passed() { "pass" } else { "FAIL" };
-        text += &format!("{verdict} {}\n", outcome.name);
+        writeln!(text, "{verdict} {}", outcome.name).unwrap();
         for failure in &outcome.failures {
-            text += &format!("  {failure}\n");
+            writeln!(text, "  {failure}").unwrap();
         }
         text += &outcome.explanation.map_or_else(String::new, |explanation| format!("{explanation}\n\n"));
     }
