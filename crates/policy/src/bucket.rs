@@ -1,30 +1,55 @@
-//! Policies that apply at the same place: as they are, for calls, and taken apart for lists.
+//! Policies that apply at the same place. That they are looked at at all means that their scope holds: what is left to ask is
+//! their conditions.
 
-use cedar_policy::{Effect, PolicySet, PolicySetError};
+use std::sync::Arc;
+
+use cedar_policy::{Effect, Expression, PolicyId, PolicySet, PolicySetError};
 
 use crate::{load::Loaded, mentions::Needs};
 
 /// Policies that are looked at together.
 #[derive(Debug, Default)]
 pub(crate) struct Bucket {
-    /// All of them: what a call is decided by.
-    pub all: PolicySet,
-    /// What they look at in the context.
+    /// What a call is decided by.
+    pub rules: Vec<Rule>,
+    /// What the rules look at in the context.
     pub needs: Needs,
-    /// Those that say the same whatever the call is.
+    /// Policies that say the same whatever the call is: for lists, as the next two.
     pub certain: PolicySet,
     /// The beginnings of the others: where one does not hold, the policy says nothing.
     pub prefixes: PolicySet,
     /// The others that permit, without what needs a call: where one does not hold, the policy does not permit.
     pub relaxed: PolicySet,
+    /// What policies for lists look at in the context.
+    pub list_needs: Needs,
     /// Ids of all, to tell which were looked at.
     pub ids: Vec<String>,
 }
 
+/// A policy whose scope holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub id: PolicyId,
+    pub permits: bool,
+    /// What has to hold besides; none is nothing.
+    pub condition: Option<Arc<Expression>>,
+}
+
+impl Rule {
+    pub(crate) fn of(policy: &Loaded) -> Self {
+        let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
+        Self { id: policy.policy.id().clone(), permits, condition }
+    }
+}
+
 impl Bucket {
-    pub(crate) fn add(&mut self, policy: &Loaded) -> Result<(), Box<PolicySetError>> {
-        self.all.add(policy.policy.clone())?;
-        self.needs.add(&policy.needs);
+    pub(crate) fn add_rule(&mut self, rule: Rule, needs: &Needs) {
+        self.rules.push(rule);
+        self.needs.add(needs);
+    }
+
+    pub(crate) fn add_listing(&mut self, policy: &Loaded) -> Result<(), Box<PolicySetError>> {
+        self.list_needs.add(&policy.needs);
         self.ids.push(policy.id.clone());
         let Some(listing) = &policy.listing else {
             return self.certain.add(policy.policy.clone()).map_err(Box::new);

@@ -5,7 +5,7 @@ use cedar_policy::PolicyId;
 use serde::Serialize;
 
 use crate::{
-    bucket::Bucket,
+    bucket::{Bucket, Rule},
     mentions::Needs,
     policies::Policies,
     request::{self, Call, Question, Unaskable},
@@ -81,11 +81,11 @@ impl Policies {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let buckets = self.index().buckets(call.tool, tool, call.principal);
         let needs = Needs::of_all(&buckets);
-        let question = request::of_call(call, tool, &needs)?;
+        let rules = || buckets.iter().flat_map(|bucket| &bucket.rules);
+        let conditional = rules().any(|rule| rule.condition.is_some());
+        let question = conditional.then(|| request::of_call(call, tool, &needs)).transpose()?;
         let mut answer = Answer::default();
-        for bucket in buckets {
-            answer.ask(self, &question, bucket);
-        }
+        rules().for_each(|rule| answer.ask(question.as_ref(), rule));
         answer.judged(self)
     }
 }
@@ -100,18 +100,20 @@ struct Answer {
 }
 
 impl Answer {
-    fn ask(&mut self, policies: &Policies, question: &Question, bucket: &Bucket) {
-        let response = policies.authorizer().is_authorized(&question.request, &bucket.all, &question.entities);
-        let reasons = response.diagnostics().reason().cloned();
-        // What determines an answer is its permits if it allows, and its forbids if it does not.
-        match response.decision() {
-            cedar_policy::Decision::Allow => self.permits.extend(reasons),
-            cedar_policy::Decision::Deny => self.forbids.extend(reasons),
-        }
-        for error in response.diagnostics().errors() {
-            let cedar_policy::AuthorizationError::PolicyEvaluationError(failure) = error;
-            self.failed.push(failure.policy_id().clone());
-            self.errors.push(error.to_string());
+    fn ask(&mut self, question: Option<&Question>, rule: &Rule) {
+        let holds = match (&rule.condition, question) {
+            (None, _) => Ok(true),
+            (Some(condition), Some(question)) => question.holds(condition),
+            (Some(_), None) => Err("the condition was not asked".to_owned()),
+        };
+        match holds {
+            Ok(true) if rule.permits => self.permits.push(rule.id.clone()),
+            Ok(true) => self.forbids.push(rule.id.clone()),
+            Ok(false) => {}
+            Err(error) => {
+                self.errors.push(format!("policy `{}`: {error}", rule.id));
+                self.failed.push(rule.id.clone());
+            }
         }
     }
 
@@ -136,6 +138,14 @@ impl Needs {
         let mut needs = Self::default();
         for bucket in buckets {
             needs.add(&bucket.needs);
+        }
+        needs
+    }
+
+    pub(crate) fn of_lists(buckets: &[&Bucket]) -> Self {
+        let mut needs = Self::default();
+        for bucket in buckets {
+            needs.add(&bucket.list_needs);
         }
         needs
     }

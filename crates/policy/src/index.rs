@@ -3,25 +3,29 @@
 
 use std::collections::HashMap;
 
-use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicySetError, PrincipalConstraint, ResourceConstraint};
+use cedar_policy::{
+    ActionConstraint, Context, EntityTypeName, EntityUid, EvalResult, Policy, PolicySetError, PrincipalConstraint,
+    Request, ResourceConstraint, eval_expression,
+};
 
 use crate::{
-    bucket::Bucket,
+    bucket::{Bucket, Rule},
     load::{Loaded, MAY_NEVER_APPLY},
     principal::Principal,
     validate::tool_of,
     vocabulary::{Tool, Vocabulary},
 };
 
-/// A policy that names more tools than this is looked at for all, so that the index stays small.
-const TOOLS_NAMED_MAX: usize = 64;
+/// Tools that one policy may name, so that the index stays small.
+const TOOLS_NAMED_MAX: usize = 1_024;
+/// Conditions that are asked once for a tool while loading; where there are more, each call asks.
+const FIXED_MAX: usize = 200_000;
 
-/// Where a policy can apply.
+/// Where a policy applies: there and nowhere else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     tools: Vec<ToolKey>,
-    /// Whom it can be about; none is everybody.
-    principal: Option<EntityUid>,
+    principals: Principals,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,7 +35,17 @@ enum ToolKey {
     Tool(String),
 }
 
-/// All policies, by where they can apply.
+/// Whom a policy is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Principals {
+    Everybody,
+    Kind(EntityTypeName),
+    Exactly(EntityUid),
+    Within(EntityUid),
+    KindWithin(EntityTypeName, EntityUid),
+}
+
+/// All policies, by where they apply.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     places: HashMap<ToolKey, ByPrincipal>,
@@ -39,37 +53,106 @@ pub(crate) struct Index {
 
 #[derive(Debug, Default)]
 struct ByPrincipal {
-    anybody: Option<Bucket>,
-    some: HashMap<EntityUid, Bucket>,
+    everybody: Bucket,
+    kinds: HashMap<EntityTypeName, Bucket>,
+    some: HashMap<EntityUid, Named>,
+}
+
+/// Policies that name one party.
+#[derive(Debug, Default)]
+struct Named {
+    exactly: Bucket,
+    within: Bucket,
+    kinds_within: HashMap<EntityTypeName, Bucket>,
 }
 
 impl Index {
-    pub(crate) fn of(loaded: &[Loaded]) -> Result<Self, Box<PolicySetError>> {
+    pub(crate) fn of(vocabulary: &Vocabulary, loaded: &[Loaded]) -> Result<Self, Box<PolicySetError>> {
         let mut index = Self::default();
+        let fixed = loaded.iter().filter(|policy| policy.condition.is_some() && policy.is_fixed()).count();
+        let settle = fixed.saturating_mul(vocabulary.tools().len()) <= FIXED_MAX;
         for policy in loaded {
-            for tool in &policy.place.tools {
-                let by_principal = index.places.entry(tool.clone()).or_default();
-                let bucket = match &policy.place.principal {
-                    None => by_principal.anybody.get_or_insert_default(),
-                    Some(principal) => by_principal.some.entry(principal.clone()).or_default(),
-                };
-                bucket.add(policy)?;
+            let settled = settle && policy.condition.is_some() && policy.is_fixed();
+            for key in &policy.place.tools {
+                index.bucket(key, &policy.place.principals).add_listing(policy)?;
+                if settled {
+                    index.settle(vocabulary, key, policy);
+                } else {
+                    index.bucket(key, &policy.place.principals).add_rule(Rule::of(policy), &policy.needs);
+                }
             }
         }
         Ok(index)
     }
 
-    /// The policies that can concern a call of this tool by this principal. Every policy is in one of them at most.
+    /// The policies that concern a call of this tool by this principal. Every policy is in one of them at most.
     pub(crate) fn buckets<'a>(&'a self, name: &str, tool: &Tool, principal: &'a Principal) -> Vec<&'a Bucket> {
         let keys = [ToolKey::Any, ToolKey::Upstream(tool.upstream.clone()), ToolKey::Tool(name.to_owned())];
+        let kind = principal.uid.type_name();
         let mut found = Vec::new();
-        for by_principal in keys.iter().filter_map(|key| self.places.get(key)) {
-            found.extend(by_principal.anybody.as_ref());
-            if !by_principal.some.is_empty() {
-                found.extend(principal.keys.iter().filter_map(|key| by_principal.some.get(key)));
+        for place in keys.iter().filter_map(|key| self.places.get(key)) {
+            found.push(&place.everybody);
+            found.extend(place.kinds.get(kind));
+            if place.some.is_empty() {
+                continue;
+            }
+            for (key, named) in principal.keys.iter().filter_map(|key| Some((key, place.some.get(key)?))) {
+                found.push(&named.within);
+                found.extend(named.kinds_within.get(kind));
+                found.extend((*key == principal.uid).then_some(&named.exactly));
             }
         }
         found
+    }
+
+    fn bucket(&mut self, key: &ToolKey, principals: &Principals) -> &mut Bucket {
+        let place = self.places.entry(key.clone()).or_default();
+        match principals {
+            Principals::Everybody => &mut place.everybody,
+            Principals::Kind(kind) => place.kinds.entry(kind.clone()).or_default(),
+            Principals::Exactly(uid) => &mut place.some.entry(uid.clone()).or_default().exactly,
+            Principals::Within(uid) => &mut place.some.entry(uid.clone()).or_default().within,
+            Principals::KindWithin(kind, uid) => {
+                place.some.entry(uid.clone()).or_default().kinds_within.entry(kind.clone()).or_default()
+            }
+        }
+    }
+
+    /// Asks once for each tool what no call can change. What fails is left to be asked, so that it fails the call.
+    fn settle(&mut self, vocabulary: &Vocabulary, key: &ToolKey, policy: &Loaded) {
+        for (name, tool) in vocabulary.tools().iter().filter(|(name, tool)| key.covers(name, tool)) {
+            let mut rule = Rule::of(policy);
+            match tool.holds(&rule) {
+                Some(false) => continue,
+                Some(true) => rule.condition = None,
+                None => {}
+            }
+            let of_tool = ToolKey::Tool(name.clone());
+            self.bucket(&of_tool, &policy.place.principals).add_rule(rule, &policy.needs);
+        }
+    }
+}
+
+impl ToolKey {
+    fn covers(&self, name: &str, tool: &Tool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Upstream(upstream) => *upstream == tool.upstream,
+            Self::Tool(named) => named == name,
+        }
+    }
+}
+
+impl Tool {
+    /// Whether a condition about the tool alone holds; none if it fails.
+    fn holds(&self, rule: &Rule) -> Option<bool> {
+        let condition = rule.condition.as_ref()?;
+        let nobody = self.resource.clone();
+        let request = Request::new(nobody, self.action.clone(), self.resource.clone(), Context::empty(), None).ok()?;
+        match eval_expression(&request, &self.entities, condition).ok()? {
+            EvalResult::Bool(holds) => Some(holds),
+            _ => None,
+        }
     }
 }
 
@@ -89,7 +172,7 @@ pub(crate) fn place(vocabulary: &Vocabulary, policy: &Policy) -> Result<Place, (
         ToolKey::Tool(tool) => vocabulary.tool(tool).is_some(),
     };
     parties_qualified(policy)?;
-    let principal = principal_key(policy);
+    let principals = principals(policy);
     let tools = if !known {
         never(unknown(&resource), did_you_mean(vocabulary, &resource))?
     } else if let Some(named) = named_tools(policy) {
@@ -101,12 +184,15 @@ pub(crate) fn place(vocabulary: &Vocabulary, policy: &Policy) -> Result<Place, (
                 never("the action and the resource are of different tools".to_owned(), hint)?
             }
             0..=TOOLS_NAMED_MAX => keys,
-            _ => vec![resource],
+            _ => {
+                let hint = "name their upstreams, or write several policies".to_owned();
+                return Err((format!("it names more than {TOOLS_NAMED_MAX} tools"), hint));
+            }
         }
     } else {
         vec![resource]
     };
-    Ok(Place { tools, principal })
+    Ok(Place { tools, principals })
 }
 
 /// The tools of the action constraint, if it names only actions of tools. Unknown ones are left to the validator.
@@ -138,10 +224,13 @@ fn tool_key(uid: &EntityUid) -> ToolKey {
     }
 }
 
-fn principal_key(policy: &Policy) -> Option<EntityUid> {
+fn principals(policy: &Policy) -> Principals {
     match policy.principal_constraint() {
-        PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
-        PrincipalConstraint::Eq(uid) | PrincipalConstraint::In(uid) | PrincipalConstraint::IsIn(_, uid) => Some(uid),
+        PrincipalConstraint::Any => Principals::Everybody,
+        PrincipalConstraint::Is(kind) => Principals::Kind(kind),
+        PrincipalConstraint::Eq(uid) => Principals::Exactly(uid),
+        PrincipalConstraint::In(uid) => Principals::Within(uid),
+        PrincipalConstraint::IsIn(kind, uid) => Principals::KindWithin(kind, uid),
     }
 }
 

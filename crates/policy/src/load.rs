@@ -3,14 +3,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use cedar_policy::{Policy, PolicyId};
+use cedar_policy::{Expression, Policy, PolicyId};
 use miette::Diagnostic;
 
 use crate::{
     findings::{Finding, FindingKind},
     index::{Place, place},
     mentions::{Conjunct, Needs, conjuncts, with_conjuncts},
-    split::{Piece, pieces, position},
+    split::{Piece, clauses, pieces, position},
     validate,
     vocabulary::Vocabulary,
 };
@@ -71,6 +71,8 @@ pub(crate) struct Loaded {
     pub policy: Policy,
     pub place: Place,
     pub needs: Needs,
+    /// What has to hold beside the scope; none is nothing.
+    pub condition: Option<Arc<Expression>>,
     /// What of it can be asked without a call; for policies that look at what only a call has.
     pub listing: Option<Listing>,
 }
@@ -128,6 +130,18 @@ pub(crate) fn told(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String
     (offset, line(diagnostic.to_string()), diagnostic.help().map(|help| line(help.to_string())))
 }
 
+/// The conditions of a policy as one expression, joined as Cedar joins them.
+fn condition(text: &str) -> Result<Option<Expression>, String> {
+    let clauses = clauses(text);
+    // A body may end with a comment, so the bracket after it is on the next line.
+    let joined: Vec<String> =
+        clauses.iter().map(|(when, body)| format!("{}({body}\n)", if *when { "" } else { "!" })).collect();
+    if joined.is_empty() {
+        return Ok(None);
+    }
+    joined.join(" && ").parse().map(Some).map_err(|error: cedar_policy::ParseErrors| error.to_string())
+}
+
 struct Reading<'a> {
     vocabulary: &'a Vocabulary,
     limits: &'a Limits,
@@ -178,9 +192,11 @@ impl Reading<'_> {
         let policy = policy.new_id(PolicyId::new(&id));
         let place = place(self.vocabulary, &policy)
             .map_err(|(message, hint)| (0, Some(id.clone()), FindingKind::NeverApplies, (message, Some(hint))))?;
+        let condition =
+            condition(text).map_err(|error| (0, Some(id.clone()), FindingKind::Engine, (error, None)))?.map(Arc::new);
         let (text, needs) = (text.to_owned(), Needs::default());
         let (file, offset) = (Arc::clone(file), piece.offset);
-        self.loaded.push(Loaded { id, file, line, offset, text, policy, place, needs, listing: None });
+        self.loaded.push(Loaded { id, file, line, offset, text, policy, place, needs, condition, listing: None });
         Ok(())
     }
 
@@ -228,6 +244,12 @@ impl Loaded {
         let (line, column) = position(text, self.offset + offset);
         let policy = Some(self.id.clone());
         Finding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
+    }
+
+    /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(word));
+        !["principal", "action", "context"].iter().any(|word| looks(&word))
     }
 
     /// The policy as JSON, and its conditions.

@@ -1,16 +1,21 @@
 //! Who calls, as policies see them. Names are qualified by their tenant, so that one tenant's `admins` are never taken for
 //! another's.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use cedar_policy::{Entity, EntityUid, RestrictedExpression};
+use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::Caller;
 
 use crate::{
     names::{Names, uid},
-    vocabulary::{Vocabulary, texts},
+    vocabulary::{Tool, Vocabulary, texts},
 };
 
+/// Tools a principal remembers. Beyond them it forgets all and begins anew.
+const BESIDE_MAX: usize = 256;
 /// Groups and scopes one party may have.
 const MEMBERSHIPS_MAX: usize = 256;
 
@@ -31,7 +36,9 @@ pub struct Identity {
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub(crate) uid: EntityUid,
-    pub(crate) entities: Vec<Entity>,
+    entities: Vec<Entity>,
+    /// The same beside tools that were called before: to put them together takes longer than most decisions.
+    beside: Arc<Mutex<HashMap<u64, Arc<Entities>>>>,
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<EntityUid>,
 }
@@ -67,7 +74,7 @@ impl Principal {
         let (uid, groups) = (user.uid(&names.user), user.group_uids(names));
         let entity = entity(uid.clone(), user.attributes(), groups.iter().cloned().collect())?;
         let keys = [uid.clone()].into_iter().chain(groups).collect();
-        Ok(Self { uid, entities: vec![entity], keys })
+        Ok(Self { uid, entities: vec![entity], beside: Arc::default(), keys })
     }
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
@@ -88,13 +95,29 @@ impl Principal {
         }
         let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).collect();
         entities.push(entity(uid.clone(), attributes, parents)?);
-        Ok(Self { uid, entities, keys })
+        Ok(Self { uid, entities, beside: Arc::default(), keys })
     }
 
     /// The principal of a caller of whom nothing is known but the name.
     pub fn caller(vocabulary: &Vocabulary, caller: &Caller) -> Result<Self, PrincipalError> {
         let user = Identity { id: caller.principal.clone(), tenant: caller.tenant.clone(), ..Identity::default() };
         Self::user(vocabulary, &user)
+    }
+
+    /// Everything a policy can look into when this principal calls this tool.
+    pub(crate) fn beside(&self, tool: &Tool) -> Result<Arc<Entities>, String> {
+        let known = |beside: &HashMap<u64, Arc<Entities>>| beside.get(&tool.number).cloned();
+        if let Some(entities) = known(&self.beside.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(entities);
+        }
+        let entities = tool.entities.clone().add_entities(self.entities.iter().cloned(), None);
+        let entities = Arc::new(entities.map_err(|error| error.to_string())?);
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.len() >= BESIDE_MAX {
+            beside.clear();
+        }
+        beside.insert(tool.number, Arc::clone(&entities));
+        Ok(entities)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A call as policies see it: only what some policy looks at is built, and what is built fits the schema by construction.
 
-use cedar_policy::{Context, Entities, Request, RestrictedExpression};
+use std::sync::Arc;
+
+use cedar_policy::{Context, Entities, EvalResult, Expression, Request, RestrictedExpression, eval_expression};
 use servanda_contract::{Timestamp, json::CanonicalBytes};
 
 use crate::{arguments, mentions::Needs, principal::Principal, vocabulary::Tool};
@@ -39,7 +41,18 @@ pub struct Circumstances {
 #[derive(Debug)]
 pub(crate) struct Question {
     pub request: Request,
-    pub entities: Entities,
+    pub entities: Arc<Entities>,
+}
+
+impl Question {
+    /// Whether a condition holds.
+    pub(crate) fn holds(&self, condition: &Expression) -> Result<bool, String> {
+        match eval_expression(&self.request, &self.entities, condition) {
+            Ok(EvalResult::Bool(holds)) => Ok(holds),
+            Ok(_) => Err("the condition is neither true nor false".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 /// Why a question cannot be asked.
@@ -111,7 +124,7 @@ fn environment(circumstances: &Circumstances, with_time: bool) -> Result<Restric
 fn question(principal: &Principal, tool: &Tool, context: Context) -> Result<Question, Unaskable> {
     let (action, resource) = (tool.action.clone(), tool.resource.clone());
     let request = Request::new(principal.uid.clone(), action, resource, context, None).map_err(engine)?;
-    let entities = tool.entities.clone().add_entities(principal.entities.iter().cloned(), None).map_err(engine)?;
+    let entities = principal.beside(tool).map_err(engine)?;
     Ok(Question { request, entities })
 }
 

@@ -27,6 +27,30 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     splitting.pieces
 }
 
+/// The clauses of a policy: whether each is a `when`, and what stands between its braces.
+pub(crate) fn clauses(text: &str) -> Vec<(bool, &str)> {
+    let (mut found, mut at, mut depth, mut start, mut word) = (Vec::new(), 0, 0_usize, 0, "");
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let length = token_len(rest);
+        match rest.chars().next() {
+            Some('{') if depth == 0 => (depth, start) = (1, at + 1),
+            Some('{') => depth += 1,
+            Some('}') => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    found.push((word == "when", text.get(start..at).unwrap_or_default()));
+                }
+            }
+            Some(first) if first.is_ascii_alphabetic() && depth == 0 => {
+                word = rest.get(..length).unwrap_or_default();
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    found
+}
+
 /// The line and column of an offset, counted from one.
 pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut offset = offset.min(text.len());
@@ -60,24 +84,18 @@ struct Counts {
 impl Splitting<'_> {
     /// Takes what stands at the beginning of the rest, and says how long it is.
     fn token(&mut self, at: usize, rest: &str) -> usize {
+        let length = token_len(rest);
+        let Some(first) = rest.chars().next().filter(|first| !first.is_whitespace()) else { return length };
         if rest.starts_with("//") {
-            return rest.find('\n').unwrap_or(rest.len());
-        }
-        let Some(first) = rest.chars().next() else { return 1 };
-        if first.is_whitespace() {
-            return first.len_utf8();
+            return length;
         }
         self.start.get_or_insert(at);
         match first {
-            '"' => return string_len(rest),
             ';' => self.end(at + 1),
-            '&' | '|' if rest.starts_with("&&") || rest.starts_with("||") => {
-                self.counts.join();
-                return 2;
-            }
+            '&' | '|' if length == 2 => self.counts.join(),
             _ => self.counts.take(first, rest),
         }
-        first.len_utf8()
+        length
     }
 
     fn end(&mut self, end: usize) {
@@ -120,6 +138,22 @@ impl Counts {
             _ => {}
         }
         self.most_steps = self.most_steps.max(self.steps);
+    }
+}
+
+/// How long what stands at the beginning is: a comment, a string, a word, a joining operator, or a single character.
+fn token_len(rest: &str) -> usize {
+    let first = rest.chars().next().unwrap_or(' ');
+    if rest.starts_with("//") {
+        rest.find('\n').unwrap_or(rest.len())
+    } else if first == '"' {
+        string_len(rest)
+    } else if first.is_ascii_alphabetic() || first == '_' {
+        rest.find(|inner: char| !inner.is_ascii_alphanumeric() && inner != '_').unwrap_or(rest.len())
+    } else if rest.starts_with("&&") || rest.starts_with("||") {
+        2
+    } else {
+        first.len_utf8()
     }
 }
 

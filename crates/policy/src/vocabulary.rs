@@ -1,7 +1,10 @@
 //! The words policies are written in: the tools that exist, their facts and the types of their arguments, taken from the
 //! contracts. Deliberately not the policies: a vocabulary is the same whoever may do what.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::{
@@ -69,6 +72,8 @@ pub enum VocabularyError {
 /// One tool, with everything that does not depend on the call already made.
 #[derive(Debug)]
 pub(crate) struct Tool {
+    /// No other tool of any vocabulary has it.
+    pub number: u64,
     pub resource: EntityUid,
     pub action: EntityUid,
     pub upstream: String,
@@ -133,7 +138,9 @@ impl Vocabulary {
         let action = self.names.tool_action(tool);
         let entities = self.entities(facts, &resource, &action).map_err(|reason| engine(tool, &reason))?;
         let upstream = contract.binding.upstream.clone();
-        self.tools.insert(tool.clone(), Tool { resource, action, upstream, arguments, entities });
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, entities });
         Ok(())
     }
 
