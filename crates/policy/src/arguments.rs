@@ -7,7 +7,7 @@ use cedar_policy::RestrictedExpression;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::{
-    mentions::Needs,
+    mentions::AllNeeds,
     types::{ArgumentType, Attribute},
 };
 
@@ -18,7 +18,7 @@ const FRACTION_DIGITS_MAX: usize = 4;
 pub(crate) fn read(
     bytes: &[u8],
     members: &BTreeMap<String, Attribute>,
-    needs: &Needs,
+    needs: &AllNeeds<'_>,
 ) -> Result<RestrictedExpression, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = RecordSeed { members, needs: Some(needs) }.deserialize(&mut deserializer);
@@ -28,7 +28,7 @@ pub(crate) fn read(
 struct RecordSeed<'a> {
     members: &'a BTreeMap<String, Attribute>,
     /// Which members are wanted; all of them if nothing is said.
-    needs: Option<&'a Needs>,
+    needs: Option<&'a AllNeeds<'a>>,
 }
 
 /// A value of a type; nothing where it is `null` and may be.

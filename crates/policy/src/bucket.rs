@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use cedar_policy::{Effect, Expression, PolicyId, PolicySet, PolicySetError};
+use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
 
-use crate::{load::Loaded, mentions::Needs};
+use crate::{decide::Determining, load::Loaded, mentions::Needs};
 
 /// Policies that are looked at together.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct Bucket {
 /// A policy whose scope holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
-    pub id: PolicyId,
+    pub told: Arc<Determining>,
     pub permits: bool,
     /// What has to hold besides; none is nothing.
     pub condition: Option<Arc<Expression>>,
@@ -38,7 +38,7 @@ pub(crate) struct Rule {
 impl Rule {
     pub(crate) fn of(policy: &Loaded) -> Self {
         let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
-        Self { id: policy.policy.id().clone(), permits, condition }
+        Self { told: Arc::clone(&policy.told), permits, condition }
     }
 }
 

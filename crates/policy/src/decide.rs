@@ -1,12 +1,13 @@
 //! The decision about one call. Forbid wins; what nothing permits is refused; an error in any policy that was looked at
 //! refuses, where Cedar alone would pass the policy over and might let the call through.
 
-use cedar_policy::PolicyId;
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{
-    bucket::{Bucket, Rule},
-    mentions::Needs,
+    bucket::Rule,
+    mentions::AllNeeds,
     policies::Policies,
     request::{self, Call, Question, Unaskable},
 };
@@ -23,14 +24,14 @@ pub enum Decision {
 /// Evidence that the policies in force permit a call. Only a decision makes one, never a shadow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    by: Vec<Determining>,
+    by: Vec<Arc<Determining>>,
 }
 
 /// Why a call may not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     cause: Cause,
-    by: Vec<Determining>,
+    by: Vec<Arc<Determining>>,
 }
 
 /// Kinds of refusals.
@@ -77,25 +78,25 @@ impl Policies {
         self.judge(call).map_or_else(Decision::Refused, |by| Decision::Allowed(Allowed { by }))
     }
 
-    fn judge(&self, call: &Call<'_>) -> Result<Vec<Determining>, Refused> {
+    fn judge(&self, call: &Call<'_>) -> Result<Vec<Arc<Determining>>, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let needs = Needs::of_all(&buckets);
+        let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.needs).collect();
         let rules = || buckets.iter().flat_map(|bucket| &bucket.rules);
         let conditional = rules().any(|rule| rule.condition.is_some());
         let question = conditional.then(|| request::of_call(call, tool, &needs)).transpose()?;
         let mut answer = Answer::default();
         rules().for_each(|rule| answer.ask(question.as_ref(), rule));
-        answer.judged(self)
+        answer.judged()
     }
 }
 
 /// What the parts of the policies said.
 #[derive(Debug, Default)]
 struct Answer {
-    permits: Vec<PolicyId>,
-    forbids: Vec<PolicyId>,
-    failed: Vec<PolicyId>,
+    permits: Vec<Arc<Determining>>,
+    forbids: Vec<Arc<Determining>>,
+    failed: Vec<Arc<Determining>>,
     errors: Vec<String>,
 }
 
@@ -107,47 +108,33 @@ impl Answer {
             (Some(_), None) => Err("the condition was not asked".to_owned()),
         };
         match holds {
-            Ok(true) if rule.permits => self.permits.push(rule.id.clone()),
-            Ok(true) => self.forbids.push(rule.id.clone()),
+            Ok(true) if rule.permits => self.permits.push(Arc::clone(&rule.told)),
+            Ok(true) => self.forbids.push(Arc::clone(&rule.told)),
             Ok(false) => {}
             Err(error) => {
-                self.errors.push(format!("policy `{}`: {error}", rule.id));
-                self.failed.push(rule.id.clone());
+                self.errors.push(format!("policy `{}`: {error}", rule.told.policy));
+                self.failed.push(Arc::clone(&rule.told));
             }
         }
     }
 
-    fn judged(mut self, policies: &Policies) -> Result<Vec<Determining>, Refused> {
-        let refused = |cause, by: &[PolicyId]| Err(Refused { cause, by: policies.determining(by) });
+    fn judged(mut self) -> Result<Vec<Arc<Determining>>, Refused> {
+        // Sorted, so that the same decision always reads the same.
+        let sorted = |mut by: Vec<Arc<Determining>>| {
+            by.sort_unstable();
+            by
+        };
         if !self.errors.is_empty() {
             self.errors.sort();
-            return refused(Cause::ErrorInPolicy { errors: self.errors }, &self.failed);
+            return Err(Refused { cause: Cause::ErrorInPolicy { errors: self.errors }, by: sorted(self.failed) });
         }
         if !self.forbids.is_empty() {
-            return refused(Cause::Forbidden, &self.forbids);
+            return Err(Refused { cause: Cause::Forbidden, by: sorted(self.forbids) });
         }
         if self.permits.is_empty() {
-            return refused(Cause::NotPermitted, &[]);
+            return Err(Refused::for_cause(Cause::NotPermitted));
         }
-        Ok(policies.determining(&self.permits))
-    }
-}
-
-impl Needs {
-    pub(crate) fn of_all(buckets: &[&Bucket]) -> Self {
-        let mut needs = Self::default();
-        for bucket in buckets {
-            needs.add(&bucket.needs);
-        }
-        needs
-    }
-
-    pub(crate) fn of_lists(buckets: &[&Bucket]) -> Self {
-        let mut needs = Self::default();
-        for bucket in buckets {
-            needs.add(&bucket.list_needs);
-        }
-        needs
+        Ok(sorted(self.permits))
     }
 }
 
@@ -158,7 +145,7 @@ impl Decision {
     }
 
     /// The policies that made the difference, by id.
-    pub fn by(&self) -> &[Determining] {
+    pub fn by(&self) -> &[Arc<Determining>] {
         match self {
             Self::Allowed(allowed) => &allowed.by,
             Self::Refused(refused) => &refused.by,
@@ -168,7 +155,7 @@ impl Decision {
 
 impl Allowed {
     /// The policies that permit it.
-    pub fn by(&self) -> &[Determining] {
+    pub fn by(&self) -> &[Arc<Determining>] {
         &self.by
     }
 }
@@ -180,7 +167,7 @@ impl Refused {
     }
 
     /// The policies that forbid it, or that failed.
-    pub fn by(&self) -> &[Determining] {
+    pub fn by(&self) -> &[Arc<Determining>] {
         &self.by
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     decide::{Cause, Decision},
     load::Loaded,
-    mentions::{Conjunct, Needs},
+    mentions::Conjunct,
     policies::Policies,
     request::{self, Call, Question},
 };
@@ -80,7 +80,7 @@ impl Policies {
     fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
         let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let question = request::of_call(call, tool, &Needs::of_all(&buckets)).ok();
+        let question = request::of_call(call, tool, &buckets.iter().map(|bucket| &bucket.needs).collect()).ok();
         let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
         ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, question.as_ref())).collect()
     }
@@ -90,8 +90,8 @@ impl Policies {
         let outcome = outcome.and_then(|question| self.outcome(policy, question));
         Matched {
             policy: policy.id.clone(),
-            place: format!("{}:{}", policy.file, policy.line),
-            reason: policy.reason().map(str::to_owned),
+            place: policy.told.place.clone(),
+            reason: policy.told.reason.clone(),
             effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
             outcome: outcome.unwrap_or_else(|error| Outcome::Failed { error }),
         }

@@ -11,7 +11,7 @@ use cedar_policy::{
 use crate::{
     bucket::{Bucket, Rule},
     load::{Loaded, MAY_NEVER_APPLY},
-    principal::Principal,
+    principal::{Principal, fingerprint},
     validate::tool_of,
     vocabulary::{Tool, Vocabulary},
 };
@@ -55,7 +55,8 @@ pub(crate) struct Index {
 struct ByPrincipal {
     everybody: Bucket,
     kinds: HashMap<EntityTypeName, Bucket>,
-    some: HashMap<EntityUid, Named>,
+    /// By the fingerprint of the party that is named.
+    some: HashMap<u64, HashMap<EntityUid, Named>>,
 }
 
 /// Policies that name one party.
@@ -96,7 +97,8 @@ impl Index {
             if place.some.is_empty() {
                 continue;
             }
-            for (key, named) in principal.keys.iter().filter_map(|key| Some((key, place.some.get(key)?))) {
+            for (fingerprint, key) in &principal.keys {
+                let Some(named) = place.some.get(fingerprint).and_then(|alike| alike.get(key)) else { continue };
                 found.push(&named.within);
                 found.extend(named.kinds_within.get(kind));
                 found.extend((*key == principal.uid).then_some(&named.exactly));
@@ -110,11 +112,9 @@ impl Index {
         match principals {
             Principals::Everybody => &mut place.everybody,
             Principals::Kind(kind) => place.kinds.entry(kind.clone()).or_default(),
-            Principals::Exactly(uid) => &mut place.some.entry(uid.clone()).or_default().exactly,
-            Principals::Within(uid) => &mut place.some.entry(uid.clone()).or_default().within,
-            Principals::KindWithin(kind, uid) => {
-                place.some.entry(uid.clone()).or_default().kinds_within.entry(kind.clone()).or_default()
-            }
+            Principals::Exactly(uid) => &mut place.named(uid).exactly,
+            Principals::Within(uid) => &mut place.named(uid).within,
+            Principals::KindWithin(kind, uid) => place.named(uid).kinds_within.entry(kind.clone()).or_default(),
         }
     }
 
@@ -130,6 +130,12 @@ impl Index {
             let of_tool = ToolKey::Tool(name.clone());
             self.bucket(&of_tool, &policy.place.principals).add_rule(rule, &policy.needs);
         }
+    }
+}
+
+impl ByPrincipal {
+    fn named(&mut self, uid: &EntityUid) -> &mut Named {
+        self.some.entry(fingerprint(uid)).or_default().entry(uid.clone()).or_default()
     }
 }
 

@@ -5,7 +5,7 @@ use cedar_policy::{PolicySet, Response};
 
 use crate::{
     bucket::Bucket,
-    mentions::Needs,
+    mentions::AllNeeds,
     policies::Policies,
     principal::Principal,
     request::{self, Circumstances, Question},
@@ -45,7 +45,7 @@ impl Policies {
     pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances) -> Standing {
         let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
         let buckets = self.index().buckets(tool, known, principal);
-        let needs = Needs::of_lists(&buckets);
+        let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
         let Ok(question) = request::of_list(principal, known, circumstances, &needs) else { return Standing::Denied };
         // An argument that is looked at may be one that no policy can hold exactly, and such a call is refused.
         let mut seen = Seen { open: needs.any_argument(), ..Seen::default() };

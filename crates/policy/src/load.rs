@@ -7,6 +7,7 @@ use cedar_policy::{Expression, Policy, PolicyId};
 use miette::Diagnostic;
 
 use crate::{
+    decide::Determining,
     findings::{Finding, FindingKind},
     index::{Place, place},
     mentions::{Conjunct, Needs, conjuncts, with_conjuncts},
@@ -65,11 +66,12 @@ pub struct Limits {
 pub(crate) struct Loaded {
     pub id: String,
     pub file: Arc<str>,
-    pub line: usize,
     pub offset: usize,
     pub text: String,
     pub policy: Policy,
     pub place: Place,
+    /// How it is told of in decisions.
+    pub told: Arc<Determining>,
     pub needs: Needs,
     /// What has to hold beside the scope; none is nothing.
     pub condition: Option<Arc<Expression>>,
@@ -195,8 +197,10 @@ impl Reading<'_> {
         let condition =
             condition(text).map_err(|error| (0, Some(id.clone()), FindingKind::Engine, (error, None)))?.map(Arc::new);
         let (text, needs) = (text.to_owned(), Needs::default());
+        let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
+        let told = Arc::new(Determining { policy: id.clone(), place: format!("{file}:{line}"), reason });
         let (file, offset) = (Arc::clone(file), piece.offset);
-        self.loaded.push(Loaded { id, file, line, offset, text, policy, place, needs, condition, listing: None });
+        self.loaded.push(Loaded { id, file, offset, text, policy, place, told, needs, condition, listing: None });
         Ok(())
     }
 
@@ -231,10 +235,6 @@ impl Reading<'_> {
 type Wrong = (usize, Option<String>, FindingKind, (String, Option<String>));
 
 impl Loaded {
-    pub(crate) fn reason(&self) -> Option<&str> {
-        self.policy.annotation("reason").filter(|reason| !reason.is_empty())
-    }
-
     pub(crate) fn may_never_apply(&self) -> bool {
         self.policy.annotation(MAY_NEVER_APPLY).is_some()
     }

@@ -20,6 +20,10 @@ pub(crate) struct Needs {
     pub beyond_list: bool,
 }
 
+/// What several sets of policies look at, together.
+#[derive(Debug)]
+pub(crate) struct AllNeeds<'a>(Vec<&'a Needs>);
+
 /// One condition that must hold: a part of `when { … && … }`, or an `unless`.
 #[derive(Debug, Clone)]
 pub(crate) struct Conjunct {
@@ -40,18 +44,6 @@ impl Needs {
         self.beyond_list |= other.beyond_list;
         self.attributes.extend(other.attributes.iter().cloned());
         self.arguments.extend(other.arguments.iter().cloned());
-    }
-
-    pub(crate) fn attribute(&self, name: &str) -> bool {
-        self.whole || self.attributes.contains(name)
-    }
-
-    pub(crate) fn any_argument(&self) -> bool {
-        self.whole || self.all_arguments || !self.arguments.is_empty()
-    }
-
-    pub(crate) fn argument(&self, name: &str) -> bool {
-        self.whole || self.all_arguments || self.arguments.contains(name)
     }
 
     fn look(&mut self, expression: &Value) {
@@ -79,6 +71,26 @@ impl Needs {
                 self.beyond_list |= !matches!(path, ["tenant" | "client"] | ["env", "name"]);
             }
         }
+    }
+}
+
+impl<'a> FromIterator<&'a Needs> for AllNeeds<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a Needs>>(needs: I) -> Self {
+        Self(needs.into_iter().filter(|needs| **needs != Needs::default()).collect())
+    }
+}
+
+impl AllNeeds<'_> {
+    pub(crate) fn attribute(&self, name: &str) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.attributes.contains(name))
+    }
+
+    pub(crate) fn any_argument(&self) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.all_arguments || !needs.arguments.is_empty())
+    }
+
+    pub(crate) fn argument(&self, name: &str) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.all_arguments || needs.arguments.contains(name))
     }
 }
 

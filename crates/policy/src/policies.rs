@@ -2,10 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use cedar_policy::{Authorizer, PolicyId};
+use cedar_policy::Authorizer;
 
 use crate::{
-    decide::Determining,
     findings::{Finding, FindingKind, LoadFailure},
     index::Index,
     load::{Defaults, Limits, Loaded, Source, load},
@@ -75,22 +74,6 @@ impl Policies {
     #[cfg(test)]
     pub(crate) fn loaded(&self) -> &[Loaded] {
         &self.loaded
-    }
-
-    /// The policies behind some ids, sorted, so that the same decision always reads the same.
-    pub(crate) fn determining<'a>(&self, ids: impl IntoIterator<Item = &'a PolicyId>) -> Vec<Determining> {
-        let mut found: Vec<Determining> = ids
-            .into_iter()
-            .map(|id| {
-                let id: &str = id.as_ref();
-                let policy = self.get(id);
-                let place = policy.map_or_else(String::new, |policy| format!("{}:{}", policy.file, policy.line));
-                let reason = policy.and_then(Loaded::reason).map(str::to_owned);
-                Determining { policy: id.to_owned(), place, reason }
-            })
-            .collect();
-        found.sort();
-        found
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -37,10 +38,12 @@ pub struct Identity {
 pub struct Principal {
     pub(crate) uid: EntityUid,
     entities: Vec<Entity>,
+    /// The same, put together.
+    store: Entities,
     /// The same beside tools that were called before: to put them together takes longer than most decisions.
     beside: Arc<Mutex<HashMap<u64, Arc<Entities>>>>,
     /// What the principal is or is in: the only scopes of policies that can hold for it.
-    pub(crate) keys: Vec<EntityUid>,
+    pub(crate) keys: Vec<(u64, EntityUid)>,
 }
 
 /// A party that no policy can speak of.
@@ -73,8 +76,8 @@ impl Principal {
         user.check()?;
         let (uid, groups) = (user.uid(&names.user), user.group_uids(names));
         let entity = entity(uid.clone(), user.attributes(), groups.iter().cloned().collect())?;
-        let keys = [uid.clone()].into_iter().chain(groups).collect();
-        Ok(Self { uid, entities: vec![entity], beside: Arc::default(), keys })
+        let keys = [uid.clone()].into_iter().chain(groups).map(keyed).collect();
+        Self::of(uid, vec![entity], keys)
     }
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
@@ -90,12 +93,12 @@ impl Principal {
             let acted_for = Self::user(vocabulary, user)?;
             attributes.insert("user".to_owned(), RestrictedExpression::new_entity_uid(acted_for.uid));
             // All ancestors, not only the parents, so that nothing has to be worked out for a call.
-            parents.extend(acted_for.keys);
+            parents.extend(acted_for.keys.into_iter().map(|(_, key)| key));
             entities = acted_for.entities;
         }
-        let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).collect();
+        let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).map(keyed).collect();
         entities.push(entity(uid.clone(), attributes, parents)?);
-        Ok(Self { uid, entities, beside: Arc::default(), keys })
+        Self::of(uid, entities, keys)
     }
 
     /// The principal of a caller of whom nothing is known but the name.
@@ -104,13 +107,19 @@ impl Principal {
         Self::user(vocabulary, &user)
     }
 
+    fn of(uid: EntityUid, entities: Vec<Entity>, keys: Vec<(u64, EntityUid)>) -> Result<Self, PrincipalError> {
+        let store = Entities::from_entities(entities.iter().cloned(), None)
+            .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
+        Ok(Self { uid, entities, store, beside: Arc::default(), keys })
+    }
+
     /// Everything a policy can look into when this principal calls this tool.
     pub(crate) fn beside(&self, tool: &Tool) -> Result<Arc<Entities>, String> {
         let known = |beside: &HashMap<u64, Arc<Entities>>| beside.get(&tool.number).cloned();
         if let Some(entities) = known(&self.beside.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(entities);
         }
-        let entities = tool.entities.clone().add_entities(self.entities.iter().cloned(), None);
+        let entities = self.store.clone().add_entities(tool.entities.iter().cloned(), None);
         let entities = Arc::new(entities.map_err(|error| error.to_string())?);
         let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
         if beside.len() >= BESIDE_MAX {
@@ -119,6 +128,17 @@ impl Principal {
         beside.insert(tool.number, Arc::clone(&entities));
         Ok(entities)
     }
+}
+
+/// A number for a party, worked out once: names are long to hash. Two parties may have the same, so it only finds.
+pub(crate) fn fingerprint(uid: &EntityUid) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn keyed(uid: EntityUid) -> (u64, EntityUid) {
+    (fingerprint(&uid), uid)
 }
 
 impl Identity {

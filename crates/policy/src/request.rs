@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cedar_policy::{Context, Entities, EvalResult, Expression, Request, RestrictedExpression, eval_expression};
 use servanda_contract::{Timestamp, json::CanonicalBytes};
 
-use crate::{arguments, mentions::Needs, principal::Principal, vocabulary::Tool};
+use crate::{arguments, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
 
 /// What is to be decided.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +63,7 @@ pub(crate) enum Unaskable {
 }
 
 /// The question a call poses.
-pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &Needs) -> Result<Question, Unaskable> {
+pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Result<Question, Unaskable> {
     let mut context = of_surroundings(call.circumstances, needs, true)?;
     if needs.any_argument() {
         let arguments =
@@ -80,7 +80,7 @@ pub(crate) fn of_list(
     principal: &Principal,
     tool: &Tool,
     circumstances: &Circumstances,
-    needs: &Needs,
+    needs: &AllNeeds<'_>,
 ) -> Result<Question, Unaskable> {
     let context = of_surroundings(circumstances, needs, false)?;
     let context = Context::from_pairs(context).map_err(engine)?;
@@ -89,7 +89,7 @@ pub(crate) fn of_list(
 
 fn of_surroundings(
     circumstances: &Circumstances,
-    needs: &Needs,
+    needs: &AllNeeds<'_>,
     of_call: bool,
 ) -> Result<Vec<(String, RestrictedExpression)>, Unaskable> {
     let mut pairs = Vec::new();

@@ -1,6 +1,8 @@
 //! Policies that are tried out: what they would have said is worked out and recorded, and nothing can take it for a
 //! permission. There is deliberately no way from [`WouldHave`] to a [`Decision`].
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{
@@ -32,7 +34,7 @@ pub struct WouldHave {
     refused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<Cause>,
-    by: Vec<Determining>,
+    by: Vec<Arc<Determining>>,
 }
 
 impl Shadow {
@@ -71,7 +73,7 @@ impl WouldHave {
     }
 
     /// The policies that would have made the difference.
-    pub fn by(&self) -> &[Determining] {
+    pub fn by(&self) -> &[Arc<Determining>] {
         &self.by
     }
 }

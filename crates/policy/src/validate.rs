@@ -23,13 +23,39 @@ use crate::{
 /// into at all, because what a call brings along is its principal, its tool and nobody else.
 const STEPS_MAX: u32 = 2;
 
+/// Tools whose actions are in one schema where the policies are about single actions.
+const TOOLS_TOGETHER_MAX: usize = 8;
+
 /// Every mistake of every policy.
 pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
     let mut groups: BTreeMap<Concern, Vec<&Loaded>> = BTreeMap::new();
     for policy in loaded {
         groups.entry(Concern::of(policy)).or_default().push(policy);
     }
+    let groups = batched(groups);
     groups.iter().flat_map(|(concern, policies)| group(vocabulary, concern, policies, sources)).collect()
+}
+
+/// Puts policies about single actions together: each looks at its own action only, and to make a schema takes longer than
+/// to look at a few actions more.
+fn batched(groups: BTreeMap<Concern, Vec<&Loaded>>) -> Vec<(Concern, Vec<&Loaded>)> {
+    let mut batches: Vec<(Concern, Vec<&Loaded>)> = Vec::new();
+    for (concern, policies) in groups {
+        let batch = batches.last_mut().and_then(|(batch, together)| match (batch, &concern) {
+            (Concern::Part { tools, others: false }, Concern::Part { tools: more, others: false })
+                if tools.len() + more.len() <= TOOLS_TOGETHER_MAX =>
+            {
+                tools.extend(more.iter().cloned());
+                Some(together)
+            }
+            _ => None,
+        });
+        match batch {
+            Some(together) => together.extend(policies),
+            None => batches.push((concern, policies)),
+        }
+    }
+    batches
 }
 
 /// The part of the schema a policy is validated against.

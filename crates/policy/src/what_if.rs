@@ -1,5 +1,7 @@
 //! What other policies would have said to calls that were made: only the differences, because that is what is asked.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::{decide::Determining, policies::Policies, request::Call};
@@ -14,9 +16,9 @@ pub struct Change {
     /// Whether the others would.
     pub allowed_then: bool,
     /// The policies of the present set that decide it.
-    pub by_now: Vec<Determining>,
+    pub by_now: Vec<Arc<Determining>>,
     /// The policies of the other set that would decide it.
-    pub by_then: Vec<Determining>,
+    pub by_then: Vec<Arc<Determining>>,
 }
 
 /// The calls that would be decided differently.

@@ -155,7 +155,7 @@ fn loaded(text: &str, defaults: Defaults) -> Policies {
 fn decide_over_all(policies: &Policies, call: &Call<'_>) -> (&'static str, Vec<String>) {
     let tool = policies.vocabulary().tool(call.tool).unwrap();
     let everything = Needs { whole: true, ..Needs::default() };
-    let question = request::of_call(call, tool, &everything).unwrap();
+    let question = request::of_call(call, tool, &[&everything].into_iter().collect()).unwrap();
     let set = PolicySet::from_policies(policies.loaded().iter().map(|policy| policy.policy.clone())).unwrap();
     let response = Authorizer::new().is_authorized(&question.request, &set, &question.entities);
     let failed: Vec<String> = response
@@ -246,7 +246,7 @@ proptest! {
         let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
         let everything = Needs { whole: true, ..Needs::default() };
         let tool = policies.vocabulary().tool(asked.tool).unwrap();
-        let question = request::of_call(&call, tool, &everything).unwrap();
+        let question = request::of_call(&call, tool, &[&everything].into_iter().collect()).unwrap();
         let request = &question.request;
         let again = Request::new(
             request.principal().unwrap().clone(),
