@@ -23,11 +23,12 @@ const BASE: &str = include_str!("../tests/fixtures/pay.yaml");
 const DECISIONS: usize = 20_000;
 
 fn main() {
-    println!("what                                   policies  tools   load ms  p50 us  p99 us  max us  list ms");
+    println!("what                                   policies  tools   load ms  p50 us  p99 us  p99.9   list ms");
     report("mixed scopes, as people write them", 10_000, 1_000, mixed);
     report("mixed scopes, as people write them", 100, 20, mixed);
     report("no scopes: every policy looked at", 100, 20, unscoped);
     report("no scopes: every policy looked at", 1_000, 20, unscoped);
+    report("no scopes, all look at arguments", 100, 20, arguments_of_all);
     report("defaults only", 0, 20, mixed);
 }
 
@@ -137,6 +138,17 @@ fn unscoped(text: &mut String, number: usize, _tools: usize) {
         text,
         "@id(\"p{number}\") forbid (principal, action, resource) \
          when {{ principal.scopes.contains(\"s{number}\") && resource.risk > {} }};",
+        number % 6
+    )
+    .unwrap();
+}
+
+fn arguments_of_all(text: &mut String, number: usize, _tools: usize) {
+    writeln!(
+        text,
+        "@id(\"p{number}\") forbid (principal, action, resource) \
+         when {{ context.args.amount_cents > {} && resource.risk > {} }};",
+        15_000 + number,
         number % 6
     )
     .unwrap();

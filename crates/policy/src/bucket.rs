@@ -31,6 +31,8 @@ pub(crate) struct Bucket {
 pub(crate) struct Rule {
     pub told: Arc<Determining>,
     pub permits: bool,
+    /// It looks at the call itself, not only at who calls what.
+    pub open: bool,
     /// What has to hold besides; none is nothing.
     pub condition: Option<Arc<Expression>>,
 }
@@ -38,7 +40,8 @@ pub(crate) struct Rule {
 impl Rule {
     pub(crate) fn of(policy: &Loaded) -> Self {
         let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
-        Self { told: Arc::clone(&policy.told), permits, condition }
+        let open = policy.needs != Needs::default();
+        Self { told: Arc::clone(&policy.told), permits, open, condition }
     }
 }
 

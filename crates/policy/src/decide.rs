@@ -7,10 +7,15 @@ use serde::Serialize;
 
 use crate::{
     bucket::Rule,
-    mentions::AllNeeds,
+    mentions::Needs,
     policies::Policies,
+    principal::Principal,
     request::{self, Call, Question, Unaskable},
+    vocabulary::Tool,
 };
+
+/// What is left to ask of a tool is remembered up to this many policies.
+const OPEN_MAX: usize = 512;
 
 /// What the policies say to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,19 +85,47 @@ impl Policies {
 
     fn judge(&self, call: &Call<'_>) -> Result<Vec<Arc<Determining>>, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
-        let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.needs).collect();
-        let rules = || buckets.iter().flat_map(|bucket| &bucket.rules);
-        let conditional = rules().any(|rule| rule.condition.is_some());
-        let question = conditional.then(|| request::of_call(call, tool, &needs)).transpose()?;
-        let mut answer = Answer::default();
-        rules().for_each(|rule| answer.ask(question.as_ref(), rule));
+        let settled = self.settled(call.principal, call.tool, tool)?;
+        let mut answer = settled.answer.clone();
+        if !settled.open.is_empty() {
+            let question = request::of_call(call, tool, &[&settled.needs].into_iter().collect())?;
+            settled.open.iter().for_each(|rule| answer.ask(&question, rule));
+        }
         answer.judged()
+    }
+
+    fn settled(&self, principal: &Principal, name: &str, tool: &Tool) -> Result<Arc<Settled>, Unaskable> {
+        let key = (self.number(), tool.number);
+        if let Some(settled) = principal.memory.settled.get(&key) {
+            return Ok(settled);
+        }
+        let buckets = self.index().buckets(name, tool, principal);
+        let question = request::of_all_calls(principal, tool)?;
+        let mut settled = Settled::default();
+        for bucket in buckets {
+            settled.needs.add(&bucket.needs);
+            for rule in &bucket.rules {
+                if rule.open { settled.open.push(rule.clone()) } else { settled.answer.ask(&question, rule) }
+            }
+        }
+        let settled = Arc::new(settled);
+        if settled.open.len() <= OPEN_MAX {
+            principal.memory.settled.keep(key, Arc::clone(&settled));
+        }
+        Ok(settled)
     }
 }
 
-/// What the parts of the policies said.
+/// What the policies say whatever the call of a tool by a principal is, and those that have to see the call.
 #[derive(Debug, Default)]
+pub(crate) struct Settled {
+    answer: Answer,
+    open: Vec<Rule>,
+    needs: Needs,
+}
+
+/// What the parts of the policies said.
+#[derive(Debug, Clone, Default)]
 struct Answer {
     permits: Vec<Arc<Determining>>,
     forbids: Vec<Arc<Determining>>,
@@ -101,12 +134,8 @@ struct Answer {
 }
 
 impl Answer {
-    fn ask(&mut self, question: Option<&Question>, rule: &Rule) {
-        let holds = match (&rule.condition, question) {
-            (None, _) => Ok(true),
-            (Some(condition), Some(question)) => question.holds(condition),
-            (Some(_), None) => Err("the condition was not asked".to_owned()),
-        };
+    fn ask(&mut self, question: &Question, rule: &Rule) {
+        let holds = rule.condition.as_ref().map_or(Ok(true), |condition| question.holds(condition));
         match holds {
             Ok(true) if rule.permits => self.permits.push(Arc::clone(&rule.told)),
             Ok(true) => self.forbids.push(Arc::clone(&rule.told)),

@@ -14,6 +14,7 @@ mod findings;
 mod index;
 mod list;
 mod load;
+mod memory;
 mod mentions;
 mod names;
 mod policies;

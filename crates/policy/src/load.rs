@@ -248,8 +248,8 @@ impl Loaded {
 
     /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
     pub(crate) fn is_fixed(&self) -> bool {
-        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(word));
-        !["principal", "action", "context"].iter().any(|word| looks(&word))
+        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(*word));
+        !["principal", "action", "context"].iter().any(looks)
     }
 
     /// The policy as JSON, and its conditions.

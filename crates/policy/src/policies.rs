@@ -8,6 +8,7 @@ use crate::{
     findings::{Finding, FindingKind, LoadFailure},
     index::Index,
     load::{Defaults, Limits, Loaded, Source, load},
+    memory,
     vocabulary::Vocabulary,
 };
 
@@ -23,6 +24,8 @@ pub struct Policies {
     loaded: Vec<Loaded>,
     by_id: HashMap<String, usize>,
     authorizer: Authorizer,
+    /// No other set has it.
+    number: u64,
 }
 
 impl Policies {
@@ -46,7 +49,7 @@ impl Policies {
             LoadFailure { findings: vec![finding] }
         })?;
         let by_id = loaded.iter().enumerate().map(|(position, policy)| (policy.id.clone(), position)).collect();
-        Ok(Self { vocabulary, index, loaded, by_id, authorizer: Authorizer::new() })
+        Ok(Self { vocabulary, index, loaded, by_id, authorizer: Authorizer::new(), number: memory::next_number() })
     }
 
     /// The tools the policies are about.
@@ -61,6 +64,10 @@ impl Policies {
 
     pub(crate) fn index(&self) -> &Index {
         &self.index
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) fn authorizer(&self) -> &Authorizer {

@@ -4,19 +4,18 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::Caller;
 
 use crate::{
+    memory::Memory,
     names::{Names, uid},
     vocabulary::{Tool, Vocabulary, texts},
 };
 
-/// Tools a principal remembers. Beyond them it forgets all and begins anew.
-const BESIDE_MAX: usize = 256;
 /// Groups and scopes one party may have.
 const MEMBERSHIPS_MAX: usize = 256;
 
@@ -40,8 +39,7 @@ pub struct Principal {
     entities: Vec<Entity>,
     /// The same, put together.
     store: Entities,
-    /// The same beside tools that were called before: to put them together takes longer than most decisions.
-    beside: Arc<Mutex<HashMap<u64, Arc<Entities>>>>,
+    pub(crate) memory: Arc<Memory>,
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
 }
@@ -110,22 +108,17 @@ impl Principal {
     fn of(uid: EntityUid, entities: Vec<Entity>, keys: Vec<(u64, EntityUid)>) -> Result<Self, PrincipalError> {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
-        Ok(Self { uid, entities, store, beside: Arc::default(), keys })
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys })
     }
 
     /// Everything a policy can look into when this principal calls this tool.
     pub(crate) fn beside(&self, tool: &Tool) -> Result<Arc<Entities>, String> {
-        let known = |beside: &HashMap<u64, Arc<Entities>>| beside.get(&tool.number).cloned();
-        if let Some(entities) = known(&self.beside.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(entities) = self.memory.entities.get(&tool.number) {
             return Ok(entities);
         }
         let entities = self.store.clone().add_entities(tool.entities.iter().cloned(), None);
         let entities = Arc::new(entities.map_err(|error| error.to_string())?);
-        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
-        if beside.len() >= BESIDE_MAX {
-            beside.clear();
-        }
-        beside.insert(tool.number, Arc::clone(&entities));
+        self.memory.entities.keep(tool.number, Arc::clone(&entities));
         Ok(entities)
     }
 }

@@ -75,6 +75,11 @@ pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Res
     question(call.principal, tool, context)
 }
 
+/// The question that is the same for all calls of a tool by a principal.
+pub(crate) fn of_all_calls(principal: &Principal, tool: &Tool) -> Result<Question, Unaskable> {
+    question(principal, tool, Context::empty())
+}
+
 /// The question a list poses: no arguments, no time, nothing of a single call.
 pub(crate) fn of_list(
     principal: &Principal,

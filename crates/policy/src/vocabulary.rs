@@ -1,10 +1,7 @@
 //! The words policies are written in: the tools that exist, their facts and the types of their arguments, taken from the
 //! contracts. Deliberately not the policies: a vocabulary is the same whoever may do what.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::atomic::{AtomicU64, Ordering},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::{
@@ -14,6 +11,7 @@ use servanda_contract::{
 };
 
 use crate::{
+    memory,
     names::{CALL, Names, uid},
     schema,
     types::{Attribute, Untyped, arguments_of},
@@ -138,8 +136,7 @@ impl Vocabulary {
         let action = self.names.tool_action(tool);
         let entities = self.entities(facts, &resource, &action).map_err(|reason| engine(tool, &reason))?;
         let upstream = contract.binding.upstream.clone();
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let number = memory::next_number();
         self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, entities });
         Ok(())
     }

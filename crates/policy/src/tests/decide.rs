@@ -1,6 +1,7 @@
 //! Forbid wins, errors refuse, unknown things refuse, and a shadow permits nothing.
 
 use serde_json::json;
+use servanda_contract::tool::{DataClassification, SideEffectClass};
 
 use super::{canonical, circumstances, contracts, decide, decide_as, identity, ids, load_in, payment, policies};
 use crate::{Call, Cause, Decision, Defaults, Principal, Shadow, Standing};
@@ -172,4 +173,19 @@ fn what_if_tells_only_what_changes() {
         changes.iter().map(|change| (change.call.as_str(), change.allowed_now, change.allowed_then)).collect();
     assert_eq!(told, [("1", true, false)]);
     assert_eq!(changes[0].by_then[0].policy, "no");
+}
+
+#[test]
+fn what_a_principal_remembers_of_one_world_is_not_taken_for_another() {
+    let text = "permit (principal, action, resource) when { resource.risk < 4 };";
+    let load = |class| {
+        let contract = super::tool("t", class, DataClassification::Public);
+        load_in(&super::vocabulary_of(&[contract]), text, Defaults::Off).unwrap()
+    };
+    let (mild, grave) = (load(SideEffectClass::ReadOnly), load(SideEffectClass::CriticalMutation));
+    let principal = Principal::user(mild.vocabulary(), &identity("acme", "alice", &[])).unwrap();
+    for _ in 0..2 {
+        assert!(decide_as(&mild, &principal, "t", &payment(1)).is_allowed());
+        assert!(!decide_as(&grave, &principal, "t", &payment(1)).is_allowed());
+    }
 }

@@ -191,7 +191,7 @@ fn words(decision: &Decision) -> (&'static str, Vec<String>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn looking_at_few_policies_decides_as_looking_at_all(
@@ -203,6 +203,7 @@ proptest! {
             let circumstances = &asked.circumstances;
             let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
             prop_assert_eq!(words(&policies.decide(&call)), decide_over_all(&policies, &call), "{:?}", asked);
+            prop_assert_eq!(policies.decide(&call), policies.decide(&call), "what is remembered changes nothing");
         }
     }
 
