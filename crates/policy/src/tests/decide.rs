@@ -189,3 +189,38 @@ fn what_a_principal_remembers_of_one_world_is_not_taken_for_another() {
         assert!(!decide_as(&grave, &principal, "t", &payment(1)).is_allowed());
     }
 }
+
+#[test]
+fn an_argument_that_no_policy_can_hold_keeps_a_tool_from_being_listed_as_always_allowed() {
+    let text = r#"
+        permit (principal, action, resource);
+        forbid (principal, action == Action::"call:bank.pay", resource)
+          when { principal.id == "bob" && context.args has rate && context.args.rate.lessThan(decimal("1.0")) };
+    "#;
+    let policies = policies(text);
+    let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
+    let mut arguments = payment(1);
+    arguments["rate"] = json!(1.000_01);
+    let decision = decide_as(&policies, &principal, "bank.pay", &arguments);
+    assert!(matches!(cause(&decision), Cause::Arguments { .. }));
+    assert_eq!(policies.standing(&principal, "bank.pay", &circumstances("acme")), Standing::Depends);
+    assert_eq!(policies.standing(&principal, "docs.read", &circumstances("acme")), Standing::Allowed);
+}
+
+#[test]
+fn comments_and_strings_in_conditions_are_what_cedar_takes_them_for() {
+    let text = "permit (principal, action, resource) // when { false }\n\
+        when { resource.owner != \"} unless { \\\" //\" // } don't \"\n }\n\
+        unless // { true\n { principal.id == \"bob\" // the end\n };";
+    let policies = policies(text);
+    assert!(decide(&policies, "docs.read", &payment(1)).is_allowed());
+    let bob = Principal::user(policies.vocabulary(), &identity("acme", "bob", &[])).unwrap();
+    assert!(!decide_as(&policies, &bob, "docs.read", &payment(1)).is_allowed());
+}
+
+#[test]
+fn policies_and_principals_can_be_shared_between_threads() {
+    const fn shared<T: Send + Sync>() {}
+    shared::<crate::Policies>();
+    shared::<Principal>();
+}
