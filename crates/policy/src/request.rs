@@ -70,8 +70,9 @@ pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Res
             arguments::read(call.arguments.bytes(), &tool.arguments, needs).map_err(Unaskable::Arguments)?;
         context.push(("args".to_owned(), arguments));
     }
-    // What Cedar can refuse here is a number beyond the range of its decimals.
-    let context = Context::from_pairs(context).map_err(|error| Unaskable::Arguments(error.to_string()))?;
+    // What Cedar can refuse here is a number beyond the range of its decimals; its own words would repeat it.
+    let beyond = || Unaskable::Arguments("a number beyond what a policy can hold".to_owned());
+    let context = Context::from_pairs(context).map_err(|_| beyond())?;
     question(call.principal, tool, context)
 }
 

@@ -224,3 +224,16 @@ fn policies_and_principals_can_be_shared_between_threads() {
     shared::<crate::Policies>();
     shared::<Principal>();
 }
+
+#[test]
+fn a_policy_that_fails_before_it_sees_the_call_denies_the_tool_in_lists() {
+    let text = r"
+        permit (principal, action, resource);
+        forbid (principal, action, resource)
+          when { resource.risk * 9223372036854775807 > 0 && context.env.time_ms > 5 };
+    ";
+    let policies = policies(text);
+    let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
+    assert_eq!(policies.standing(&principal, "bank.pay", &circumstances("acme")), Standing::Denied);
+    assert!(!decide_as(&policies, &principal, "bank.pay", &payment(1)).is_allowed());
+}
