@@ -1,0 +1,66 @@
+//! Policies that apply at the same place. That they are looked at at all means that their scope holds: what is left to ask is
+//! their conditions.
+
+use std::sync::Arc;
+
+use cedar_policy::{Effect, Expression, PolicySet, PolicySetError};
+
+use crate::{decide::Determining, load::Loaded, mentions::Needs};
+
+/// Policies that are looked at together.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    /// What a call is decided by.
+    pub rules: Vec<Rule>,
+    /// What the rules look at in the context.
+    pub needs: Needs,
+    /// Policies that say the same whatever the call is: for lists, as the next two.
+    pub certain: PolicySet,
+    /// The beginnings of the others: where one does not hold, the policy says nothing.
+    pub prefixes: PolicySet,
+    /// The others that permit, without what needs a call: where one does not hold, the policy does not permit.
+    pub relaxed: PolicySet,
+    /// What policies for lists look at in the context.
+    pub list_needs: Needs,
+    /// Ids of all, to tell which were looked at.
+    pub ids: Vec<String>,
+}
+
+/// A policy whose scope holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub told: Arc<Determining>,
+    pub permits: bool,
+    /// It looks at the call itself, not only at who calls what.
+    pub open: bool,
+    /// What has to hold besides; none is nothing.
+    pub condition: Option<Arc<Expression>>,
+}
+
+impl Rule {
+    pub(crate) fn of(policy: &Loaded) -> Self {
+        let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
+        let open = policy.needs != Needs::default();
+        Self { told: Arc::clone(&policy.told), permits, open, condition }
+    }
+}
+
+impl Bucket {
+    pub(crate) fn add_rule(&mut self, rule: Rule, needs: &Needs) {
+        self.rules.push(rule);
+        self.needs.add(needs);
+    }
+
+    pub(crate) fn add_listing(&mut self, policy: &Loaded) -> Result<(), Box<PolicySetError>> {
+        self.list_needs.add(&policy.needs);
+        self.ids.push(policy.id.clone());
+        let Some(listing) = &policy.listing else {
+            return self.certain.add(policy.policy.clone()).map_err(Box::new);
+        };
+        self.prefixes.add(listing.prefix.clone())?;
+        if policy.policy.effect() == Effect::Permit {
+            self.relaxed.add(listing.relaxed.clone())?;
+        }
+        Ok(())
+    }
+}

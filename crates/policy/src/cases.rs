@@ -1,0 +1,213 @@
+//! Cases: calls with the decision that is expected of them, written by people beside their policies. Reading the file and
+//! printing what came of it is somebody else's business.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use servanda_contract::{
+    Timestamp,
+    document::{self, DocumentError},
+    json::canonicalize,
+};
+
+use crate::{
+    explain::Explanation,
+    policies::Policies,
+    principal::{Identity, Principal, PrincipalError},
+    request::{Call, Circumstances},
+    vocabulary::Vocabulary,
+};
+
+/// The tenant and the user of cases that do not name one: those of local mode.
+const LOCAL: &str = "local";
+
+/// A file of cases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cases {
+    /// The cases.
+    pub cases: Vec<Case>,
+}
+
+/// One call and what is expected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What it is about, in words.
+    pub name: String,
+    /// Who calls; the local user if nothing is said.
+    #[serde(default)]
+    pub principal: CasePrincipal,
+    /// The name of the tool's contract.
+    pub tool: String,
+    /// The arguments.
+    #[serde(default)]
+    pub args: Map<String, Value>,
+    /// When, where and what for.
+    #[serde(default)]
+    pub env: Surroundings,
+    /// What the decision has to be.
+    pub expect: Expected,
+    /// The policies that have to make the difference, all of them and no other; not looked at if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<BTreeSet<String>>,
+}
+
+/// Who calls in a case.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CasePrincipal {
+    /// The tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The user. An agent need not have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The agent that acts, if it is not the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The scopes they have.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub scopes: BTreeSet<String>,
+    /// The groups they are in.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub groups: BTreeSet<String>,
+}
+
+/// When, where and what for a case's call is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Surroundings {
+    /// The environment's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The tenant in whose name it is made; the principal's if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// When, in milliseconds since 1970.
+    #[serde(default)]
+    pub time_ms: u64,
+    /// What the client's software calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The intent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+}
+
+/// What a decision has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expected {
+    /// The call is allowed.
+    Allow,
+    /// It is not.
+    Deny,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CaseOutcome {
+    /// The case's name.
+    pub name: String,
+    /// What is not as expected; nothing if all is.
+    pub failures: Vec<String>,
+    /// Why it was decided as it was; nothing if it could not be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+impl Cases {
+    /// Reads a file of cases, YAML or JSON. Errors name the line.
+    pub fn read(file: &str, text: &str) -> Result<Self, DocumentError> {
+        document::read(file, text)
+    }
+}
+
+/// Tries every case.
+pub fn run_cases(policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
+    cases.cases.iter().map(|case| run(policies, case)).collect()
+}
+
+impl CaseOutcome {
+    /// Whether all is as expected.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+fn run(policies: &Policies, case: &Case) -> CaseOutcome {
+    match explain(policies, case) {
+        Ok((explanation, by)) => {
+            let failures = failures(case, &explanation, &by);
+            CaseOutcome { name: case.name.clone(), failures, explanation: Some(explanation) }
+        }
+        Err(reason) => {
+            let failures = vec![format!("the call cannot be asked about: {reason}")];
+            CaseOutcome { name: case.name.clone(), failures, explanation: None }
+        }
+    }
+}
+
+fn explain(policies: &Policies, case: &Case) -> Result<(Explanation, BTreeSet<String>), String> {
+    let principal = case.principal.principal(policies.vocabulary()).map_err(|error| error.to_string())?;
+    let arguments = canonicalize(&Value::Object(case.args.clone())).map_err(|error| error.to_string())?;
+    let circumstances = case.env.circumstances(case.principal.tenant());
+    let call = Call { principal: &principal, tool: &case.tool, arguments: &arguments, circumstances: &circumstances };
+    let by = policies.decide(&call).by().iter().map(|determining| determining.policy.clone()).collect();
+    Ok((policies.explain(&call), by))
+}
+
+fn failures(case: &Case, explanation: &Explanation, by: &BTreeSet<String>) -> Vec<String> {
+    let mut failures = Vec::new();
+    let word = |allowed| if allowed { "allow" } else { "deny" };
+    let expected = case.expect == Expected::Allow;
+    if explanation.allowed != expected {
+        failures.push(format!("expected {}, got {}", word(expected), word(explanation.allowed)));
+    }
+    let list = |ids: &BTreeSet<String>| match ids.len() {
+        0 => "no policy".to_owned(),
+        _ => ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", "),
+    };
+    if let Some(wanted) = case.by.as_ref().filter(|wanted| *wanted != by) {
+        failures.push(format!("expected it to be by {}, and it is by {}", list(wanted), list(by)));
+    }
+    failures
+}
+
+impl CasePrincipal {
+    fn tenant(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(LOCAL)
+    }
+
+    fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
+        let identity = |id: &str| Identity {
+            id: id.to_owned(),
+            tenant: self.tenant().to_owned(),
+            scopes: self.scopes.clone(),
+            groups: self.groups.clone(),
+        };
+        match (&self.agent, &self.user) {
+            (None, user) => Principal::user(vocabulary, &identity(user.as_deref().unwrap_or(LOCAL))),
+            (Some(agent), None) => Principal::agent(vocabulary, &identity(agent), None),
+            (Some(agent), Some(user)) => Principal::agent(vocabulary, &identity(agent), Some(&identity(user))),
+        }
+    }
+}
+
+impl Surroundings {
+    fn circumstances(&self, tenant: &str) -> Circumstances {
+        Circumstances {
+            tenant: self.tenant.clone().unwrap_or_else(|| tenant.to_owned()),
+            environment: self.name.clone().unwrap_or_else(|| LOCAL.to_owned()),
+            time: Timestamp::from_unix_ms(self.time_ms),
+            client: self.client.clone(),
+            task: self.task.clone(),
+            intent: self.intent.clone(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A decision in words: which policies were looked at, what each said, and if it said nothing, which of its conditions did
+//! not hold. For people who ask afterwards; it takes its time.
+
+use std::fmt;
+
+use cedar_policy::{Effect, Policy, PolicySet};
+use serde::Serialize;
+
+use crate::{
+    decide::{Cause, Decision},
+    load::Loaded,
+    mentions::Conjunct,
+    policies::Policies,
+    request::{self, Call, Question},
+};
+
+/// Why a call is decided as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Whether it is allowed.
+    pub allowed: bool,
+    /// The kind of refusal, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// Every policy that could have concerned it, those that said something first.
+    pub looked_at: Vec<Matched>,
+    /// How many policies there are that could not.
+    pub passed_over: usize,
+}
+
+/// A policy that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Matched {
+    /// Its id.
+    pub policy: String,
+    /// Its file and line.
+    pub place: String,
+    /// What its author says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `permit` or `forbid`.
+    pub effect: &'static str,
+    /// What it said.
+    pub outcome: Outcome,
+}
+
+/// What a policy said to a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It holds.
+    Holds,
+    /// It does not.
+    DoesNotHold {
+        /// Why not.
+        because: String,
+    },
+    /// It failed.
+    Failed {
+        /// How.
+        error: String,
+    },
+}
+
+impl Policies {
+    /// Explains the decision about a call.
+    pub fn explain(&self, call: &Call<'_>) -> Explanation {
+        let decision = self.decide(call);
+        let mut looked_at = self.looked_at(call);
+        let silent = |matched: &Matched| matches!(matched.outcome, Outcome::DoesNotHold { .. });
+        looked_at.sort_by(|left, right| (silent(left), &left.policy).cmp(&(silent(right), &right.policy)));
+        let passed_over = self.count() - looked_at.len();
+        let cause = match &decision {
+            Decision::Allowed(_) => None,
+            Decision::Refused(refused) => Some(refused.cause().clone()),
+        };
+        Explanation { allowed: decision.is_allowed(), cause, looked_at, passed_over }
+    }
+
+    fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
+        let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
+        let buckets = self.index().buckets(call.tool, tool, call.principal);
+        let question = request::of_call(call, tool, &buckets.iter().map(|bucket| &bucket.needs).collect()).ok();
+        let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
+        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, question.as_ref())).collect()
+    }
+
+    fn matched(&self, policy: &Loaded, question: Option<&Question>) -> Matched {
+        let outcome = question.ok_or_else(|| "it was not asked".to_owned());
+        let outcome = outcome.and_then(|question| self.outcome(policy, question));
+        Matched {
+            policy: policy.id.clone(),
+            place: policy.told.place.clone(),
+            reason: policy.told.reason.clone(),
+            effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
+            outcome: outcome.unwrap_or_else(|error| Outcome::Failed { error }),
+        }
+    }
+
+    fn outcome(&self, policy: &Loaded, question: &Question) -> Result<Outcome, String> {
+        let (json, conjuncts) = policy.conjuncts()?;
+        let scope_holds = self.holds(policy.asking(&json, &[])?, question)?;
+        if !scope_holds {
+            return Ok(Outcome::DoesNotHold { because: "it is not about this principal".to_owned() });
+        }
+        for (position, conjunct) in conjuncts.iter().enumerate() {
+            let alone = policy.asking(&json, std::slice::from_ref(conjunct))?;
+            let words = condition_words(&alone, conjunct);
+            if !self.holds(alone, question)? {
+                let (number, count) = (position + 1, conjuncts.len());
+                let because = match conjunct.kind() {
+                    "unless" => format!("condition {number} of {count} excepts it: {words}"),
+                    _ => format!("condition {number} of {count} is not met: {words}"),
+                };
+                return Ok(Outcome::DoesNotHold { because });
+            }
+        }
+        Ok(Outcome::Holds)
+    }
+
+    fn holds(&self, asked: Policy, question: &Question) -> Result<bool, String> {
+        let set = PolicySet::from_policies([asked]).map_err(|error| error.to_string())?;
+        let response = self.authorizer().is_authorized(&question.request, &set, &question.entities);
+        match response.diagnostics().errors().next() {
+            Some(error) => Err(error.to_string()),
+            None => Ok(response.decision() == cedar_policy::Decision::Allow),
+        }
+    }
+}
+
+/// A condition as Cedar writes it.
+fn condition_words(alone: &Policy, conjunct: &Conjunct) -> String {
+    let text = alone.to_string();
+    let opening = format!("{} {{", conjunct.kind());
+    let words = text.rsplit_once(&opening).map_or(text.as_str(), |(_, words)| words);
+    let words = words.trim().trim_end_matches(';').trim_end().trim_end_matches('}').trim();
+    format!("{} {{ {words} }}", conjunct.kind())
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match &self.cause {
+            None => "allowed: a policy permits it and none forbids it".to_owned(),
+            Some(Cause::Forbidden) => "refused: a policy forbids it".to_owned(),
+            Some(Cause::NotPermitted) => "refused: no policy permits it".to_owned(),
+            Some(Cause::ErrorInPolicy { .. }) => "refused: a policy failed, so nobody knows what it says".to_owned(),
+            Some(Cause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
+            Some(Cause::Arguments { reason }) => format!("refused: a policy looks at {reason}"),
+            Some(Cause::Engine { reason }) => format!("refused: the question could not be asked: {reason}"),
+        };
+        write!(formatter, "{verdict}")?;
+        for matched in &self.looked_at {
+            let outcome = match &matched.outcome {
+                Outcome::Holds => "holds".to_owned(),
+                Outcome::DoesNotHold { because } => format!("does not hold: {because}"),
+                Outcome::Failed { error } => format!("failed: {error}"),
+            };
+            write!(formatter, "\n  {} `{}` {outcome} ({})", matched.effect, matched.policy, matched.place)?;
+            let silent = matches!(matched.outcome, Outcome::DoesNotHold { .. });
+            if let Some(reason) = matched.reason.as_ref().filter(|_| !silent) {
+                write!(formatter, "\n    reason: {reason}")?;
+            }
+        }
+        write!(formatter, "\n  {} other policies cannot concern this call", self.passed_over)
+    }
+}

@@ -1,0 +1,84 @@
+//! What is wrong with policies, told to whoever has the file open: file, line, column, the policy and what to do.
+
+use std::fmt;
+
+/// Findings that are listed; how many more there are is said.
+const LISTED_MAX: usize = 100;
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, counted from one.
+    pub line: usize,
+    /// The column, counted from one.
+    pub column: usize,
+    /// The policy's id, if it got that far.
+    pub policy: Option<String>,
+    /// What kind of mistake it is.
+    pub kind: FindingKind,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Kinds of mistakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindingKind {
+    /// It is not Cedar, or not a policy.
+    Syntax,
+    /// It does not fit the schema.
+    Type,
+    /// It can never apply to any call.
+    NeverApplies,
+    /// Characters that look like others or hide.
+    Deceptive,
+    /// An id that another policy has.
+    SameId,
+    /// More than is taken.
+    Limit,
+    /// A defect of ours.
+    Engine,
+}
+
+/// Policies that were not loaded: none of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadFailure {
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl LoadFailure {
+    /// Every mistake, by file and line.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}:{}: ", self.file, self.line, self.column)?;
+        if let Some(policy) = &self.policy {
+            write!(formatter, "policy `{policy}`: ")?;
+        }
+        formatter.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(formatter, "\n  hint: {hint}"))
+    }
+}
+
+impl fmt::Display for LoadFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.findings.len();
+        write!(formatter, "no policy was loaded: {count} {}", if count == 1 { "mistake" } else { "mistakes" })?;
+        for finding in self.findings.iter().take(LISTED_MAX) {
+            write!(formatter, "\n{finding}")?;
+        }
+        if count > LISTED_MAX {
+            write!(formatter, "\nand {} more", count - LISTED_MAX)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for LoadFailure {}

@@ -1,0 +1,46 @@
+//! Policy: who may call which tool with which arguments, written in Cedar and decided without a request ever meeting a
+//! policy that cannot concern it.
+//!
+//! The vocabulary is generated from the contracts, policies are validated against it before they are used, and a decision
+//! refuses unless it is sure. This crate takes values and returns values: no files, no clock, no sockets. It is the one
+//! crate that knows Cedar, and none of Cedar's types appear in what it offers.
+
+mod arguments;
+mod bucket;
+mod cases;
+mod decide;
+mod explain;
+mod findings;
+mod index;
+mod list;
+mod load;
+mod memory;
+mod mentions;
+mod names;
+mod policies;
+mod principal;
+mod request;
+mod schema;
+mod shadow;
+mod split;
+mod types;
+mod validate;
+mod vocabulary;
+mod what_if;
+
+pub use cases::{Case, CaseOutcome, CasePrincipal, Cases, Expected, Surroundings, run_cases};
+pub use decide::{Allowed, Cause, Decision, Determining, Refused};
+pub use explain::{Explanation, Matched, Outcome};
+pub use findings::{Finding, FindingKind, LoadFailure};
+pub use list::{Listed, Standing};
+pub use load::{Defaults, Limits, Source};
+pub use policies::{ALWAYS_TEXT, DEFAULTS_TEXT, Policies};
+pub use principal::{Identity, Principal, PrincipalError};
+pub use request::{Call, Circumstances};
+pub use shadow::{Shadow, WouldHave};
+pub use types::Untyped;
+pub use vocabulary::{ToolFacts, Vocabulary, VocabularyError};
+pub use what_if::{Change, what_if};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Which tools a principal is shown, by the policies that decide calls: a tool that no call could be allowed for is not
+//! shown, and there is no way to hide one that can be called.
+
+use cedar_policy::{PolicySet, Response};
+
+use crate::{
+    bucket::Bucket,
+    mentions::AllNeeds,
+    policies::Policies,
+    principal::Principal,
+    request::{self, Circumstances, Question},
+};
+
+/// How a tool stands with a principal before there is a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Every call is allowed, whatever its arguments.
+    Allowed,
+    /// No call is allowed, whatever its arguments.
+    Denied,
+    /// It depends on the call.
+    Depends,
+}
+
+/// A tool and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name of the tool's contract.
+    pub tool: String,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+impl Policies {
+    /// How every tool stands with a principal, by name. Of the circumstances, the tenant, the environment and the client
+    /// count; what only a single call has does not.
+    pub fn list(&self, principal: &Principal, circumstances: &Circumstances) -> Vec<Listed> {
+        let tools = self.vocabulary().tools().keys();
+        tools
+            .map(|tool| Listed { tool: tool.clone(), standing: self.standing(principal, tool, circumstances) })
+            .collect()
+    }
+
+    /// How one tool stands with a principal.
+    pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances) -> Standing {
+        let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
+        let buckets = self.index().buckets(tool, known, principal);
+        let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
+        let Ok(question) = request::of_list(principal, known, circumstances, &needs) else { return Standing::Denied };
+        // An argument that is looked at may be one that no policy can hold exactly, and such a call is refused.
+        let mut seen = Seen { open: needs.any_argument(), ..Seen::default() };
+        for bucket in buckets {
+            seen.look(self, &question, bucket);
+        }
+        seen.standing()
+    }
+}
+
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four findings that do not exclude each other")]
+struct Seen {
+    /// Something refuses every call.
+    refuses_all: bool,
+    /// Something permits every call.
+    permits_all: bool,
+    /// Something may permit some calls.
+    permits_some: bool,
+    /// Something may say no to some calls, or fail.
+    open: bool,
+}
+
+impl Seen {
+    fn look(&mut self, policies: &Policies, question: &Question, bucket: &Bucket) {
+        let ask = |set: &PolicySet| {
+            let asked = |set| policies.authorizer().is_authorized(&question.request, set, &question.entities);
+            (!set.is_empty()).then(|| asked(set))
+        };
+        let allows = |response: &Response| response.decision() == cedar_policy::Decision::Allow;
+        let fails = |response: &Response| response.diagnostics().errors().next().is_some();
+        if let Some(certain) = ask(&bucket.certain) {
+            self.permits_all |= allows(&certain);
+            let forbids = !allows(&certain) && certain.diagnostics().reason().next().is_some();
+            self.refuses_all |= forbids || fails(&certain);
+        }
+        if let Some(prefixes) = ask(&bucket.prefixes) {
+            self.open |= allows(&prefixes);
+            // It fails before it looks at anything of a call, so it always does.
+            self.refuses_all |= fails(&prefixes);
+        }
+        if let Some(relaxed) = ask(&bucket.relaxed) {
+            self.permits_some |= allows(&relaxed);
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        if self.refuses_all || !(self.permits_all || self.permits_some) {
+            Standing::Denied
+        } else if self.permits_all && !self.open {
+            Standing::Allowed
+        } else {
+            Standing::Depends
+        }
+    }
+}

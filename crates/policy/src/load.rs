@@ -1,0 +1,286 @@
+//! Reads policies: every one parsed by itself, named, placed and validated, or nothing is loaded at all. Files are somebody
+//! else's to open.
+
+use std::{collections::HashMap, sync::Arc};
+
+use cedar_policy::{Expression, Policy, PolicyId};
+use miette::Diagnostic;
+
+use crate::{
+    decide::Determining,
+    findings::{Finding, FindingKind},
+    index::{Place, place},
+    mentions::{Conjunct, Needs, conjuncts, with_conjuncts},
+    split::{Piece, clauses, pieces, position},
+    validate,
+    vocabulary::Vocabulary,
+};
+
+/// The annotation that lets a policy be one that can never apply, with the reason as its value.
+pub(crate) const MAY_NEVER_APPLY: &str = "may_never_apply";
+/// Brackets in brackets that one policy may have.
+const DEPTH_MAX: usize = 24;
+/// Conditions that one policy may join. These and the next two are bounded because Cedar descends along them, and a stack
+/// that is used up ends the process.
+const JOINS_MAX: usize = 64;
+/// Steps, sums and the like that one condition may have.
+const STEPS_MAX: usize = 32;
+/// How often one policy may say `if`, as far as can be told without reading it: words that begin so count too.
+const IFS_MAX: usize = 32;
+/// What an id may be long.
+const ID_BYTES_MAX: usize = 128;
+
+/// A file of policies.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// Its name, for people.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+}
+
+/// Whether the built-in permits hold beside the policies that are written. What protects tenants from each other always
+/// does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Defaults {
+    /// They hold: what no policy speaks of is decided by its side-effect class.
+    #[default]
+    On,
+    /// They do not: what no policy permits is refused.
+    Off,
+}
+
+/// How much is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Policies in all.
+    pub policies_max: usize,
+    /// The text of one policy.
+    pub policy_bytes_max: usize,
+    /// The texts of all sources.
+    pub sources_bytes_max: usize,
+}
+
+/// A policy that may be used.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub id: String,
+    pub file: Arc<str>,
+    pub offset: usize,
+    pub text: String,
+    pub policy: Policy,
+    pub place: Place,
+    /// How it is told of in decisions.
+    pub told: Arc<Determining>,
+    pub needs: Needs,
+    /// What has to hold beside the scope; none is nothing.
+    pub condition: Option<Arc<Expression>>,
+    /// What of it can be asked without a call; for policies that look at what only a call has.
+    pub listing: Option<Listing>,
+}
+
+/// A policy without the conditions that only a call can answer.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The conditions before the first that needs a call. If they do not hold, the policy says nothing.
+    pub prefix: Policy,
+    /// All conditions that need no call. If they do not hold, the policy is not satisfied, though it may fail.
+    pub relaxed: Policy,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { policies_max: 20_000, policy_bytes_max: 32 << 10, sources_bytes_max: 32 << 20 }
+    }
+}
+
+/// Reads sources, or says everything that is wrong with them.
+pub(crate) fn load(
+    vocabulary: &Vocabulary,
+    sources: &[Source<'_>],
+    limits: &Limits,
+) -> Result<Vec<Loaded>, Vec<Finding>> {
+    let mut reading = Reading { vocabulary, limits, loaded: Vec::new(), findings: Vec::new(), ids: HashMap::new() };
+    let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
+    if bytes > limits.sources_bytes_max {
+        let message = format!("the policies have more than {} bytes in all", limits.sources_bytes_max);
+        let file = sources.first().map_or_else(String::new, |source| source.name.to_owned());
+        let kind = FindingKind::Limit;
+        return Err(vec![Finding { file, line: 1, column: 1, policy: None, kind, message, hint: None }]);
+    }
+    for source in sources {
+        reading.source(source);
+    }
+    let Reading { mut loaded, mut findings, .. } = reading;
+    findings.extend(validate::all(vocabulary, &loaded, sources));
+    if findings.is_empty() {
+        for policy in &mut loaded {
+            findings.extend(policy.look().err().map(|error| policy.finding(sources, 0, FindingKind::Engine, error)));
+        }
+    }
+    if findings.is_empty() {
+        return Ok(loaded);
+    }
+    findings.sort_by(|left, right| (&left.file, left.line, left.column).cmp(&(&right.file, right.line, right.column)));
+    Err(findings)
+}
+
+/// Where a diagnostic points, what it says and what it advises.
+pub(crate) fn told(diagnostic: &dyn Diagnostic) -> (usize, String, Option<String>) {
+    let offset = diagnostic.labels().and_then(|mut labels| labels.next()).map_or(0, |label| label.offset());
+    let line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (offset, line(diagnostic.to_string()), diagnostic.help().map(|help| line(help.to_string())))
+}
+
+/// The conditions of a policy as one expression, joined as Cedar joins them.
+fn condition(text: &str) -> Result<Option<Expression>, String> {
+    let clauses = clauses(text);
+    // A body may end with a comment, so the bracket after it is on the next line.
+    let joined: Vec<String> =
+        clauses.iter().map(|(when, body)| format!("{}({body}\n)", if *when { "" } else { "!" })).collect();
+    if joined.is_empty() {
+        return Ok(None);
+    }
+    joined.join(" && ").parse().map(Some).map_err(|error: cedar_policy::ParseErrors| error.to_string())
+}
+
+struct Reading<'a> {
+    vocabulary: &'a Vocabulary,
+    limits: &'a Limits,
+    loaded: Vec<Loaded>,
+    findings: Vec<Finding>,
+    /// Where each id was first used.
+    ids: HashMap<String, String>,
+}
+
+impl Reading<'_> {
+    fn source(&mut self, source: &Source<'_>) {
+        let file: Arc<str> = source.name.into();
+        for piece in pieces(source.text) {
+            if self.loaded.len() >= self.limits.policies_max {
+                let message = format!("there are more than {} policies", self.limits.policies_max);
+                self.find(source, &piece, 0, None, FindingKind::Limit, (message, None));
+                return;
+            }
+            if let Err((offset, policy, kind, words)) = self.piece(source, &piece, &file) {
+                self.find(source, &piece, offset, policy, kind, words);
+            }
+        }
+    }
+
+    fn piece(&mut self, source: &Source<'_>, piece: &Piece<'_>, file: &Arc<str>) -> Result<(), Wrong> {
+        let text = piece.text;
+        for (count, count_max, what) in [
+            (text.len(), self.limits.policy_bytes_max, "bytes"),
+            (piece.depth, DEPTH_MAX, "brackets in each other"),
+            (piece.joins, JOINS_MAX, "joined conditions"),
+            (piece.steps, STEPS_MAX, "steps or sums in one condition"),
+            (piece.ifs, IFS_MAX, "times `if`"),
+        ] {
+            if count > count_max {
+                let message = format!("the policy has more than {count_max} {what}");
+                let hint = "write several policies: a permit or a forbid holds if one of them does".to_owned();
+                return Err((0, None, FindingKind::Limit, (message, Some(hint))));
+            }
+        }
+        let policy = Policy::parse(None, text).map_err(|errors| {
+            let (offset, message, help) =
+                errors.iter().next().map_or_else(|| (0, errors.to_string(), None), |first| told(first));
+            (offset, None, FindingKind::Syntax, (message, help))
+        })?;
+        let line = position(source.text, piece.offset).0;
+        let id = policy.annotation("id").map_or_else(|| format!("{file}:{line}"), str::to_owned);
+        self.name(&id, file, line)?;
+        let policy = policy.new_id(PolicyId::new(&id));
+        let place = place(self.vocabulary, &policy)
+            .map_err(|(message, hint)| (0, Some(id.clone()), FindingKind::NeverApplies, (message, Some(hint))))?;
+        let condition =
+            condition(text).map_err(|error| (0, Some(id.clone()), FindingKind::Engine, (error, None)))?.map(Arc::new);
+        let (text, needs) = (text.to_owned(), Needs::default());
+        let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
+        let told = Arc::new(Determining { policy: id.clone(), place: format!("{file}:{line}"), reason });
+        let (file, offset) = (Arc::clone(file), piece.offset);
+        self.loaded.push(Loaded { id, file, offset, text, policy, place, told, needs, condition, listing: None });
+        Ok(())
+    }
+
+    fn name(&mut self, id: &str, file: &str, line: usize) -> Result<(), Wrong> {
+        if id.is_empty() || id.len() > ID_BYTES_MAX {
+            let message = format!("an id is 1 to {ID_BYTES_MAX} bytes long");
+            return Err((0, None, FindingKind::Limit, (message, None)));
+        }
+        if let Some(other) = self.ids.insert(id.to_owned(), format!("{file}:{line}")) {
+            let message = format!("the policy at {other} has the same id");
+            let hint = "give each policy an `@id(\"...\")` of its own".to_owned();
+            return Err((0, Some(id.to_owned()), FindingKind::SameId, (message, Some(hint))));
+        }
+        Ok(())
+    }
+
+    fn find(
+        &mut self,
+        source: &Source<'_>,
+        piece: &Piece<'_>,
+        offset: usize,
+        policy: Option<String>,
+        kind: FindingKind,
+        (message, hint): (String, Option<String>),
+    ) {
+        let (line, column) = position(source.text, piece.offset + offset);
+        self.findings.push(Finding { file: source.name.to_owned(), line, column, policy, kind, message, hint });
+    }
+}
+
+/// Where in the policy, which policy, what kind of mistake, and the words for it.
+type Wrong = (usize, Option<String>, FindingKind, (String, Option<String>));
+
+impl Loaded {
+    pub(crate) fn may_never_apply(&self) -> bool {
+        self.policy.annotation(MAY_NEVER_APPLY).is_some()
+    }
+
+    pub(crate) fn finding(&self, sources: &[Source<'_>], offset: usize, kind: FindingKind, message: String) -> Finding {
+        let text = sources.iter().find(|source| *source.name == *self.file).map_or("", |source| source.text);
+        let (line, column) = position(text, self.offset + offset);
+        let policy = Some(self.id.clone());
+        Finding { file: self.file.to_string(), line, column, policy, kind, message, hint: None }
+    }
+
+    /// Whether what it says of a tool is the same for every call of it. A word in a string counts too, to no harm.
+    pub(crate) fn is_fixed(&self) -> bool {
+        let looks = |word: &&str| clauses(&self.text).iter().any(|(_, body)| body.contains(*word));
+        !["principal", "action", "context"].iter().any(looks)
+    }
+
+    /// The policy as JSON, and its conditions.
+    pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
+        let json = self.policy.to_json().map_err(|error| error.to_string())?;
+        let conjuncts = conjuncts(&json);
+        Ok((json, conjuncts))
+    }
+
+    /// The policy with some conditions only, as a permit.
+    pub(crate) fn asking(&self, json: &serde_json::Value, conjuncts: &[Conjunct]) -> Result<Policy, String> {
+        let id = PolicyId::new(&self.id);
+        Policy::from_json(Some(id), with_conjuncts(json, conjuncts)).map_err(|error| error.to_string())
+    }
+
+    /// Finds out what the policy looks at. A policy that nowhere says `context` does not look at it.
+    fn look(&mut self) -> Result<(), String> {
+        if !self.text.contains("context") {
+            return Ok(());
+        }
+        let (json, conjuncts) = self.conjuncts()?;
+        for conjunct in &conjuncts {
+            self.needs.add(&conjunct.needs());
+        }
+        if self.needs.beyond_list {
+            let needs_call = |conjunct: &&Conjunct| conjunct.needs().beyond_list;
+            let first = conjuncts.iter().position(|conjunct| needs_call(&conjunct)).unwrap_or(conjuncts.len());
+            let relaxed: Vec<Conjunct> = conjuncts.iter().filter(|conjunct| !needs_call(conjunct)).cloned().collect();
+            let prefix = self.asking(&json, conjuncts.get(..first).unwrap_or_default())?;
+            self.listing = Some(Listing { prefix, relaxed: self.asking(&json, &relaxed)? });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! What a principal remembers between calls: what was worked out for it and does not depend on a call. It is bounded, and
+//! forgetting it changes nothing but time.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cedar_policy::Entities;
+
+use crate::decide::Settled;
+
+/// Tools that are remembered. Beyond them all is forgotten and it begins anew.
+const REMEMBERED_MAX: usize = 256;
+
+/// A number that nothing else in this process has: what is remembered of one set of policies is never taken for another's.
+pub(crate) fn next_number() -> u64 {
+    static NUMBERS: AtomicU64 = AtomicU64::new(0);
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What a principal remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The principal beside a tool, by the tool's number.
+    pub entities: Remembered<u64, Entities>,
+    /// What is settled for a tool, by the numbers of the policies and the tool.
+    pub settled: Remembered<(u64, u64), Settled>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Remembered<K, V>(Mutex<HashMap<K, Arc<V>>>);
+
+impl<K: Eq + Hash, V> Remembered<K, V> {
+    pub(crate) fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    pub(crate) fn keep(&self, key: K, value: Arc<V>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED_MAX {
+            known.clear();
+        }
+        known.insert(key, value);
+    }
+}
+
+impl<K, V> Default for Remembered<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}

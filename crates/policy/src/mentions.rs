@@ -1,0 +1,164 @@
+//! What a policy looks at, read from its syntax: only that is handed to it, and what it does not look at cannot change what
+//! it says. Whatever is not plainly an attribute of the context counts as all of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// What some policies look at in the context of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// The context as a whole, or in a way that is not understood here.
+    pub whole: bool,
+    /// Attributes other than `args`.
+    pub attributes: BTreeSet<String>,
+    /// Members of `args`.
+    pub arguments: BTreeSet<String>,
+    /// `args` as a whole.
+    pub all_arguments: bool,
+    /// Something that only a call has, and a list does not.
+    pub beyond_list: bool,
+}
+
+/// What several sets of policies look at, together.
+#[derive(Debug)]
+pub(crate) struct AllNeeds<'a>(Vec<&'a Needs>);
+
+/// One condition that must hold: a part of `when { … && … }`, or an `unless`.
+#[derive(Debug, Clone)]
+pub(crate) struct Conjunct {
+    kind: &'static str,
+    body: Value,
+}
+
+impl Needs {
+    pub(crate) fn of(expression: &Value) -> Self {
+        let mut needs = Self::default();
+        needs.look(expression);
+        needs
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.whole |= other.whole;
+        self.all_arguments |= other.all_arguments;
+        self.beyond_list |= other.beyond_list;
+        self.attributes.extend(other.attributes.iter().cloned());
+        self.arguments.extend(other.arguments.iter().cloned());
+    }
+
+    fn look(&mut self, expression: &Value) {
+        if let Some(path) = context_path(expression) {
+            self.note(&path);
+            return;
+        }
+        match expression {
+            Value::Object(members) => members.values().for_each(|inner| self.look(inner)),
+            Value::Array(items) => items.iter().for_each(|inner| self.look(inner)),
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, path: &[&str]) {
+        match path {
+            [] => (self.whole, self.beyond_list) = (true, true),
+            ["args"] => (self.all_arguments, self.beyond_list) = (true, true),
+            ["args", argument, ..] => {
+                self.arguments.insert((*argument).to_owned());
+                self.beyond_list = true;
+            }
+            [attribute, ..] => {
+                self.attributes.insert((*attribute).to_owned());
+                self.beyond_list |= !matches!(path, ["tenant" | "client"] | ["env", "name"]);
+            }
+        }
+    }
+}
+
+impl<'a> FromIterator<&'a Needs> for AllNeeds<'a> {
+    fn from_iter<I: IntoIterator<Item = &'a Needs>>(needs: I) -> Self {
+        Self(needs.into_iter().filter(|needs| **needs != Needs::default()).collect())
+    }
+}
+
+impl AllNeeds<'_> {
+    pub(crate) fn attribute(&self, name: &str) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.attributes.contains(name))
+    }
+
+    pub(crate) fn any_argument(&self) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.all_arguments || !needs.arguments.is_empty())
+    }
+
+    pub(crate) fn argument(&self, name: &str) -> bool {
+        self.0.iter().any(|needs| needs.whole || needs.all_arguments || needs.arguments.contains(name))
+    }
+}
+
+/// The conditions of a policy in the order in which they are looked at.
+pub(crate) fn conjuncts(policy: &Value) -> Vec<Conjunct> {
+    let mut found = Vec::new();
+    for condition in policy.get("conditions").and_then(Value::as_array).into_iter().flatten() {
+        let body = condition.get("body").cloned().unwrap_or_default();
+        if condition.get("kind").and_then(Value::as_str) == Some("when") {
+            split(body, &mut found);
+        } else {
+            found.push(Conjunct { kind: "unless", body });
+        }
+    }
+    found
+}
+
+/// The policy with other conditions, and with the effect `permit` whatever it has: for asking whether they hold.
+pub(crate) fn with_conjuncts(policy: &Value, conjuncts: &[Conjunct]) -> Value {
+    let conditions: Vec<Value> =
+        conjuncts.iter().map(|conjunct| json!({ "kind": conjunct.kind, "body": conjunct.body })).collect();
+    let mut asked = policy.clone();
+    if let Some(members) = asked.as_object_mut() {
+        members.insert("effect".to_owned(), json!("permit"));
+        members.insert("conditions".to_owned(), Value::Array(conditions));
+    }
+    asked
+}
+
+impl Conjunct {
+    pub(crate) const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub(crate) fn needs(&self) -> Needs {
+        Needs::of(&self.body)
+    }
+}
+
+fn split(body: Value, into: &mut Vec<Conjunct>) {
+    // A chain leans to the left and may be long, so it is walked and not descended.
+    let (mut rest, mut later) = (body, Vec::new());
+    while let Some(both) = rest.get_mut("&&").map(Value::take) {
+        let Value::Object(mut both) = both else { return };
+        later.push(both.remove("right").unwrap_or_default());
+        rest = both.remove("left").unwrap_or_default();
+    }
+    into.push(Conjunct { kind: "when", body: rest });
+    for body in later.into_iter().rev() {
+        if body.get("&&").is_some() {
+            split(body, into);
+        } else {
+            into.push(Conjunct { kind: "when", body });
+        }
+    }
+}
+
+/// The attributes that lead from `context` to this expression, if it is nothing else.
+fn context_path(expression: &Value) -> Option<Vec<&str>> {
+    let mut path = Vec::new();
+    let mut at = expression;
+    loop {
+        if at.get("Var").and_then(Value::as_str) == Some("context") {
+            path.reverse();
+            return Some(path);
+        }
+        let step = at.get(".").or_else(|| at.get("has"))?;
+        path.push(step.get("attr").and_then(Value::as_str)?);
+        at = step.get("left")?;
+    }
+}

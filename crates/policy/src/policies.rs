@@ -1,0 +1,91 @@
+//! Policies that were read, validated and indexed: what calls are decided by.
+
+use std::{collections::HashMap, sync::Arc};
+
+use cedar_policy::Authorizer;
+
+use crate::{
+    findings::{Finding, FindingKind, LoadFailure},
+    index::Index,
+    load::{Defaults, Limits, Loaded, Source, load},
+    memory,
+    vocabulary::Vocabulary,
+};
+
+/// What holds whatever else is written, as Cedar text.
+pub const ALWAYS_TEXT: &str = include_str!("always.cedar");
+/// What holds unless it is switched off, as Cedar text.
+pub const DEFAULTS_TEXT: &str = include_str!("defaults.cedar");
+
+/// A set of policies and the tools they are about. It never changes: other policies or other tools are another set.
+pub struct Policies {
+    vocabulary: Arc<Vocabulary>,
+    index: Index,
+    loaded: Vec<Loaded>,
+    by_id: HashMap<String, usize>,
+    authorizer: Authorizer,
+    /// No other set has it.
+    number: u64,
+}
+
+impl Policies {
+    /// Loads policies. A single mistake in any of them, and none is loaded.
+    pub fn load(
+        vocabulary: Arc<Vocabulary>,
+        sources: &[Source<'_>],
+        defaults: Defaults,
+        limits: &Limits,
+    ) -> Result<Self, LoadFailure> {
+        let mut all = vec![Source { name: "built-in always.cedar", text: ALWAYS_TEXT }];
+        if defaults == Defaults::On {
+            all.push(Source { name: "built-in defaults.cedar", text: DEFAULTS_TEXT });
+        }
+        all.extend(sources);
+        let loaded = load(&vocabulary, &all, limits).map_err(|findings| LoadFailure { findings })?;
+        let index = Index::of(&vocabulary, &loaded).map_err(|error| {
+            let (file, message) = ("policies".to_owned(), error.to_string());
+            let kind = FindingKind::Engine;
+            let finding = Finding { file, line: 1, column: 1, policy: None, kind, message, hint: None };
+            LoadFailure { findings: vec![finding] }
+        })?;
+        let by_id = loaded.iter().enumerate().map(|(position, policy)| (policy.id.clone(), position)).collect();
+        Ok(Self { vocabulary, index, loaded, by_id, authorizer: Authorizer::new(), number: memory::next_number() })
+    }
+
+    /// The tools the policies are about.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// How many policies there are, built-in ones among them.
+    pub fn count(&self) -> usize {
+        self.loaded.len()
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Loaded> {
+        self.loaded.get(*self.by_id.get(id)?)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn loaded(&self) -> &[Loaded] {
+        &self.loaded
+    }
+}
+
+impl std::fmt::Debug for Policies {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Policies").field("count", &self.loaded.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! Who calls, as policies see them. Names are qualified by their tenant, so that one tenant's `admins` are never taken for
+//! another's.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
+use servanda_contract::Caller;
+
+use crate::{
+    memory::Memory,
+    names::{Names, uid},
+    vocabulary::{Tool, Vocabulary, texts},
+};
+
+/// Groups and scopes one party may have.
+const MEMBERSHIPS_MAX: usize = 256;
+
+/// One authenticated party: a person or an agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name within the tenant.
+    pub id: String,
+    /// Its tenant.
+    pub tenant: String,
+    /// What it was given leave for.
+    pub scopes: BTreeSet<String>,
+    /// The groups it is in, by their names within the tenant.
+    pub groups: BTreeSet<String>,
+}
+
+/// A principal, made once and used for any number of calls.
+#[derive(Debug, Clone)]
+pub struct Principal {
+    pub(crate) uid: EntityUid,
+    entities: Vec<Entity>,
+    /// The same, put together.
+    store: Entities,
+    pub(crate) memory: Arc<Memory>,
+    /// What the principal is or is in: the only scopes of policies that can hold for it.
+    pub(crate) keys: Vec<(u64, EntityUid)>,
+}
+
+/// A party that no policy can speak of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PrincipalError {
+    /// `tenant/name` would be read in two ways.
+    #[error("the tenant {tenant:?} is empty or contains `/`")]
+    Tenant {
+        /// The tenant.
+        tenant: String,
+    },
+    /// Too many memberships.
+    #[error("`{id}` has more than {MEMBERSHIPS_MAX} groups or scopes")]
+    Memberships {
+        /// Whose.
+        id: String,
+    },
+    /// Cedar refused something we made: a defect of ours.
+    #[error("the principal cannot be told to the policy engine: {reason}")]
+    Engine {
+        /// Cedar's words.
+        reason: String,
+    },
+}
+
+impl Principal {
+    /// A person, or a service that acts for itself.
+    pub fn user(vocabulary: &Vocabulary, user: &Identity) -> Result<Self, PrincipalError> {
+        let names = vocabulary.names();
+        user.check()?;
+        let (uid, groups) = (user.uid(&names.user), user.group_uids(names));
+        let entity = entity(uid.clone(), user.attributes(), groups.iter().cloned().collect())?;
+        let keys = [uid.clone()].into_iter().chain(groups).map(keyed).collect();
+        Self::of(uid, vec![entity], keys)
+    }
+
+    /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
+    /// the agent too.
+    pub fn agent(vocabulary: &Vocabulary, agent: &Identity, user: Option<&Identity>) -> Result<Self, PrincipalError> {
+        let names = vocabulary.names();
+        agent.check()?;
+        let uid = agent.uid(&names.agent);
+        let mut attributes = agent.attributes();
+        let mut parents: HashSet<EntityUid> = agent.group_uids(names).into_iter().collect();
+        let mut entities = Vec::new();
+        if let Some(user) = user {
+            let acted_for = Self::user(vocabulary, user)?;
+            attributes.insert("user".to_owned(), RestrictedExpression::new_entity_uid(acted_for.uid));
+            // All ancestors, not only the parents, so that nothing has to be worked out for a call.
+            parents.extend(acted_for.keys.into_iter().map(|(_, key)| key));
+            entities = acted_for.entities;
+        }
+        let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).map(keyed).collect();
+        entities.push(entity(uid.clone(), attributes, parents)?);
+        Self::of(uid, entities, keys)
+    }
+
+    /// The principal of a caller of whom nothing is known but the name.
+    pub fn caller(vocabulary: &Vocabulary, caller: &Caller) -> Result<Self, PrincipalError> {
+        let user = Identity { id: caller.principal.clone(), tenant: caller.tenant.clone(), ..Identity::default() };
+        Self::user(vocabulary, &user)
+    }
+
+    fn of(uid: EntityUid, entities: Vec<Entity>, keys: Vec<(u64, EntityUid)>) -> Result<Self, PrincipalError> {
+        let store = Entities::from_entities(entities.iter().cloned(), None)
+            .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys })
+    }
+
+    /// Everything a policy can look into when this principal calls this tool.
+    pub(crate) fn beside(&self, tool: &Tool) -> Result<Arc<Entities>, String> {
+        if let Some(entities) = self.memory.entities.get(&tool.number) {
+            return Ok(entities);
+        }
+        let entities = self.store.clone().add_entities(tool.entities.iter().cloned(), None);
+        let entities = Arc::new(entities.map_err(|error| error.to_string())?);
+        self.memory.entities.keep(tool.number, Arc::clone(&entities));
+        Ok(entities)
+    }
+}
+
+/// A number for a party, worked out once: names are long to hash. Two parties may have the same, so it only finds.
+pub(crate) fn fingerprint(uid: &EntityUid) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn keyed(uid: EntityUid) -> (u64, EntityUid) {
+    (fingerprint(&uid), uid)
+}
+
+impl Identity {
+    fn check(&self) -> Result<(), PrincipalError> {
+        if self.tenant.is_empty() || self.tenant.contains('/') {
+            return Err(PrincipalError::Tenant { tenant: self.tenant.clone() });
+        }
+        if self.groups.len().max(self.scopes.len()) > MEMBERSHIPS_MAX {
+            return Err(PrincipalError::Memberships { id: self.id.clone() });
+        }
+        Ok(())
+    }
+
+    fn uid(&self, kind: &cedar_policy::EntityTypeName) -> EntityUid {
+        uid(kind, &format!("{}/{}", self.tenant, self.id))
+    }
+
+    fn group_uids(&self, names: &Names) -> Vec<EntityUid> {
+        self.groups.iter().map(|group| uid(&names.group, &format!("{}/{group}", self.tenant))).collect()
+    }
+
+    fn attributes(&self) -> HashMap<String, RestrictedExpression> {
+        HashMap::from([
+            ("id".to_owned(), RestrictedExpression::new_string(self.id.clone())),
+            ("tenant".to_owned(), RestrictedExpression::new_string(self.tenant.clone())),
+            ("scopes".to_owned(), texts(&self.scopes)),
+            ("groups".to_owned(), texts(&self.groups)),
+        ])
+    }
+}
+
+fn entity(
+    uid: EntityUid,
+    attributes: HashMap<String, RestrictedExpression>,
+    parents: HashSet<EntityUid>,
+) -> Result<Entity, PrincipalError> {
+    Entity::new(uid, attributes, parents).map_err(|error| PrincipalError::Engine { reason: error.to_string() })
+}

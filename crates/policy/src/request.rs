@@ -1,0 +1,140 @@
+//! A call as policies see it: only what some policy looks at is built, and what is built fits the schema by construction.
+
+use std::sync::Arc;
+
+use cedar_policy::{Context, Entities, EvalResult, Expression, Request, RestrictedExpression, eval_expression};
+use servanda_contract::{Timestamp, json::CanonicalBytes};
+
+use crate::{arguments, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
+
+/// What is to be decided.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Who calls.
+    pub principal: &'a Principal,
+    /// The name of the tool's contract.
+    pub tool: &'a str,
+    /// The arguments, after the gates that judge them.
+    pub arguments: &'a CanonicalBytes,
+    /// When, where and what for.
+    pub circumstances: &'a Circumstances,
+}
+
+/// What else is known of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The tenant in whose name it is made: what the principal's has to be.
+    pub tenant: String,
+    /// The environment the gateway is in, e.g. `production`.
+    pub environment: String,
+    /// When it arrived.
+    pub time: Timestamp,
+    /// What the client's software calls itself. Not to be trusted.
+    pub client: Option<String>,
+    /// The task the client says it belongs to.
+    pub task: Option<String>,
+    /// What the client says it wants: `read`, `write` or `destructive`.
+    pub intent: Option<String>,
+}
+
+/// What Cedar is asked.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub request: Request,
+    pub entities: Arc<Entities>,
+}
+
+impl Question {
+    /// Whether a condition holds.
+    pub(crate) fn holds(&self, condition: &Expression) -> Result<bool, String> {
+        match eval_expression(&self.request, &self.entities, condition) {
+            Ok(EvalResult::Bool(holds)) => Ok(holds),
+            Ok(_) => Err("the condition is neither true nor false".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Why a question cannot be asked.
+#[derive(Debug)]
+pub(crate) enum Unaskable {
+    Arguments(String),
+    Engine(String),
+}
+
+/// The question a call poses.
+pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Result<Question, Unaskable> {
+    let mut context = of_surroundings(call.circumstances, needs, true)?;
+    if needs.any_argument() {
+        let arguments =
+            arguments::read(call.arguments.bytes(), &tool.arguments, needs).map_err(Unaskable::Arguments)?;
+        context.push(("args".to_owned(), arguments));
+    }
+    // What Cedar can refuse here is a number beyond the range of its decimals; its own words would repeat it.
+    let beyond = || Unaskable::Arguments("a number beyond what a policy can hold".to_owned());
+    let context = Context::from_pairs(context).map_err(|_| beyond())?;
+    question(call.principal, tool, context)
+}
+
+/// The question that is the same for all calls of a tool by a principal.
+pub(crate) fn of_all_calls(principal: &Principal, tool: &Tool) -> Result<Question, Unaskable> {
+    question(principal, tool, Context::empty())
+}
+
+/// The question a list poses: no arguments, no time, nothing of a single call.
+pub(crate) fn of_list(
+    principal: &Principal,
+    tool: &Tool,
+    circumstances: &Circumstances,
+    needs: &AllNeeds<'_>,
+) -> Result<Question, Unaskable> {
+    let context = of_surroundings(circumstances, needs, false)?;
+    let context = Context::from_pairs(context).map_err(engine)?;
+    question(principal, tool, context)
+}
+
+fn of_surroundings(
+    circumstances: &Circumstances,
+    needs: &AllNeeds<'_>,
+    of_call: bool,
+) -> Result<Vec<(String, RestrictedExpression)>, Unaskable> {
+    let mut pairs = Vec::new();
+    let mut add = |name: &str, value: Option<&String>| {
+        if let Some(value) = value.filter(|_| needs.attribute(name)) {
+            pairs.push((name.to_owned(), RestrictedExpression::new_string(value.clone())));
+        }
+    };
+    add("tenant", Some(&circumstances.tenant));
+    add("client", circumstances.client.as_ref());
+    if of_call {
+        add("task", circumstances.task.as_ref());
+        add("intent", circumstances.intent.as_ref());
+    }
+    if needs.attribute("env") {
+        pairs.push(("env".to_owned(), environment(circumstances, of_call)?));
+    }
+    Ok(pairs)
+}
+
+fn environment(circumstances: &Circumstances, with_time: bool) -> Result<RestrictedExpression, Unaskable> {
+    let name = RestrictedExpression::new_string(circumstances.environment.clone());
+    let mut members = vec![("name".to_owned(), name)];
+    if with_time {
+        let time_ms = i64::try_from(circumstances.time.unix_ms()).map_err(engine)?;
+        members.push(("time_ms".to_owned(), RestrictedExpression::new_long(time_ms)));
+        members.push(("time".to_owned(), RestrictedExpression::new_datetime(circumstances.time.to_string())));
+    }
+    RestrictedExpression::new_record(members).map_err(engine)
+}
+
+fn question(principal: &Principal, tool: &Tool, context: Context) -> Result<Question, Unaskable> {
+    let (action, resource) = (tool.action.clone(), tool.resource.clone());
+    let request = Request::new(principal.uid.clone(), action, resource, context, None).map_err(engine)?;
+    let entities = principal.beside(tool).map_err(engine)?;
+    Ok(Question { request, entities })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+fn engine(error: impl ToString) -> Unaskable {
+    Unaskable::Engine(error.to_string())
+}

@@ -1,0 +1,83 @@
+//! Cases and explanations, as people read them.
+
+use std::fmt::Write as _;
+
+use super::{golden, policies};
+use crate::{Cases, run_cases};
+
+const POLICIES: &str = r#"
+@id("staff-pay")
+@reason("staff may pay small amounts")
+permit (principal in Group::"acme/staff", action == Action::"call:bank.pay", resource)
+when { context.args.amount_cents <= 100 && principal.scopes.contains("bank:pay") }
+unless { context has intent && context.intent == "read" };
+
+@id("no-bots") forbid (principal is Agent, action, resource in Upstream::"bank");
+@id("others") permit (principal in Group::"acme/others", action, resource);
+@id("mail") permit (principal, action, resource == Tool::"mail.send");
+"#;
+
+const CASES: &str = r#"
+cases:
+  - name: staff may pay a little
+    principal: { tenant: acme, user: alice, groups: [staff], scopes: ["bank:pay"] }
+    tool: bank.pay
+    args: { account: a, amount_cents: 100, to: { name: b } }
+    expect: allow
+    by: [staff-pay]
+  - name: but not much
+    principal: { tenant: acme, user: alice, groups: [staff], scopes: ["bank:pay"] }
+    tool: bank.pay
+    args: { account: a, amount_cents: 101, to: { name: b } }
+    expect: deny
+    by: []
+  - name: agents may not
+    principal: { tenant: acme, user: alice, agent: bot, groups: [staff], scopes: ["bank:pay"] }
+    tool: bank.pay
+    args: { account: a, amount_cents: 1, to: { name: b } }
+    expect: deny
+    by: [no-bots]
+  - name: wrong about the decision and the policy
+    principal: { tenant: acme, user: alice, groups: [staff], scopes: ["bank:pay"] }
+    tool: bank.pay
+    args: { account: a, amount_cents: 5, to: { name: b } }
+    env: { intent: read, name: test, time_ms: 5 }
+    expect: allow
+    by: [others]
+  - name: the local user is meant where nobody is named
+    tool: mail.send
+    args: { to: x }
+    expect: allow
+  - name: in another tenant's name
+    tool: mail.send
+    env: { tenant: acme }
+    expect: deny
+    by: [always.own-tenant]
+  - name: nobody knows the tool
+    tool: nobody.knows
+    expect: deny
+"#;
+
+#[test]
+fn cases_are_tried_and_explained() {
+    let outcomes = run_cases(&policies(POLICIES), &Cases::read("cases.yaml", CASES).unwrap());
+    let passed: Vec<bool> = outcomes.iter().map(crate::CaseOutcome::passed).collect();
+    assert_eq!(passed, [true, true, true, false, true, true, true]);
+    let mut text = String::new();
+    for outcome in outcomes {
+        let verdict = if outcome.passed() { "pass" } else { "FAIL" };
+        writeln!(text, "{verdict} {}", outcome.name).unwrap();
+        for failure in &outcome.failures {
+            writeln!(text, "  {failure}").unwrap();
+        }
+        text += &outcome.explanation.map_or_else(String::new, |explanation| format!("{explanation}\n\n"));
+    }
+    golden("cases.txt", &text);
+}
+
+#[test]
+fn a_misspelt_case_is_not_read() {
+    let error = Cases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();
+    assert_eq!(error.line(), Some(2));
+    assert!(Cases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: perhaps }").is_err());
+}

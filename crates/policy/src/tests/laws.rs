@@ -1,0 +1,285 @@
+//! The laws, over random policies and calls: looking at few policies decides as looking at all; a list and the calls agree;
+//! what Cedar is asked fits the schema that is printed.
+
+use std::sync::{Arc, LazyLock};
+
+use cedar_policy::{Authorizer, Entities, PolicySet, Request, Schema};
+use proptest::{prelude::*, strategy::ValueTree as _};
+use serde_json::{Value, json};
+
+use super::{canonical, contracts, identity, load_in, vocabulary_of};
+use crate::{
+    Call, Cause, Circumstances, Decision, Defaults, Policies, Principal, Standing, Vocabulary, mentions::Needs, request,
+};
+
+const PRINCIPALS: [&str; 8] = [
+    "principal",
+    "principal",
+    "principal == User::\"acme/u0\"",
+    "principal == Agent::\"acme/a0\"",
+    "principal in Group::\"acme/g1\"",
+    "principal in User::\"acme/u1\"",
+    "principal is Agent",
+    "principal is User in Group::\"acme/g0\"",
+];
+const ACTIONS: [&str; 5] = [
+    "action",
+    "action in Action::\"call\"",
+    "action == Action::\"call:bank.pay\"",
+    "action == Action::\"call:mail.send\"",
+    "action in [Action::\"call:bank.pay\", Action::\"call:docs.read\"]",
+];
+const RESOURCES: [&str; 6] = [
+    "resource",
+    "resource",
+    "resource == Tool::\"bank.pay\"",
+    "resource in Upstream::\"bank\"",
+    "resource is Tool in Upstream::\"mail\"",
+    "resource is Tool",
+];
+/// Valid for every tool. The last two can fail.
+const CONDITIONS: [&str; 16] = [
+    "principal.scopes.contains(\"bank:pay\")",
+    "resource.risk >= 3",
+    "!resource.mutates",
+    "context.tenant == \"acme\"",
+    "context.env.name == \"production\"",
+    "context.env.time_ms > 500",
+    "(context has client && context.client == \"c\")",
+    "(context has intent && context.intent == \"read\")",
+    "principal.id == \"u0\"",
+    "(context.args has amount_cents && context.args.amount_cents > 50)",
+    "(context.args has copies && context.args.copies > 50)",
+    "(context.args has rate && context.args.rate.greaterThan(decimal(\"1.5\")))",
+    "action == Action::\"call:bank.pay\"",
+    "!(context.args has memo)",
+    "resource.risk * 3074457345618258603 > 0",
+    "context.env.time_ms + 9223372036854775000 > 0",
+];
+
+fn condition() -> impl Strategy<Value = String> {
+    let one = prop::sample::select(&CONDITIONS[..]).prop_map(str::to_owned);
+    one.prop_recursive(2, 4, 2, |inner| {
+        (inner.clone(), prop::sample::select(&["&&", "||"][..]), inner)
+            .prop_map(|(left, operator, right)| format!("({left} {operator} {right})"))
+    })
+}
+
+fn policy() -> impl Strategy<Value = String> {
+    let clause = (any::<bool>(), condition())
+        .prop_map(|(when, body)| format!("{} {{ {body} }}", if when { "when" } else { "unless" }));
+    (
+        prop::sample::select(&["permit", "permit", "forbid"][..]),
+        prop::sample::select(&PRINCIPALS[..]),
+        prop::sample::select(&ACTIONS[..]),
+        prop::sample::select(&RESOURCES[..]),
+        prop::collection::vec(clause, 0..3),
+    )
+        .prop_map(|(effect, principal, action, resource, clauses)| {
+            let clauses = clauses.join(" ");
+            format!("@may_never_apply(\"random\") {effect} ({principal}, {action}, {resource}) {clauses};\n")
+        })
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(policy(), 1..10).prop_map(|policies| policies.concat())
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    user: (usize, usize),
+    agent: bool,
+    tool: &'static str,
+    arguments: Value,
+    circumstances: Circumstances,
+}
+
+impl Asked {
+    fn principal(&self, policies: &Policies) -> Principal {
+        let (user, group) = self.user;
+        let user = identity("acme", &format!("u{user}"), &[&format!("g{group}")]);
+        if self.agent {
+            Principal::agent(policies.vocabulary(), &identity("acme", "a0", &["g2"]), Some(&user)).unwrap()
+        } else {
+            Principal::user(policies.vocabulary(), &user).unwrap()
+        }
+    }
+}
+
+fn arguments(tool: &'static str) -> BoxedStrategy<Value> {
+    if tool == "mail.send" {
+        return prop::option::of(0..100_i64)
+            .prop_map(|copies| copies.map_or(json!({ "to": "x" }), |copies| json!({ "to": "x", "copies": copies })))
+            .boxed();
+    }
+    let rate = prop::option::of((0..40_000_i32).prop_map(|ten_thousandths| f64::from(ten_thousandths) / 10_000.0));
+    (0..100_i64, rate, prop::option::of(prop::option::of("[a-z]{0,3}")))
+        .prop_map(|(cents, rate, memo)| {
+            let mut arguments = super::payment(cents);
+            let members = arguments.as_object_mut().unwrap();
+            members.extend(rate.map(|rate| ("rate".to_owned(), json!(rate))));
+            members.extend(memo.map(|memo| ("memo".to_owned(), json!(memo))));
+            arguments
+        })
+        .boxed()
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let tool = prop::sample::select(&["bank.pay", "mail.send", "docs.read"][..]);
+    let word = |word: &'static str| prop::option::of(Just(word.to_owned()));
+    let circumstances =
+        (0..1000_u64, any::<bool>(), word("c"), word("read")).prop_map(|(time, here, client, intent)| Circumstances {
+            tenant: "acme".to_owned(),
+            environment: if here { "production" } else { "staging" }.to_owned(),
+            time: servanda_contract::Timestamp::from_unix_ms(time),
+            client,
+            task: None,
+            intent,
+        });
+    (tool.prop_flat_map(|tool| (Just(tool), arguments(tool))), circumstances, 0..3_usize, 0..3_usize, any::<bool>())
+        .prop_map(|((tool, arguments), circumstances, user, group, agent)| Asked {
+            user: (user, group),
+            agent,
+            tool,
+            arguments,
+            circumstances,
+        })
+}
+
+fn loaded(text: &str, defaults: Defaults) -> Policies {
+    static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of(&contracts()));
+    load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// The decision over every policy, with everything in the context, by Cedar itself.
+fn decide_over_all(policies: &Policies, call: &Call<'_>) -> (&'static str, Vec<String>) {
+    let tool = policies.vocabulary().tool(call.tool).unwrap();
+    let everything = Needs { whole: true, ..Needs::default() };
+    let question = request::of_call(call, tool, &[&everything].into_iter().collect()).unwrap();
+    let set = PolicySet::from_policies(policies.loaded().iter().map(|policy| policy.policy.clone())).unwrap();
+    let response = Authorizer::new().is_authorized(&question.request, &set, &question.entities);
+    let failed: Vec<String> = response
+        .diagnostics()
+        .errors()
+        .map(|error| {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(failure) = error;
+            failure.policy_id().to_string()
+        })
+        .collect();
+    let reasons: Vec<String> = response.diagnostics().reason().map(ToString::to_string).collect();
+    let (word, mut ids) = match response.decision() {
+        _ if !failed.is_empty() => ("error", failed),
+        cedar_policy::Decision::Allow => ("allowed", reasons),
+        cedar_policy::Decision::Deny if reasons.is_empty() => ("not permitted", reasons),
+        cedar_policy::Decision::Deny => ("forbidden", reasons),
+    };
+    ids.sort();
+    (word, ids)
+}
+
+fn words(decision: &Decision) -> (&'static str, Vec<String>) {
+    let word = match decision {
+        Decision::Allowed(_) => "allowed",
+        Decision::Refused(refused) => match refused.cause() {
+            Cause::Forbidden => "forbidden",
+            Cause::NotPermitted => "not permitted",
+            Cause::ErrorInPolicy { .. } => "error",
+            other => panic!("{other:?}"),
+        },
+    };
+    (word, decision.by().iter().map(|determining| determining.policy.clone()).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn looking_at_few_policies_decides_as_looking_at_all(
+        text in text(), asked in prop::collection::vec(asked(), 12), defaults in any::<bool>(),
+    ) {
+        let policies = loaded(&text, if defaults { Defaults::On } else { Defaults::Off });
+        for asked in asked {
+            let (principal, arguments) = (asked.principal(&policies), canonical(&asked.arguments));
+            let circumstances = &asked.circumstances;
+            let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
+            prop_assert_eq!(words(&policies.decide(&call)), decide_over_all(&policies, &call), "{:?}", asked);
+            prop_assert_eq!(policies.decide(&call), policies.decide(&call), "what is remembered changes nothing");
+        }
+    }
+
+    #[test]
+    fn a_list_and_the_calls_agree(
+        text in text(), asked in prop::collection::vec(asked(), 12), calls in prop::collection::vec(asked(), 12),
+    ) {
+        let policies = loaded(&text, Defaults::Off);
+        for asked in asked {
+            let principal = asked.principal(&policies);
+            let standing = policies.standing(&principal, asked.tool, &asked.circumstances);
+            for call in calls.iter().filter(|call| call.tool == asked.tool) {
+                // What a list knows is the same; all else is the call's own.
+                let circumstances = Circumstances {
+                    environment: asked.circumstances.environment.clone(),
+                    client: asked.circumstances.client.clone(),
+                    ..call.circumstances.clone()
+                };
+                let arguments = canonical(&call.arguments);
+                let (tool, circumstances) = (asked.tool, &circumstances);
+                let decision = policies.decide(&Call { principal: &principal, tool, arguments: &arguments, circumstances });
+                match standing {
+                    Standing::Allowed => prop_assert!(decision.is_allowed(), "listed as allowed: {:?}", call),
+                    Standing::Denied => prop_assert!(!decision.is_allowed(), "listed as denied: {:?}", call),
+                    Standing::Depends => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cedar_is_asked_fits_the_schema_that_is_printed(asked in asked()) {
+        static WORLD: LazyLock<(Policies, Schema)> = LazyLock::new(|| {
+            let policies = loaded("", Defaults::On);
+            let (schema, _) = Schema::from_cedarschema_str(&policies.vocabulary().schema_text()).unwrap();
+            (policies, schema)
+        });
+        let (policies, schema) = &*WORLD;
+        let (principal, arguments) = (asked.principal(policies), canonical(&asked.arguments));
+        let circumstances = &asked.circumstances;
+        let call = Call { principal: &principal, tool: asked.tool, arguments: &arguments, circumstances };
+        let everything = Needs { whole: true, ..Needs::default() };
+        let tool = policies.vocabulary().tool(asked.tool).unwrap();
+        let question = request::of_call(&call, tool, &[&everything].into_iter().collect()).unwrap();
+        let request = &question.request;
+        let again = Request::new(
+            request.principal().unwrap().clone(),
+            request.action().unwrap().clone(),
+            request.resource().unwrap().clone(),
+            request.context().unwrap().clone(),
+            Some(schema),
+        );
+        prop_assert!(again.is_ok(), "{:?}", again.err());
+        let entities = Entities::from_entities(question.entities.iter().cloned(), Some(schema));
+        prop_assert!(entities.is_ok(), "{:?}", entities.err());
+    }
+}
+
+/// The laws would hold of a list that always says that it depends; this one does not.
+#[test]
+fn lists_are_not_idle() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (texts, askeds) = (text(), asked());
+    let mut counts = [0_usize; 3];
+    for _ in 0..20 {
+        let text = texts.new_tree(&mut runner).unwrap().current();
+        let policies = loaded(&text, Defaults::Off);
+        for _ in 0..20 {
+            let asked = askeds.new_tree(&mut runner).unwrap().current();
+            let principal = asked.principal(&policies);
+            counts[match policies.standing(&principal, asked.tool, &asked.circumstances) {
+                Standing::Allowed => 0,
+                Standing::Denied => 1,
+                Standing::Depends => 2,
+            }] += 1;
+        }
+    }
+    assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
+}

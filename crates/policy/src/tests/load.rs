@@ -1,0 +1,119 @@
+//! What is wrong with policies is told with file and line, and nothing is loaded.
+
+use super::{contracts, failure, golden, load_in, policies, vocabulary_of};
+use crate::{Defaults, FindingKind, Limits, Policies, Source};
+
+/// One mistake a policy.
+const MISTAKES: &str = r#"// Comments and "strings; with" semicolons do not count.
+@id("fine") permit (principal, action, resource) when { resource.owner == "a;b // c \" d" };
+
+@id("syntax")
+permit (principal, action, resource) when { resource.risk > };
+
+@id("attribute")
+forbid (principal, action, resource)
+when { resource.colour == "red" };
+
+@id("type") forbid (principal, action, resource) when { resource.risk > "high" };
+
+@id("unknown action") forbid (principal, action == Action::"call:bank.pya", resource);
+
+@id("group as action") forbid (principal, action == Action::"call", resource);
+
+@id("unknown tool") forbid (principal, action, resource == Tool::"bank.pya");
+
+@id("unknown upstream") forbid (principal, action, resource in Upstream::"bnak");
+
+@id("two tools") forbid (principal, action == Action::"call:bank.pay", resource == Tool::"mail.send");
+
+@id("no tenant") permit (principal == User::"alice", action, resource);
+
+@id("no tenant inside") permit (principal, action, resource) when { principal in Group::"staff" };
+
+@id("optional") forbid (principal, action == Action::"call:bank.pay", resource) when { context.args.memo == "x" };
+
+@id("untyped") forbid (principal, action == Action::"call:bank.pay", resource) when { context.args.either == "x" };
+
+@id("arguments of all") forbid (principal, action, resource) when { context.args.amount_cents > 5 };
+
+@id("types differ") forbid (principal, action, resource) when { context.args has to && context.args.to == "x" };
+
+@id("impossible") forbid (principal, action, resource) when { resource.risk > 3 && false };
+
+@id("others are not looked into") forbid (principal, action, resource) when { User::"acme/bob".id == "bob" };
+
+@id("fine") forbid (principal, action, resource);
+
+@id("template") permit (principal == ?principal, action, resource);
+
+@id("looks alike") permit (principal, action, resource) when { resource.owner == "sаme" };
+
+permit (principal, action, resource)
+"#;
+
+#[test]
+fn every_mistake_of_a_file_is_told_with_its_line() {
+    let failure = failure(MISTAKES);
+    golden("mistakes.txt", &format!("{failure}\n"));
+    for finding in failure.findings() {
+        let line = MISTAKES.lines().nth(finding.line - 1).unwrap();
+        assert!(!line.trim().is_empty(), "{finding}");
+        if let Some(policy) = &finding.policy {
+            let before = MISTAKES.lines().take(finding.line).collect::<Vec<_>>().join("\n");
+            assert!(before.contains(&format!("@id(\"{policy}\")")), "{finding}");
+        }
+    }
+}
+
+#[test]
+fn what_may_never_apply_can_be_said() {
+    for text in [
+        r#"@may_never_apply("it comes and goes") forbid (principal, action, resource == Tool::"gone");"#,
+        r#"@may_never_apply("for later") forbid (principal, action, resource) when { false };"#,
+    ] {
+        assert_eq!(policies(text).count(), 4, "{text}");
+        let without = text.split_once(") ").unwrap().1;
+        assert_eq!(failure(without).findings()[0].kind, FindingKind::NeverApplies, "{without}");
+    }
+    let still = failure("@may_never_apply(\"no\") forbid (principal, action, resource) when { resource.x };");
+    assert_eq!(still.findings()[0].kind, FindingKind::Type, "only that is excused");
+}
+
+#[test]
+fn one_bad_policy_keeps_all_from_being_loaded() {
+    assert!(
+        load_in(&vocabulary_of(&contracts()), "permit (principal, action, resource); permit;", Defaults::On).is_err()
+    );
+}
+
+#[test]
+fn a_policy_without_an_id_is_called_by_its_place() {
+    let policies = policies("\n\n  permit (principal, action, resource);\npermit (principal, action, resource);");
+    let ids: Vec<&str> = policies.loaded().iter().skip(3).map(|policy| policy.id.as_str()).collect();
+    assert_eq!(ids, ["mine.cedar:3", "mine.cedar:4"]);
+}
+
+#[test]
+fn built_in_ids_cannot_be_taken() {
+    let text = r#"@id("always.own-tenant") permit (principal, action, resource);"#;
+    assert_eq!(failure(text).findings()[0].kind, FindingKind::SameId);
+}
+
+#[test]
+fn there_are_limits() {
+    let vocabulary = vocabulary_of(&contracts());
+    let load = |text: &str, limits: Limits| {
+        let source = Source { name: "mine.cedar", text };
+        Policies::load(vocabulary.clone(), &[source], Defaults::Off, &limits).map(|policies| policies.count())
+    };
+    let four = "permit (principal, action, resource);".to_owned();
+    let (all, default) = (crate::ALWAYS_TEXT.len() + four.len(), Limits::default());
+    assert_eq!(load(&four, Limits { policies_max: 4, ..default }), Ok(4));
+    for limits in [
+        Limits { policies_max: 3, ..default },
+        Limits { policy_bytes_max: 10, ..default },
+        Limits { sources_bytes_max: all - 1, ..default },
+    ] {
+        assert_eq!(load(&four, limits).unwrap_err().findings()[0].kind, FindingKind::Limit, "{limits:?}");
+    }
+}

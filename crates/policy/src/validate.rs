@@ -1,0 +1,177 @@
+//! Validates policies against the vocabulary, strictly: what could fail while it is evaluated, or can never apply, is found
+//! before any call is decided by it.
+//!
+//! Each policy is validated against the part of the schema that concerns it. A policy about one tool's action needs only that
+//! action. A policy about all tools that looks at no arguments sees the same types at each of them, so one stands for all.
+//! Only a policy about all tools that looks at arguments is validated against all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use cedar_policy::{
+    ActionConstraint, EntityUid, PolicySet, Schema, ValidationError, ValidationMode, ValidationWarning, Validator,
+};
+
+use crate::{
+    findings::{Finding, FindingKind},
+    load::{Loaded, MAY_NEVER_APPLY, Source, told},
+    names::CALL_OF,
+    schema,
+    vocabulary::Vocabulary,
+};
+
+/// Steps from one entity to the next: `principal.user.tenant` has two. Entities that a policy names itself cannot be looked
+/// into at all, because what a call brings along is its principal, its tool and nobody else.
+const STEPS_MAX: u32 = 2;
+
+/// Tools whose actions are in one schema where the policies are about single actions.
+const TOOLS_TOGETHER_MAX: usize = 8;
+
+/// Every mistake of every policy.
+pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
+    let mut groups: BTreeMap<Concern, Vec<&Loaded>> = BTreeMap::new();
+    for policy in loaded {
+        groups.entry(Concern::of(policy)).or_default().push(policy);
+    }
+    let groups = batched(groups);
+    groups.iter().flat_map(|(concern, policies)| group(vocabulary, concern, policies, sources)).collect()
+}
+
+/// Puts policies about single actions together: each looks at its own action only, and to make a schema takes longer than
+/// to look at a few actions more.
+fn batched(groups: BTreeMap<Concern, Vec<&Loaded>>) -> Vec<(Concern, Vec<&Loaded>)> {
+    let mut batches: Vec<(Concern, Vec<&Loaded>)> = Vec::new();
+    for (concern, policies) in groups {
+        let batch = batches.last_mut().and_then(|(batch, together)| match (batch, &concern) {
+            (Concern::Part { tools, others: false }, Concern::Part { tools: more, others: false })
+                if tools.len() + more.len() <= TOOLS_TOGETHER_MAX =>
+            {
+                tools.extend(more.iter().cloned());
+                Some(together)
+            }
+            _ => None,
+        });
+        match batch {
+            Some(together) => together.extend(policies),
+            None => batches.push((concern, policies)),
+        }
+    }
+    batches
+}
+
+/// The part of the schema a policy is validated against.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Concern {
+    Whole,
+    Part { tools: BTreeSet<String>, others: bool },
+}
+
+impl Concern {
+    fn of(policy: &Loaded) -> Self {
+        let named = match policy.policy.action_constraint() {
+            ActionConstraint::Eq(action) => tool_of(&action).map(|tool| BTreeSet::from([tool])),
+            ActionConstraint::In(actions) if !actions.is_empty() => actions.iter().map(tool_of).collect(),
+            _ => None,
+        };
+        if named.is_none() && policy.text.contains("args") {
+            return Self::Whole;
+        }
+        let others = named.is_none();
+        let mut tools = named.unwrap_or_default();
+        if policy.text.contains(CALL_OF) {
+            tools.extend(policy.policy.entity_literals().iter().filter_map(tool_of));
+        }
+        Self::Part { tools, others }
+    }
+
+    fn schema_text(&self, vocabulary: &Vocabulary) -> String {
+        match self {
+            Self::Whole => schema::whole(vocabulary),
+            Self::Part { tools, others } => schema::part(vocabulary, tools.iter().map(String::as_str), *others),
+        }
+    }
+}
+
+/// The tool whose action this is.
+pub(crate) fn tool_of(action: &EntityUid) -> Option<String> {
+    let of_action = action.type_name().basename() == "Action";
+    action.id().unescaped().strip_prefix(CALL_OF).filter(|_| of_action).map(str::to_owned)
+}
+
+fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
+    let schema = match Schema::from_cedarschema_str(&concern.schema_text(vocabulary)) {
+        Ok((schema, _)) => schema,
+        Err(error) => {
+            let message = format!("the schema of the tools cannot be read: {}", told(&error).1);
+            return policies.iter().map(|it| it.finding(sources, 0, FindingKind::Engine, message.clone())).collect();
+        }
+    };
+    let set = match PolicySet::from_policies(policies.iter().map(|it| it.policy.clone())) {
+        Ok(set) => set,
+        Err(error) => {
+            let message = error.to_string();
+            return policies.iter().map(|it| it.finding(sources, 0, FindingKind::Engine, message.clone())).collect();
+        }
+    };
+    let by_id: HashMap<&str, &Loaded> = policies.iter().map(|policy| (policy.id.as_str(), *policy)).collect();
+    let result = Validator::new(schema).validate_with_level(&set, ValidationMode::Strict, STEPS_MAX);
+    let mut seen: HashSet<(&str, usize)> = HashSet::new();
+    let mut findings = Vec::new();
+    let errors = result.validation_errors().map(|error| (error.policy_id(), of_error(error)));
+    let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), of_warning(warning)));
+    let wrong: HashSet<&str> = result.validation_errors().map(|error| error.policy_id().as_ref()).collect();
+    for (id, (kind, (offset, message, hint))) in errors.chain(warnings) {
+        let id: &str = id.as_ref();
+        let Some(policy) = by_id.get(id) else { continue };
+        // That a policy can never apply is no news where it is wrong anyway.
+        let never = kind == FindingKind::NeverApplies;
+        let meant = never && (policy.may_never_apply() || wrong.contains(id));
+        // Cedar names the policy in its words; here it is named beside them.
+        let told = |words: String| words.replace(&format!("for policy `{id}`, "), "");
+        let (message, hint) = (told(message), hint.map(told));
+        // The same place is told once for every kind of principal and every tool.
+        if !meant && seen.insert((policy.id.as_str(), offset)) {
+            findings.push(Finding { hint, ..policy.finding(sources, offset, kind, message) });
+        }
+    }
+    findings
+}
+
+/// What kind of mistake it is, where, in which words, and what to do.
+type Told = (FindingKind, (usize, String, Option<String>));
+
+fn of_error(error: &ValidationError) -> Told {
+    let (offset, message, help) = told(error);
+    let hint = match error {
+        ValidationError::UnrecognizedActionId(_) => {
+            "a tool's action is `Action::\"call:<contract name>\"`; see `servanda policy schema`"
+        }
+        ValidationError::UnsafeOptionalAttributeAccess(_) => {
+            "ask first whether it is there: `context.args has note && context.args.note ...`"
+        }
+        ValidationError::UnsafeAttributeAccess(_) if message.contains("args") => {
+            "arguments are typed by tool: name its action, `action == Action::\"call:<contract name>\"`; \
+             `servanda policy schema` lists what is not seen"
+        }
+        ValidationError::EntityDerefLevelViolation(_) => {
+            "only the principal, its user and the tool can be looked into: compare others with `==` or `in`"
+        }
+        _ => return (FindingKind::Type, (offset, message, help)),
+    };
+    (FindingKind::Type, (offset, message, Some(hint.to_owned())))
+}
+
+fn of_warning(warning: &ValidationWarning) -> Told {
+    let (offset, message, help) = told(warning);
+    match warning {
+        ValidationWarning::ImpossiblePolicy(_) => {
+            let hint = format!("mend it, or say that it is meant: `@{MAY_NEVER_APPLY}(\"why\")`");
+            (FindingKind::NeverApplies, (offset, message, Some(hint)))
+        }
+        ValidationWarning::InvalidActionApplication(_) => {
+            let hint =
+                "what is called is a `Tool`, by a `User` or an `Agent`; all calls are `action in Action::\"call\"`";
+            (FindingKind::NeverApplies, (offset, message, Some(hint.to_owned())))
+        }
+        _ => (FindingKind::Deceptive, (offset, message, help)),
+    }
+}
