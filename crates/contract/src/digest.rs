@@ -34,6 +34,8 @@ pub enum Domain {
     UpstreamKey,
     /// What one effect is looked up by: tenant, principal, tool, contract major, client key.
     EffectKey,
+    /// What one account of a budget is looked up by: whose it is, what it counts, and its period.
+    BudgetAccount,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -88,6 +90,7 @@ impl Domain {
             Self::Operation => "servanda/operation/v1",
             Self::UpstreamKey => "servanda/upstream-key/v1",
             Self::EffectKey => "servanda/effect-key/v1",
+            Self::BudgetAccount => "servanda/budget-account/v1",
         }
     }
 }
