@@ -8,8 +8,9 @@ use servanda_contract::CallId;
 use super::{Account, Scope};
 use crate::effect::EffectId;
 
-/// How long what was closed is remembered, so that the same entry made again finds it.
-const CLOSED_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+/// How long what was closed is remembered, so that the same entry made again finds it; and a window that is over, so that a
+/// clock that goes back does not open it anew.
+pub(super) const CLOSED_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long a run's account is remembered that nobody draws on.
 pub(super) const RUN_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Account, Exhausted, HeldDraw, Hold, HoldKind, Scope, Stage, hold::RUN_KEPT_MS};
+use super::{
+    Account, Exhausted, HeldDraw, Hold, HoldKind, Scope, Stage,
+    hold::{CLOSED_KEPT_MS, RUN_KEPT_MS},
+};
 
 /// How an account stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,13 +63,13 @@ impl Standing {
         self.account.period.end_ms(self.window_start_ms)
     }
 
-    /// When it may be forgotten: when its window is over, and if it never is, only that of a run that has nothing open.
+    /// When it may be forgotten: some time after its window, and if that is never over, only that of a run that has nothing open.
     pub fn expires_ms(&self) -> Option<u64> {
         let run_is_over = || {
             let is_idle = self.reserved == 0 && matches!(self.account.scope, Scope::Run { .. });
             is_idle.then(|| self.changed_ms.saturating_add(RUN_KEPT_MS))
         };
-        self.renews_at_ms().or_else(run_is_over)
+        self.renews_at_ms().map(|end_ms| end_ms.saturating_add(CLOSED_KEPT_MS)).or_else(run_is_over)
     }
 
     /// That there is not enough.

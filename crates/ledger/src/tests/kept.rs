@@ -82,6 +82,14 @@ impl Kept {
         }
     }
 
+    /// The ledger, for others to hold too.
+    pub(super) fn shared(&self) -> Arc<Ledger> {
+        match &self.place {
+            Place::Memory(..) => panic!("there is no ledger in memory"),
+            Place::File(ledger, ..) | Place::Server(ledger, _) => ledger.clone(),
+        }
+    }
+
     /// Its notes.
     pub(super) fn notebook(&self) -> &dyn Notebook {
         match &self.place {

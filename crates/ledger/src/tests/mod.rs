@@ -1,5 +1,6 @@
 //! The suite every store has to pass, run against each of them.
 
+mod budgets;
 mod calls;
 mod cluster;
 mod effects;
@@ -39,6 +40,14 @@ async fn effects_in_a_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
     for (name, case) in calls::CASES.iter().chain(open::CASES) {
+        println!("{name}");
+        case(Kept::in_file()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn budgets_in_a_file() {
+    for (name, case) in budgets::CASES {
         println!("{name}");
         case(Kept::in_file()).await;
     }
