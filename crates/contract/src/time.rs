@@ -32,6 +32,7 @@ impl Timestamp {
     }
 
     /// The first moment of its month, in UTC.
+    #[must_use]
     pub fn month_start(self) -> Self {
         let days = self.0 / 86_400_000;
         let (_, _, day) = civil_from_days(days);

@@ -33,8 +33,10 @@ pub struct Chunks {
 /// What this process has of one account.
 #[derive(Debug, Clone)]
 enum Holding {
-    /// The store is being asked, or was asked and nobody knows what it did: the same is asked again.
+    /// The store is being asked.
     Asking(Lease),
+    /// The store was asked, and nobody knows what it did: the same is asked again.
+    InDoubt(Lease),
     /// Units.
     Units(Units),
     /// There are none, as the store said.
@@ -111,7 +113,7 @@ impl Chunks {
         Take::Taken(Ticket { units: taken.collect() })
     }
 
-    /// What an entry came to that was made for [`Take::First`]. Without an answer nothing is known: it is made again as it was.
+    /// What an entry came to that was made for [`Take::First`]; none after an error: whoever comes next makes it again as it was.
     pub fn answered(&mut self, entry: &Entry, booked: Option<&Booked>, now_ms: u64) {
         let Entry::Lease(lease) = entry else { return };
         let digest = lease.account.digest();
@@ -130,8 +132,7 @@ impl Chunks {
                 self.accounts.insert(digest, Holding::Exhausted(exhausted.clone(), until_ms));
             }
             Some(_) => drop(self.accounts.remove(&digest)),
-            // The shell makes it again; until then whoever comes waits.
-            None => {}
+            None => drop(self.accounts.insert(digest, Holding::InDoubt(lease.clone()))),
         }
     }
 
@@ -150,7 +151,7 @@ impl Chunks {
     pub fn over(&mut self, now_ms: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         self.accounts.retain(|_, holding| match holding {
-            Holding::Asking(_) => true,
+            Holding::Asking(_) | Holding::InDoubt(_) => true,
             Holding::Exhausted(_, until_ms) => now_ms < *until_ms,
             Holding::Units(units) => {
                 let goes = units.is_over(now_ms) || now_ms.saturating_sub(units.used_ms) >= IDLE_MS;
@@ -165,19 +166,12 @@ impl Chunks {
     pub fn close(&mut self) -> Vec<Entry> {
         let given_back = |holding| match holding {
             Holding::Units(units) => Some(units.give_back()),
-            Holding::Asking(lease) => Some(Entry::GiveBack(GiveBack { unused: lease.wanted, id: lease.id })),
+            Holding::Asking(lease) | Holding::InDoubt(lease) => {
+                Some(Entry::GiveBack(GiveBack { unused: lease.wanted, id: lease.id }))
+            }
             Holding::Exhausted(..) => None,
         };
         std::mem::take(&mut self.accounts).into_values().filter_map(given_back).collect()
-    }
-
-    /// Leases that were asked for and not answered: to be asked for again, as they were, after an error.
-    pub fn unanswered(&self) -> Vec<Entry> {
-        let asked = |holding: &Holding| match holding {
-            Holding::Asking(lease) => Some(Entry::Lease(lease.clone())),
-            Holding::Units(_) | Holding::Exhausted(..) => None,
-        };
-        self.accounts.values().filter_map(asked).collect()
     }
 
     /// What has to be entered before there is a unit of an account.
@@ -185,6 +179,11 @@ impl Chunks {
         let mut entries = Vec::new();
         match self.accounts.get(digest) {
             Some(Holding::Asking(_)) => return entries,
+            Some(Holding::InDoubt(lease)) => {
+                let lease = lease.clone();
+                self.accounts.insert(*digest, Holding::Asking(lease.clone()));
+                return vec![Entry::Lease(lease)];
+            }
             Some(Holding::Units(units)) if units.left > 0 && !units.is_over(now_ms) => return entries,
             Some(Holding::Units(units)) => entries.push(units.give_back()),
             Some(Holding::Exhausted(..)) | None => {}

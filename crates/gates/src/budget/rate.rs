@@ -28,7 +28,9 @@ pub struct Denied {
 /// The buckets of this process.
 #[derive(Debug)]
 pub struct Rates {
-    buckets: HashMap<(String, String), Bucket>,
+    /// By tenant, then by tool.
+    tenants: HashMap<String, HashMap<String, Bucket>>,
+    buckets: usize,
     buckets_max: usize,
 }
 
@@ -54,31 +56,50 @@ impl Rate {
 impl Rates {
     /// None yet, and never more than that.
     pub fn new(buckets_max: usize) -> Self {
-        Self { buckets: HashMap::new(), buckets_max }
+        Self { tenants: HashMap::new(), buckets: 0, buckets_max }
     }
 
     /// Takes a token, and says how many are left.
     pub fn take(&mut self, tenant: &str, tool: &str, rate: Rate, now_ms: u64) -> Result<u64, Denied> {
-        let key = (tenant.to_owned(), tool.to_owned());
-        if !self.buckets.contains_key(&key) && self.buckets.len() >= self.buckets_max {
+        if let Some(bucket) = self.tenants.get_mut(tenant).and_then(|tools| tools.get_mut(tool)) {
+            bucket.change(rate);
+            bucket.fill(now_ms);
+            return bucket.take();
+        }
+        if self.buckets >= self.buckets_max {
             self.drop_one(now_ms)?;
         }
-        let bucket = self.buckets.entry(key).or_insert(Bucket { rate, shares: rate.full(), at_ms: now_ms });
-        bucket.change(rate);
-        bucket.fill(now_ms);
-        bucket.take()
+        let mut bucket = Bucket { rate, shares: rate.full(), at_ms: now_ms };
+        let taken = bucket.take();
+        self.tenants.entry(tenant.to_owned()).or_default().insert(tool.to_owned(), bucket);
+        self.buckets += 1;
+        taken
     }
 
     /// Drops the longest unused of those that are full again; if there is none, says when there is.
     fn drop_one(&mut self, now_ms: u64) -> Result<(), Denied> {
-        let full = self.buckets.iter().filter(|(_, bucket)| bucket.full_in_ms(now_ms) == 0);
-        if let Some(key) = full.min_by_key(|(_, bucket)| bucket.at_ms).map(|(key, _)| key.clone()) {
-            self.buckets.remove(&key);
-            return Ok(());
+        let all = || self.tenants.iter().flat_map(|(tenant, tools)| tools_of(tenant, tools));
+        let full = all().filter(|(.., bucket)| bucket.full_in_ms(now_ms) == 0);
+        let Some((tenant, tool, _)) = full.min_by_key(|(.., bucket)| bucket.at_ms) else {
+            let soonest = all().map(|(.., bucket)| bucket.full_in_ms(now_ms)).min();
+            return Err(Denied { retry_after_ms: soonest.unwrap_or(1).max(1), left: 0 });
+        };
+        let (tenant, tool) = (tenant.to_owned(), tool.to_owned());
+        if let Some(tools) = self.tenants.get_mut(&tenant) {
+            self.buckets -= usize::from(tools.remove(&tool).is_some());
+            if tools.is_empty() {
+                self.tenants.remove(&tenant);
+            }
         }
-        let soonest = self.buckets.values().map(|bucket| bucket.full_in_ms(now_ms)).min();
-        Err(Denied { retry_after_ms: soonest.unwrap_or(1).max(1), left: 0 })
+        Ok(())
     }
+}
+
+fn tools_of<'a>(
+    tenant: &'a str,
+    tools: &'a HashMap<String, Bucket>,
+) -> impl Iterator<Item = (&'a str, &'a str, &'a Bucket)> {
+    tools.iter().map(move |(tool, bucket)| (tenant, tool.as_str(), bucket))
 }
 
 impl Bucket {
@@ -102,17 +123,13 @@ impl Bucket {
 
     fn take(&mut self) -> Result<u64, Denied> {
         let call = u128::from(self.rate.window_ms);
-        match self.shares.checked_sub(call) {
-            Some(rest) => {
-                self.shares = rest;
-                Ok(u64::try_from(rest / call).unwrap_or(u64::MAX))
-            }
-            None => {
-                let missing = call - self.shares;
-                let retry_after_ms = missing.div_ceil(u128::from(self.rate.calls_max));
-                Err(Denied { retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX), left: 0 })
-            }
-        }
+        let Some(rest) = self.shares.checked_sub(call) else {
+            let missing = call - self.shares;
+            let retry_after_ms = missing.div_ceil(u128::from(self.rate.calls_max));
+            return Err(Denied { retry_after_ms: u64::try_from(retry_after_ms).unwrap_or(u64::MAX), left: 0 });
+        };
+        self.shares = rest;
+        Ok(u64::try_from(rest / call).unwrap_or(u64::MAX))
     }
 
     fn full_in_ms(&self, now_ms: u64) -> u64 {

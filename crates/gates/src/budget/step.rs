@@ -81,8 +81,7 @@ impl Hold {
     /// Whether it may be closed so. What a sweep decided, the caller knows better, and that a call was made is never forgotten.
     fn takes(&self, stage: Stage, by: ClosedBy) -> bool {
         match (self.stage, self.closed_by, by) {
-            (Stage::Open, ..) => true,
-            (_, Some(ClosedBy::Sweep), ClosedBy::Caller) => true,
+            (Stage::Open, ..) | (_, Some(ClosedBy::Sweep), ClosedBy::Caller) => true,
             (Stage::Refunded, _, ClosedBy::Caller) => stage == Stage::Settled,
             _ => false,
         }
@@ -104,23 +103,23 @@ impl Hold {
 fn reserve(before: Before<'_>, reservation: &Reservation, now_ms: u64) -> Step {
     let Reservation { id, effect, draws } = reservation;
     let mut standings: BTreeMap<Digest, Standing> = BTreeMap::new();
-    let (mut held, mut exhausted) = (Vec::new(), None);
+    let (mut kept, mut exhausted) = (Vec::new(), None);
     for draw in draws {
         let digest = draw.account.digest();
         let known = standings.get(&digest).or_else(|| before.standings.get(&digest));
         let mut standing = present(known, &draw.account, draw.limit, now_ms);
         if draw.amount > standing.left() {
-            exhausted = later(exhausted, standing.exhausted());
+            exhausted = Some(later(exhausted, standing.exhausted()));
             continue;
         }
-        held.push(HeldDraw::of(&standing, draw.amount));
+        kept.push(HeldDraw::of(&standing, draw.amount));
         standing.reserved = standing.reserved.saturating_add(draw.amount);
         standings.insert(digest, standing);
     }
     if let Some(exhausted) = exhausted {
         return Step::reply(Booked::Exhausted(exhausted));
     }
-    let hold = opened(id, HoldKind::Reservation, effect.clone(), held, now_ms);
+    let hold = opened(id, HoldKind::Reservation, effect.clone(), kept, now_ms);
     Step { reply: hold.reply(), hold: Some(hold), standings: standings.into_values().collect() }
 }
 
@@ -140,10 +139,10 @@ fn grant(before: Before<'_>, lease: &Lease, now_ms: u64) -> Step {
 fn again(hold: &Hold, entry: &Entry) -> Booked {
     let is_same = match entry {
         Entry::Reserve(Reservation { effect, draws, .. }) => {
-            let held = hold.draws.iter().map(|draw| (&draw.account, draw.amount));
+            let kept = hold.draws.iter().map(|draw| (&draw.account, draw.amount));
             hold.kind == HoldKind::Reservation
                 && hold.effect == *effect
-                && held.eq(draws.iter().map(|draw| (&draw.account, draw.amount)))
+                && kept.eq(draws.iter().map(|draw| (&draw.account, draw.amount)))
         }
         Entry::Lease(lease) => {
             hold.kind == HoldKind::Lease && hold.draws.iter().all(|draw| draw.account == lease.account)
@@ -190,9 +189,9 @@ fn opened(id: &HoldId, kind: HoldKind, effect: Option<EffectId>, draws: Vec<Held
 }
 
 /// Of two that are exhausted, the one that has to be waited for longer.
-fn later(one: Option<Exhausted>, other: Exhausted) -> Option<Exhausted> {
+fn later(one: Option<Exhausted>, other: Exhausted) -> Exhausted {
     let when = |exhausted: &Exhausted| exhausted.renews_at_ms.unwrap_or(u64::MAX);
-    Some(one.filter(|one| when(one) >= when(&other)).unwrap_or(other))
+    one.filter(|one| when(one) >= when(&other)).unwrap_or(other)
 }
 
 impl HeldDraw {

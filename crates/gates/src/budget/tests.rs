@@ -13,7 +13,7 @@ use super::{
     Account, Before, Booked, ClosedBy, Dimension, Draw, Entry, Exhausted, GiveBack, Hold, HoldId, HoldKind, Lease,
     OPEN_MS_MAX, Period, Reservation, Scope, Stage, Standing, Verdict, step, verdict,
 };
-use crate::effect::{EffectId, EffectState};
+use crate::effect::{EffectId, EffectState as State};
 
 /// In the middle of an hour of 15 November 2026.
 const NOW_MS: u64 = 1_794_735_332_007;
@@ -195,7 +195,6 @@ fn what_is_left_open_goes_by_its_effect() {
         closed_ms: None,
     };
     let (soon, late) = (NOW_MS + OPEN_MS_MAX - 1, NOW_MS + OPEN_MS_MAX);
-    use EffectState as State;
     let table = [
         (Some(State::Claimed), Verdict::Wait, Verdict::Wait),
         (Some(State::Dispatching), Verdict::Wait, Verdict::Wait),

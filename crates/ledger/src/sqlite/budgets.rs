@@ -39,11 +39,11 @@ pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result
     })?;
     let mut swept = Swept::default();
     for row in rows.collect::<Result<Vec<_>, _>>()? {
-        let ((hold_id, stage, body), state, is_superseded) = row;
+        let ((hold_id, stage, body), effect, is_superseded) = row;
         let hold = decode_hold(&hold_id, &stage, &body)?;
-        let state = state.as_deref().and_then(EffectState::from_name);
+        let effect = effect.as_deref().and_then(EffectState::from_name);
         let (id, by) = (hold.id.clone(), ClosedBy::Sweep);
-        match verdict(&hold, state, is_superseded, now_ms) {
+        match verdict(&hold, effect, is_superseded, now_ms) {
             Verdict::Settle => {
                 book(transaction, &Entry::Settle { id, cost_micros: None, by }, now_ms)?;
                 swept.settled += 1;

@@ -22,8 +22,13 @@ use crate::{Ledger, LedgerError, Reader};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-    for (name, case) in
-        effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(budgets::CASES)
+    for (name, case) in effects::CASES
+        .iter()
+        .chain(turns::CASES)
+        .chain(calls::CASES)
+        .chain(open::CASES)
+        .chain(budgets::CASES)
+        .chain(budgets::DURABLE_CASES)
     {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;

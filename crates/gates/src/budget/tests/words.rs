@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use servanda_contract::tool::{CostProfile, CostUnit, SideEffectClass};
 
+use SideEffectClass as Class;
+
 use crate::budget::{
     Account, Allowance, Cost, CostError, Dimension, Drawing, Only, Per, Period, Price, Scope, Undrawable, draws,
     micros_of,
@@ -11,7 +13,6 @@ use crate::budget::{
 
 #[test]
 fn every_class_is_counted_as_one_thing() {
-    use SideEffectClass as Class;
     let table = [
         (Class::ReadOnly, Dimension::Read),
         (Class::EphemeralWrite, Dimension::Write),
@@ -133,7 +134,7 @@ fn allowance(per: Per, dimension: Dimension, amount: u64, period: Period) -> All
     Allowance { per, only: Only::default(), dimension, currency, amount, period }
 }
 
-fn call<'a>(class: SideEffectClass, price: &'a Price) -> Drawing<'a> {
+fn call(class: SideEffectClass, price: &Price) -> Drawing<'_> {
     Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), class, price }
 }
 
@@ -156,7 +157,6 @@ fn a_call_draws_on_what_is_about_it() {
         texts.sort();
         texts
     };
-    use SideEffectClass as Class;
     assert_eq!(drawn(call(Class::ReadOnly, &free)), ["1 of 30: run `r-1`, read, in total"]);
     assert_eq!(drawn(Drawing { run: None, ..call(Class::ReadOnly, &free) }), [""; 0]);
     assert_eq!(drawn(call(Class::LowRiskInternal, &free)), ["1 of 100: tenant `acme`, write, per day"]);
