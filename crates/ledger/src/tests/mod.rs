@@ -8,6 +8,7 @@ mod effects;
 mod faulty;
 mod file;
 mod kept;
+mod leftovers;
 mod notices;
 mod open;
 mod samples;
@@ -53,7 +54,7 @@ async fn calls_and_notes_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn budgets_in_memory() {
-    for (name, case) in budgets::CASES {
+    for (name, case) in budgets::CASES.iter().chain(leftovers::CASES) {
         println!("{name}");
         case(Kept::in_memory()).await;
     }
@@ -61,7 +62,7 @@ async fn budgets_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn budgets_in_a_file() {
-    for (name, case) in budgets::CASES.iter().chain(budgets::DURABLE_CASES) {
+    for (name, case) in budgets::CASES.iter().chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -13,7 +13,7 @@ use super::{
     cluster::Cluster,
     effects,
     kept::Kept,
-    open,
+    leftovers, open,
     samples::{answer, begin, begun, key, mine, record, settled},
     turns,
 };
@@ -22,14 +22,8 @@ use crate::{Ledger, LedgerError, Reader};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-    for (name, case) in effects::CASES
-        .iter()
-        .chain(turns::CASES)
-        .chain(calls::CASES)
-        .chain(open::CASES)
-        .chain(budgets::CASES)
-        .chain(budgets::DURABLE_CASES)
-    {
+    let cases = effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES);
+    for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
     }

@@ -118,18 +118,18 @@ enum Happening {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The bound: never over the limit, and what is not used when all want more is at most a chunk for each that died.
     #[test]
     fn processes_that_die_leave_a_chunk_each_at_the_most(
-        limit in 1..2_000u64,
+        limit in 1..700u64,
         happenings in proptest::collection::vec(prop_oneof![
             30 => (0..4usize).prop_map(Happening::Calls),
             3 => (0..4usize).prop_map(Happening::NeverMade),
             1 => (0..4usize).prop_map(Happening::Dies),
             1 => (0..4usize).prop_map(Happening::Ends),
-        ], 1..400),
+        ], 1..300),
     ) {
         let mut books = Books::default();
         let mut processes: [Chunks; 4] = Default::default();

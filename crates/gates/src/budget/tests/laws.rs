@@ -54,7 +54,7 @@ fn by_holds(books: &Books, of: &Account) -> (u64, u64, u64, u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_over_the_limit_nothing_leaks_and_nothing_is_done_twice(entries in entries()) {
