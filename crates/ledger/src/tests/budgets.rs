@@ -167,18 +167,26 @@ async fn same_entry(kept: Kept) {
     }
     tasks.join_all().await;
     assert_eq!(money_stands(&kept.both()).await, (0, 40, 0, 0));
-    let mut tasks = JoinSet::new();
-    for number in 0..40_usize {
-        let ledger = if number % 2 == 0 { kept.both() } else { other.both() };
-        let entry = if number % 4 < 2 {
-            settle(&format!("call_{}", number % 4), Some(9))
-        } else {
-            refund(&format!("call_{}", number % 4))
-        };
-        tasks.spawn(async move { ledger.book(entry).await.unwrap() });
+    let (one, two) = (kept.both(), other.both());
+    for name in ["call_0", "call_1", "call_2", "call_3"] {
+        let entry = || if name < "call_2" { settle(name, Some(9)) } else { refund(name) };
+        let (first, second) = tokio::join!(one.book(entry()), two.book(entry()));
+        assert_eq!(first.unwrap(), second.unwrap());
     }
-    tasks.join_all().await;
-    assert_eq!(money_stands(&kept.both()).await, (18, 0, 0, 0));
+    assert_eq!(money_stands(&one).await, (18, 0, 0, 0));
+    // Settled here and refunded there at the same time: whichever comes first, it is one of them, and once.
+    for number in 0..20 {
+        let name = format!("both_{number}");
+        one.book(pay(&name, None, 1_000, 10)).await.unwrap();
+        let (settled, refunded) = tokio::join!(one.book(settle(&name, None)), two.book(refund(&name)));
+        let again = two.book(pay(&name, None, 1_000, 10)).await.unwrap();
+        // That it was made is never forgotten.
+        assert!(matches!(settled.unwrap(), Booked::Settled { .. }));
+        assert!(matches!(refunded.unwrap(), Booked::Settled { .. } | Booked::Refunded));
+        assert!(matches!(again, Booked::Settled { .. }), "{again:?}");
+    }
+    let (spent, held, ..) = money_stands(&two).await;
+    assert_eq!((spent, held), (18 + 200, 0));
 }
 
 /// From now on it is half past: no window ends while something is tried.

@@ -104,8 +104,10 @@ async fn superseded(kept: Kept) {
     let again = mine(ledger.apply(begun(begin("k1"))).await.unwrap().reply);
     assert_eq!(again.id, effect_id);
     ledger.book(pay("call_2", Some(&effect_id), 100, 10)).await.unwrap();
+    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 0, refunded: 1 }, "the first is the other's now");
+    assert_eq!(money_stands(ledger).await, (0, 10, 0, 0));
     ledger.apply(settled(&again, End::Completed(answer("x")))).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 1 });
+    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 0 });
     assert_eq!(money_stands(ledger).await, (10, 0, 0, 0));
 }
 
