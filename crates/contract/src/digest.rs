@@ -38,6 +38,8 @@ pub enum Domain {
     Seen,
     /// A call as it is chosen to be looked at around.
     Sample,
+    /// What one account of a budget is looked up by: whose it is, what it counts, and its period.
+    BudgetAccount,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -94,6 +96,7 @@ impl Domain {
             Self::EffectKey => "servanda/effect-key/v1",
             Self::Seen => "servanda/seen/v1",
             Self::Sample => "servanda/sample/v1",
+            Self::BudgetAccount => "servanda/budget-account/v1",
         }
     }
 }

@@ -30,6 +30,14 @@ impl Timestamp {
     pub const fn since_ms(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// The first moment of its month, in UTC.
+    #[must_use]
+    pub fn month_start(self) -> Self {
+        let days = self.0 / 86_400_000;
+        let (_, _, day) = civil_from_days(days);
+        Self((days + 1).saturating_sub(day).saturating_mul(86_400_000))
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -58,6 +66,19 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::Timestamp;
+
+    #[test]
+    fn months_start_on_their_first_day() {
+        let cases = [
+            (0, 0),
+            (951_782_400_000, 949_363_200_000),
+            (1_709_251_199_999, 1_706_745_600_000),
+            (1_709_251_200_000, 1_709_251_200_000),
+        ];
+        for (unix_ms, start_ms) in cases {
+            assert_eq!(Timestamp::from_unix_ms(unix_ms).month_start().unix_ms(), start_ms, "{unix_ms}");
+        }
+    }
 
     #[test]
     fn known_instants_print_as_rfc_3339() {

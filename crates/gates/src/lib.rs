@@ -37,6 +37,7 @@
 
 mod behaviour;
 mod bounds;
+pub mod budget;
 mod claim;
 mod compiled;
 mod confirmation;

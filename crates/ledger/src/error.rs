@@ -52,6 +52,14 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// What is stored about a budget is not what it should be.
+    #[error("the books of budgets cannot be read at `{key}`: {reason}")]
+    Books {
+        /// Which account or hold.
+        key: String,
+        /// Why.
+        reason: String,
+    },
     /// The file was deleted or replaced while it was in use.
     #[error("the ledger `{path}` was deleted or replaced while in use: restart the gateway")]
     Gone {
@@ -93,7 +101,7 @@ impl LedgerError {
     /// Whether nothing could have been written, whatever it says; if not, what was written is at fault.
     pub(crate) fn is_of_the_store(&self) -> bool {
         match self {
-            Self::Record { .. } | Self::Effect { .. } => false,
+            Self::Record { .. } | Self::Effect { .. } | Self::Books { .. } => false,
             Self::Sql(error) => error.sqlite_error_code() != Some(rusqlite::ErrorCode::ConstraintViolation),
             // Data, integrity, program limits.
             Self::Server(error) => {

@@ -1,9 +1,11 @@
 //! Durable state. The only crate with SQL; statements live in `sql/`.
 //!
-//! It keeps the record of every call, notes, and the effects that calls have: in an embedded SQLite database, or in a
+//! It keeps the record of every call, notes, the effects that calls have, and the books of budgets: in an embedded SQLite database, or in a
 //! PostgreSQL that several gateways share. It decides nothing: what a record says is the engine's business, and which state
-//! of an effect follows on what is `servanda_gates::effect::step`'s, which every store runs inside its own transaction.
+//! of an effect or account follows on what is `servanda_gates::effect::step`'s and `servanda_gates::budget::step`'s, which every
+//! store runs inside its own transaction.
 
+mod books;
 mod codec;
 mod error;
 mod placing;
@@ -21,6 +23,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
 };
 
@@ -37,7 +40,7 @@ pub struct Ledger {
 }
 
 /// What a store does beside its ports.
-trait Store: Journal + Notebook + Effects {
+trait Store: Journal + Notebook + Effects + Budgets {
     fn close(&self) -> PortFuture<'_, ()>;
     fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>>;
     fn lost_count(&self) -> u64;
@@ -154,5 +157,23 @@ impl Effects for Ledger {
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
         self.store.expire(limit)
+    }
+}
+
+impl Budgets for Ledger {
+    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+        self.store.book(entry)
+    }
+
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+        self.store.sweep(limit)
+    }
+
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+        self.store.open_reservations(older_than_ms, limit)
+    }
+
+    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+        self.store.standings(query)
     }
 }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     JournalError, Note, NoteKind,
+    budget::{Booked, Entry, Swept},
     effect::{Applied, Change, End, Event, Notice, OwnerId, StoredAnswer, Target},
 };
 use tokio::{
@@ -75,6 +76,10 @@ pub(crate) enum Job {
     Apply { target: Target, event: Event, recorded: Option<Box<Recorded>>, notices: Vec<Notice>, done: Done<Applied> },
     /// Makes tombstones.
     Expire { limit: u32, done: Done<u64> },
+    /// Makes an entry in the books of budgets.
+    Book { entry: Entry, done: Done<Booked> },
+    /// Closes what was left open in them.
+    Sweep { limit: u32, done: Done<Swept> },
 }
 
 /// What became of a job.
@@ -83,6 +88,8 @@ pub(crate) enum Outcome {
     Put,
     Applied(Box<Applied>),
     Expired(u64),
+    Booked(Booked),
+    Swept(Swept),
 }
 
 /// The way in.
@@ -120,6 +127,20 @@ impl Queue {
     pub(crate) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Expire { limit, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Makes an entry. Cancel-safe: what was handed in is entered all the same.
+    pub(crate) async fn book(&self, entry: Entry) -> Result<Booked, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Book { entry, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Closes what was left open.
+    pub(crate) async fn sweep(&self, limit: u32) -> Result<Swept, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Sweep { limit, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
@@ -233,6 +254,14 @@ impl Job {
                 Outcome::Expired(count) => Ok(count),
                 _ => Err(odd()),
             }))),
+            Self::Book { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                Outcome::Booked(booked) => Ok(booked),
+                _ => Err(odd()),
+            }))),
+            Self::Sweep { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                Outcome::Swept(swept) => Ok(swept),
+                _ => Err(odd()),
+            }))),
         }
     }
 }
@@ -247,6 +276,8 @@ impl fmt::Display for Job {
             }
             Self::Apply { .. } => formatter.write_str("an effect"),
             Self::Expire { .. } => formatter.write_str("the end of old effects"),
+            Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
+            Self::Sweep { .. } => formatter.write_str("the end of old reservations"),
         }
     }
 }

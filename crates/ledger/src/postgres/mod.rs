@@ -1,7 +1,8 @@
 //! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take what has queued
-//! up, a transaction per batch; reading and beats have a connection of their own.
+//! up, a transaction per batch; the books of budgets, reading and beats have connections of their own.
 
 mod batch;
+mod budgets;
 mod desk;
 mod expire;
 mod migrate;
@@ -27,6 +28,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, Event, OwnerId, Target, owner_silence_ms_max},
 };
 use tokio::{sync::Mutex, task::JoinSet};
@@ -52,6 +54,8 @@ const WRITERS: usize = 2;
 pub(crate) struct PostgresLedger {
     connector: Connector,
     queues: Vec<Queue>,
+    /// For budgets: they wait for locks that other gateways hold, and nobody else waits with them.
+    books: Queue,
     tasks: Mutex<JoinSet<()>>,
     desk: Desk,
     lost: Arc<AtomicU64>,
@@ -69,17 +73,19 @@ impl PostgresLedger {
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
         let recent = Recent::default();
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
-        for _ in 0..WRITERS {
+        for _ in 0..=WRITERS {
             let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
         }
+        let books = queues.pop().ok_or(LedgerError::Silent(0))?;
         let desk = Desk::new(connector.clone(), time.clone());
         desk.look_at_durability().await?;
         Ok(Self {
             connector,
             queues,
+            books,
             tasks: Mutex::new(tasks),
             desk,
             lost,
@@ -111,7 +117,7 @@ impl Drop for PostgresLedger {
 impl Store for PostgresLedger {
     fn close(&self) -> PortFuture<'_, ()> {
         Box::pin(async move {
-            self.queues.iter().for_each(Queue::close);
+            self.queues.iter().chain([&self.books]).for_each(Queue::close);
             let mut tasks = self.tasks.lock().await;
             while let Some(ended) = tasks.join_next().await {
                 if ended.is_err() {
@@ -270,6 +276,29 @@ impl Effects for PostgresLedger {
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
         Box::pin(async move { self.queue(&"expiry")?.expire(limit).await })
+    }
+}
+
+impl Budgets for PostgresLedger {
+    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+        Box::pin(self.books.book(entry))
+    }
+
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+        Box::pin(self.books.sweep(limit))
+    }
+
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            let until_ms = self.desk.now_ms(client).await?.saturating_sub(older_than_ms);
+            budgets::open_reservations(client, until_ms, limit).await
+        }))
+    }
+
+    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            budgets::standings(client, &query, self.desk.now_ms(client).await?).await
+        }))
     }
 }
 

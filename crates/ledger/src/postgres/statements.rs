@@ -55,8 +55,20 @@ pub(super) struct Statements {
     pub(super) make_turns: Statement,
     pub(super) lock_turns: Statement,
     pub(super) find_holders: Statement,
+    /// When they are needed first.
+    books: OnceCell<BookStatements>,
     /// One for every choice of parts, when it is needed first; those that fail and those that settle conflicts.
     writing: [[OnceCell<Statement>; 1 << PARTS.len()]; 2],
+}
+
+/// The statements of budgets.
+#[derive(Debug)]
+pub(super) struct BookStatements {
+    pub(super) lock_holds: Statement,
+    pub(super) make_standings: Statement,
+    pub(super) lock_standings: Statement,
+    pub(super) change_standings: Statement,
+    pub(super) put_holds: Statement,
 }
 
 /// A part of a statement that writes; its one parameter is `$1`.
@@ -78,8 +90,23 @@ impl Statements {
             make_turns: client.prepare(include_str!("../../sql/postgres/make_turns.sql")).await?,
             lock_turns: client.prepare(include_str!("../../sql/postgres/lock_turns.sql")).await?,
             find_holders: client.prepare(include_str!("../../sql/postgres/find_holders.sql")).await?,
+            books: OnceCell::new(),
             writing: std::array::from_fn(|_| std::array::from_fn(|_| OnceCell::new())),
         })
+    }
+
+    /// Those of budgets.
+    pub(super) async fn books(&self, client: &Client) -> Result<&BookStatements, tokio_postgres::Error> {
+        let prepare = || async {
+            Ok(BookStatements {
+                lock_holds: client.prepare(include_str!("../../sql/postgres/lock_holds.sql")).await?,
+                make_standings: client.prepare(include_str!("../../sql/postgres/make_standings.sql")).await?,
+                lock_standings: client.prepare(include_str!("../../sql/postgres/lock_standings.sql")).await?,
+                change_standings: client.prepare(include_str!("../../sql/postgres/change_standings.sql")).await?,
+                put_holds: client.prepare(include_str!("../../sql/postgres/put_holds.sql")).await?,
+            })
+        };
+        self.books.get_or_try_init(prepare).await
     }
 
     /// The statement that writes some parts.

@@ -11,7 +11,7 @@ use servanda_gates::JournalError;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    expire,
+    budgets, expire,
     recent::Recent,
     session::{ANSWER_MS_MAX, Connector, Session},
     statements::Statements,
@@ -123,7 +123,8 @@ impl Writer {
 
     /// After a lost connection: what may be done twice without harm comes back, the rest is told that nobody knows.
     fn give_up(&self, jobs: Vec<Job>, error: &LedgerError) -> Vec<Job> {
-        let (again, unknown): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| matches!(job, Job::Put { .. }));
+        let (again, unknown): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| !matches!(job, Job::Apply { .. } | Job::Expire { .. }));
         self.refuse(unknown, &error.told());
         again
     }
@@ -168,6 +169,14 @@ impl Ready {
             let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
             return Ok(vec![Some(Outcome::Expired(expired))]);
         }
+        if let [Job::Sweep { limit, .. }] = jobs {
+            let swept = budgets::sweep(&self.session.client, &self.statements, time, *limit).await?;
+            return Ok(vec![Some(Outcome::Swept(swept))]);
+        }
+        if matches!(jobs.first(), Some(Job::Book { .. })) {
+            let booked = budgets::book(&self.session.client, &self.statements, time, jobs).await?;
+            return Ok(booked.into_iter().map(|booked| booked.map(Outcome::Booked)).collect());
+        }
         let clock_ms = if hopeful { self.clock_ms().await? } else { 0 };
         let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
         let (outcomes, clock_ms): Done = if hopeful {
@@ -192,21 +201,24 @@ impl Ready {
     }
 }
 
-/// Cuts a batch so that no statement has two records of one call, and whoever clears up is by itself.
+/// Cuts a batch so that no statement has two records of one call, entries in the books are by themselves, and whoever clears up is
+/// alone.
 fn split(batch: Vec<Job>) -> Vec<Vec<Job>> {
-    let mut parts = vec![Vec::new()];
+    let mut parts: Vec<Vec<Job>> = Vec::new();
     let mut seen = BTreeSet::new();
     for job in batch {
         let repeated = job.recorded().is_some_and(|recorded| !seen.insert(recorded.record.call_id.clone()));
-        let alone = matches!(job, Job::Expire { .. });
-        let after_alone = parts.last().is_some_and(|part| matches!(part.last(), Some(Job::Expire { .. })));
-        if repeated || alone || after_alone {
-            seen.clear();
-            seen.extend(job.recorded().map(|recorded| recorded.record.call_id.clone()));
-            parts.push(Vec::new());
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push(job);
+        let goes_with = |last: &Job| match (last, &job) {
+            (Job::Put { .. } | Job::Apply { .. }, Job::Put { .. } | Job::Apply { .. }) => true,
+            (last, job) => matches!((last, job), (Job::Book { .. }, Job::Book { .. })),
+        };
+        match parts.last_mut() {
+            Some(part) if !repeated && part.last().is_some_and(goes_with) => part.push(job),
+            _ => {
+                seen.clear();
+                seen.extend(job.recorded().map(|recorded| recorded.record.call_id.clone()));
+                parts.push(vec![job]);
+            }
         }
     }
     parts

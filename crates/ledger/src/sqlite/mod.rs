@@ -1,5 +1,6 @@
 //! The embedded store: one file, one writer thread, group commit.
 
+mod budgets;
 mod desk;
 mod effects;
 mod migrate;
@@ -15,6 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
+    budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
 };
 
@@ -165,6 +167,29 @@ impl Effects for SqliteLedger {
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
         Box::pin(self.writer.queue().expire(limit))
+    }
+}
+
+impl Budgets for SqliteLedger {
+    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+        Box::pin(self.writer.queue().book(entry))
+    }
+
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+        Box::pin(self.writer.queue().sweep(limit))
+    }
+
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+        let time = self.time.clone();
+        Box::pin(self.desk.ask(move |connection| {
+            let until_ms = now_ms(connection, &time)?.saturating_sub(older_than_ms);
+            budgets::open_reservations(connection, until_ms, limit)
+        }))
+    }
+
+    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+        let time = self.time.clone();
+        Box::pin(self.desk.ask(move |connection| budgets::standings(connection, &query, now_ms(connection, &time)?)))
     }
 }
 

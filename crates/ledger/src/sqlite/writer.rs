@@ -14,7 +14,7 @@ use servanda_contract::faults;
 use servanda_gates::JournalError;
 use tokio::{runtime, sync::mpsc};
 
-use super::{effects, now_ms, put, recent::Recent};
+use super::{budgets, effects, now_ms, put, recent::Recent};
 use crate::{
     LedgerError,
     queue::{Job, Outcome, Queue, gather},
@@ -34,7 +34,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
-        connection.set_prepared_statement_cache_capacity(32);
+        connection.set_prepared_statement_cache_capacity(48);
         let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time, recent: Recent::default() };
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
@@ -162,6 +162,8 @@ fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64
             effects::apply(transaction, recent, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
+        Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(Outcome::Booked),
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, *limit, now_ms).map(Outcome::Swept),
     }
 }
 

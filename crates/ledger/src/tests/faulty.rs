@@ -4,9 +4,13 @@
 
 use std::process::Command;
 
-use servanda_gates::effect::Target;
+use servanda_gates::{
+    budget::{Booked, Budgets as _, StandingQuery},
+    effect::Target,
+};
 
 use super::{
+    budgets::pay,
     cluster::Cluster,
     samples::{begin, begun, key},
 };
@@ -63,6 +67,43 @@ async fn before_a_commit_nothing_is_there_and_after_it_everything() {
                 usize::from(there),
                 "I6: the record is there if and only if the effect is ({rule})"
             );
+        }
+    }
+}
+
+/// The child of the other: something is reserved, and meets its fault.
+#[tokio::test]
+async fn reserving_child() {
+    let Ok(place) = std::env::var(PLACE) else { return };
+    drop(open(&place).await.book(pay("call_1", None, 10, 10)).await);
+}
+
+/// Whatever became of the process, the same entry made by another one is made once: there is enough for one and not for two.
+#[tokio::test]
+async fn what_a_dead_process_reserved_is_reserved_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start();
+    for (number, (rule, there)) in
+        [("ledger.before_commit=kill", 0), ("ledger.after_commit=kill", 10)].into_iter().enumerate()
+    {
+        let mut places = vec![folder.path().join(format!("{number}.db")).display().to_string()];
+        if let Some(cluster) = &cluster {
+            places.push(cluster.schema().await);
+        }
+        for place in places {
+            open(&place).await.close().await;
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "tests::faulty::reserving_child"]).env(PLACE, &place).env("SERVANDA_FAULTS", rule);
+            assert!(!child.output().unwrap().status.success(), "{rule}");
+            let ledger = open(&place).await;
+            let reserved = async || {
+                let standings = ledger.standings(StandingQuery { tenant: None, limit: 9 }).await.unwrap();
+                standings.iter().map(|standing| standing.reserved).sum::<u64>()
+            };
+            assert_eq!(reserved().await, there, "{rule} at {place}");
+            assert_eq!(ledger.book(pay("call_1", None, 10, 10)).await.unwrap(), Booked::Reserved);
+            assert_eq!(reserved().await, 10, "{rule} at {place}");
+            assert!(matches!(ledger.book(pay("call_2", None, 10, 1)).await.unwrap(), Booked::Exhausted(_)));
         }
     }
 }

@@ -10,8 +10,9 @@ use std::{
 
 use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_gates::{
-    FleetingNotebook, Notebook,
-    effect::{Effects, FleetingEffects},
+    FleetingNotebook, JournalError, Notebook,
+    budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
+    effect::{Applied, Change, Effect, Effects, FleetingEffects, Target},
 };
 
 use crate::{Ledger, Reader};
@@ -20,7 +21,15 @@ use crate::{Ledger, Reader};
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     pub(super) effects: Arc<dyn Effects>,
+    pub(super) budgets: Arc<dyn Budgets>,
     pub(super) place: Place,
+}
+
+/// The effects and budgets of a store under trial.
+#[derive(Debug)]
+pub(super) struct Both {
+    effects: Arc<dyn Effects>,
+    budgets: Arc<dyn Budgets>,
 }
 
 /// Where it is.
@@ -46,7 +55,8 @@ impl Kept {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000_000)));
         let notebook: Arc<FleetingNotebook> = Arc::default();
         let effects = Arc::new(FleetingEffects::new(clock.clone()).with_notebook(notebook.clone()));
-        Self { effects: effects.clone(), place: Place::Memory(effects, clock, notebook) }
+        let budgets = Arc::new(FleetingBudgets::new(clock.clone(), effects.clone()));
+        Self { effects: effects.clone(), budgets, place: Place::Memory(effects, clock, notebook) }
     }
 
     pub(super) fn in_file() -> Self {
@@ -57,12 +67,12 @@ impl Kept {
 
     pub(super) async fn in_server(url: String) -> Self {
         let ledger = Arc::new(Ledger::connect(&url).await.unwrap());
-        Self { effects: ledger.clone(), place: Place::Server(ledger, url) }
+        Self { effects: ledger.clone(), budgets: ledger.clone(), place: Place::Server(ledger, url) }
     }
 
     pub(super) fn of_file(path: PathBuf, folder: Arc<tempfile::TempDir>) -> Self {
         let ledger = Arc::new(Ledger::open(&path).unwrap());
-        Self { effects: ledger.clone(), place: Place::File(ledger, path, folder) }
+        Self { effects: ledger.clone(), budgets: ledger.clone(), place: Place::File(ledger, path, folder) }
     }
 
     /// Another gateway on the same store. In memory there is no other.
@@ -80,6 +90,11 @@ impl Kept {
             Place::Memory(..) => panic!("there is no ledger in memory"),
             Place::File(ledger, ..) | Place::Server(ledger, _) => ledger,
         }
+    }
+
+    /// Its effects and budgets, for others to hold too.
+    pub(super) fn both(&self) -> Arc<Both> {
+        Arc::new(Both { effects: self.effects.clone(), budgets: self.budgets.clone() })
     }
 
     /// Its notes.
@@ -112,5 +127,40 @@ impl Kept {
         ids.sort();
         ids.dedup();
         ids
+    }
+}
+
+/// What the suite of budgets asks of them.
+impl Both {
+    pub(super) async fn book(&self, entry: Entry) -> Result<Booked, JournalError> {
+        self.budgets.book(entry).await
+    }
+
+    pub(super) async fn sweep(&self, limit: u32) -> Result<Swept, JournalError> {
+        self.budgets.sweep(limit).await
+    }
+
+    pub(super) async fn open_reservations(&self, older_than_ms: u64, limit: u32) -> Result<Vec<Hold>, JournalError> {
+        self.budgets.open_reservations(older_than_ms, limit).await
+    }
+
+    pub(super) async fn standings(&self, query: StandingQuery) -> Result<Vec<Standing>, JournalError> {
+        self.budgets.standings(query).await
+    }
+
+    pub(super) async fn apply(&self, change: Change) -> Result<Applied, JournalError> {
+        self.effects.apply(change).await
+    }
+
+    pub(super) async fn find(&self, target: Target) -> Result<Option<Effect>, JournalError> {
+        self.effects.find(target).await
+    }
+
+    pub(super) async fn orphans(&self, limit: u32) -> Result<Vec<Effect>, JournalError> {
+        self.effects.orphans(limit).await
+    }
+
+    pub(super) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {
+        self.effects.expire(limit).await
     }
 }

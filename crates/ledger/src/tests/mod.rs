@@ -1,5 +1,6 @@
 //! The suite every store has to pass, run against each of them.
 
+mod budgets;
 mod calls;
 mod cluster;
 mod effects;
@@ -7,6 +8,7 @@ mod effects;
 mod faulty;
 mod file;
 mod kept;
+mod leftovers;
 mod notices;
 mod open;
 mod samples;
@@ -14,9 +16,15 @@ mod server;
 mod turns;
 
 use bytes::Bytes;
-use servanda_gates::effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step};
+use servanda_gates::{
+    budget::{Account, ClosedBy, Dimension, Draw, Entry, Hold, HoldId, Period, Reservation, Scope, Standing},
+    effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step},
+};
 
-use crate::codec::{EffectRow, StoredEffect, key_digest};
+use crate::{
+    books::{HoldRow, Page, StandingRow, decode_hold, decode_standing},
+    codec::{EffectRow, StoredEffect, key_digest},
+};
 use kept::Kept;
 use samples::{answer, begin};
 
@@ -39,6 +47,22 @@ async fn effects_in_a_file() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
     for (name, case) in calls::CASES.iter().chain(open::CASES) {
+        println!("{name}");
+        case(Kept::in_file()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn budgets_in_memory() {
+    for (name, case) in budgets::CASES.iter().chain(leftovers::CASES) {
+        println!("{name}");
+        case(Kept::in_memory()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn budgets_in_a_file() {
+    for (name, case) in budgets::CASES.iter().chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }
@@ -86,6 +110,59 @@ fn the_stored_shape_is_golden() {
         answer: row.answer.map(<[u8]>::to_vec),
     };
     assert_eq!(stored.decode().unwrap(), effect);
+}
+
+/// A reservation that cost more than was kept back, with its account, as they are on disk.
+fn stored_books() -> (Hold, Standing) {
+    let scope = Scope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
+    let (dimension, currency) = (Dimension::Financial, Some("EUR".to_owned()));
+    let account = Account { scope, dimension, currency, period: Period::Month };
+    let id = HoldId::from("call_1".to_owned());
+    let reservation = Reservation {
+        id: id.clone(),
+        effect: Some(EffectId::from("eff_1".to_owned())),
+        draws: vec![Draw { account: account.clone(), limit: 5_000_000, amount: 250_000 }],
+    };
+    let mut page = Page::default();
+    page.book(&Entry::Reserve(reservation), 1_794_735_332_007);
+    page.book(&Entry::Settle { id, cost_micros: Some(300_000), by: ClosedBy::Caller }, 1_794_735_332_107);
+    let hold = page.changed_holds().unwrap().remove(0);
+    let standing = page.changed_standings().unwrap().remove(0);
+    let hold = decode_hold(hold.hold_id, hold.stage, &hold.body).unwrap();
+    (hold, decode_standing(standing.account.as_bytes(), &standing.body).unwrap())
+}
+
+#[test]
+fn the_stored_shape_of_budgets_is_golden() {
+    let (hold, standing) = stored_books();
+    let (row, account) = (HoldRow::of(&hold).unwrap(), StandingRow::of(&standing).unwrap());
+    let columns = format!(
+        "hold_id {}\nkind {}\neffect_id {:?}\nstage {}\nopened_ms {}\nexpires_ms {:?}\nbody {}\n\naccount {}\ntenant {}\nchanged_ms {}\nexpires_ms {:?}\nbody {}\n",
+        row.hold_id,
+        row.kind,
+        row.effect_id,
+        row.stage,
+        row.opened_ms,
+        row.expires_ms,
+        row.body,
+        account.account,
+        account.tenant,
+        account.changed_ms,
+        account.expires_ms,
+        account.body,
+    );
+    assert_eq!(columns, include_str!("stored_budget.golden.txt"));
+}
+
+#[test]
+fn books_that_contradict_themselves_are_refused() {
+    let (hold, standing) = stored_books();
+    let (row, account) = (HoldRow::of(&hold).unwrap(), StandingRow::of(&standing).unwrap());
+    assert!(decode_hold("call_2", row.stage, &row.body).is_err());
+    assert!(decode_hold(row.hold_id, "open", &row.body).is_err());
+    assert!(decode_hold(row.hold_id, row.stage, "{}").is_err());
+    assert!(decode_standing(key_digest(&begin("k").key).as_bytes(), &account.body).is_err());
+    assert!(decode_standing(account.account.as_bytes(), &row.body).is_err());
 }
 
 /// Columns and body are written together; if they do not agree, somebody else wrote one of them.

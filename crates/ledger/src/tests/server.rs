@@ -9,11 +9,11 @@ use servanda_gates::{
 use tokio::task::JoinSet;
 
 use super::{
-    calls,
+    budgets, calls,
     cluster::Cluster,
     effects,
     kept::Kept,
-    open,
+    leftovers, open,
     samples::{answer, begin, begun, key, mine, record, settled},
     turns,
 };
@@ -22,7 +22,8 @@ use crate::{Ledger, LedgerError, Reader};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-    for (name, case) in effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES) {
+    let cases = effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES);
+    for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
     }
@@ -31,6 +32,7 @@ async fn the_suite_against_postgresql() {
     a_newer_database_is_refused(&cluster).await;
     a_database_of_the_third_version_comes_over(&cluster).await;
     connections_come_back(&cluster).await;
+    budgets_survive_lost_connections(&cluster).await;
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
     standbys_are_noticed(&cluster).await;
@@ -54,7 +56,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 5 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 6 }), "{error}");
     assert!(Reader::connect(&url).await.is_err());
 }
 
@@ -112,6 +114,12 @@ async fn connections_come_back(cluster: &Cluster) {
     for number in 0..8 {
         kept.ledger().finished(record(&format!("call_after_{number}"), Outcome::Refused, 1), None, true).await.unwrap();
     }
+}
+
+async fn budgets_survive_lost_connections(cluster: &Cluster) {
+    let kept = Kept::in_server(cluster.schema().await).await;
+    let kill = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'servanda'";
+    budgets::connections_come_back(kept, async || cluster.sql(kill).await).await;
 }
 
 /// A server that is told not to wait for its disk is told otherwise by us.

@@ -1,0 +1,201 @@
+//! What budgets count, whose they are, and for how long: dimensions, accounts, limits and their windows.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use servanda_contract::{Digest, Timestamp, digest::Domain, tool::SideEffectClass};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// What a budget counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dimension {
+    /// Calls that change nothing.
+    Read,
+    /// Calls that change something of one's own.
+    Write,
+    /// Calls whose effect leaves the house. They are not counted as writes too: one call, one count.
+    External,
+    /// Money, in millionths of a currency's unit.
+    Financial,
+    /// Calls that move rights or code, or delete. Zero unless a limit says otherwise.
+    Critical,
+}
+
+/// Whose a budget is. Names of one tenant never meet those of another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Scope {
+    /// One run of an agent.
+    Run {
+        /// The tenant.
+        tenant: String,
+        /// The run's id, as the client gave it.
+        run: String,
+    },
+    /// One authenticated party.
+    Caller {
+        /// The tenant.
+        tenant: String,
+        /// The party.
+        principal: String,
+    },
+    /// Everybody of a tenant.
+    Tenant(
+        /// The tenant.
+        String,
+    ),
+    /// Everybody of a tenant who calls one tool.
+    Tool {
+        /// The tenant.
+        tenant: String,
+        /// The contract's name.
+        tool: String,
+    },
+}
+
+/// What is drawn on: whose, of what, in which currency, and per which period. A limit per day and one per month of the same
+/// party are two accounts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// Whose.
+    pub scope: Scope,
+    /// Of what.
+    pub dimension: Dimension,
+    /// Financial: in which currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// Per which period.
+    pub period: Period,
+}
+
+/// How long a limit is for. Windows are those of the calendar in UTC, by the store's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Period {
+    /// A full hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A month.
+    Month,
+    /// As long as there is what it is the budget of; it never renews.
+    Total,
+}
+
+impl Dimension {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::External, Self::Financial, Self::Critical];
+
+    /// What a call of a class is counted as.
+    pub const fn of(class: SideEffectClass) -> Self {
+        match class {
+            SideEffectClass::ReadOnly => Self::Read,
+            SideEffectClass::EphemeralWrite | SideEffectClass::LowRiskInternal | SideEffectClass::MediumRiskWrite => {
+                Self::Write
+            }
+            SideEffectClass::HighRiskExternal => Self::External,
+            SideEffectClass::CriticalMutation => Self::Critical,
+        }
+    }
+
+    /// Whether every unit is reserved in the store. The others are leased in chunks.
+    pub const fn is_exact(self) -> bool {
+        matches!(self, Self::Financial | Self::Critical)
+    }
+
+    /// Its name on screens and in storage.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::External => "external",
+            Self::Financial => "financial",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+impl Scope {
+    /// The tenant that it is in.
+    pub fn tenant(&self) -> &str {
+        match self {
+            Self::Run { tenant, .. }
+            | Self::Caller { tenant, .. }
+            | Self::Tool { tenant, .. }
+            | Self::Tenant(tenant) => tenant,
+        }
+    }
+}
+
+impl Account {
+    /// What it is found by: one for every account, whatever its names are like.
+    pub fn digest(&self) -> Digest {
+        let (kind, name) = match &self.scope {
+            Scope::Run { run, .. } => ("run", run.as_str()),
+            Scope::Caller { principal, .. } => ("caller", principal.as_str()),
+            Scope::Tenant(_) => ("tenant", ""),
+            Scope::Tool { tool, .. } => ("tool", tool.as_str()),
+        };
+        // None, and a currency without a name, are not the same.
+        let currency = self.currency.as_ref().map_or(String::new(), |currency| format!("={currency}"));
+        let parts = [kind, self.scope.tenant(), name, self.dimension.name(), &currency, self.period.name()];
+        Digest::of(Domain::BudgetAccount, &parts.map(str::as_bytes))
+    }
+}
+
+/// As a person reads it: whose, of what, and per which period.
+impl fmt::Display for Account {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Run { run, .. } => write!(formatter, "run `{run}`")?,
+            Scope::Caller { principal, .. } => write!(formatter, "caller `{principal}`")?,
+            Scope::Tenant(tenant) => write!(formatter, "tenant `{tenant}`")?,
+            Scope::Tool { tool, .. } => write!(formatter, "tool `{tool}`")?,
+        }
+        write!(formatter, ", {}", self.dimension.name())?;
+        if let Some(currency) = &self.currency {
+            write!(formatter, " in {currency}")?;
+        }
+        match self.period {
+            Period::Total => formatter.write_str(", in total"),
+            period => write!(formatter, ", per {}", period.name()),
+        }
+    }
+}
+
+impl Period {
+    /// Its name on screens and in storage.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Month => "month",
+            Self::Total => "total",
+        }
+    }
+
+    /// When the window began that a moment is in.
+    pub fn start_ms(self, now_ms: u64) -> u64 {
+        match self {
+            Self::Hour => now_ms - now_ms % HOUR_MS,
+            Self::Day => now_ms - now_ms % DAY_MS,
+            Self::Month => Timestamp::from_unix_ms(now_ms).month_start().unix_ms(),
+            Self::Total => 0,
+        }
+    }
+
+    /// When the window that began then is over; never, if it does not renew.
+    pub fn end_ms(self, start_ms: u64) -> Option<u64> {
+        match self {
+            Self::Hour => Some(start_ms.saturating_add(HOUR_MS)),
+            Self::Day => Some(start_ms.saturating_add(DAY_MS)),
+            // No month is longer, and none is so short that this is in the one after the next.
+            Self::Month => Some(self.start_ms(start_ms.saturating_add(31 * DAY_MS))),
+            Self::Total => None,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Which accounts a call draws on: what it is, against what was allowed. A call that no allowance is about draws on nothing, and
+//! nothing is asked of any store for it; but what nobody allowed to be critical is refused.
+
+use std::collections::BTreeMap;
+
+use servanda_contract::tool::SideEffectClass;
+
+use super::{Account, CostError, Dimension, Exhausted, Period, Price, Scope};
+
+/// That somebody may draw so much in a period.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowance {
+    /// For each of whom.
+    pub per: Per,
+    /// Only for those.
+    pub only: Only,
+    /// Of what.
+    pub dimension: Dimension,
+    /// Financial: in which currency; there is none for what is counted.
+    pub currency: Option<String>,
+    /// How much: calls, or millionths of the currency's unit.
+    pub amount: u64,
+    /// In which period.
+    pub period: Period,
+}
+
+/// For each of whom an allowance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// Each run. A call that belongs to none is not limited by it.
+    Run,
+    /// Each caller.
+    Caller,
+    /// Each tenant.
+    Tenant,
+    /// Each tool, in each tenant.
+    Tool,
+}
+
+/// Whom an allowance is about: everybody but for what is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Only {
+    /// This tenant.
+    pub tenant: Option<String>,
+    /// This party.
+    pub principal: Option<String>,
+    /// This tool, by its contract's name.
+    pub tool: Option<String>,
+}
+
+/// A call, as far as budgets are concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Drawing<'a> {
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The authenticated party.
+    pub principal: &'a str,
+    /// The contract's name.
+    pub tool: &'a str,
+    /// The run it belongs to, if it does.
+    pub run: Option<&'a str>,
+    /// How grave it is.
+    pub class: SideEffectClass,
+    /// What it may cost.
+    pub price: &'a Price,
+}
+
+/// So much is drawn from an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draw {
+    /// From which.
+    pub account: Account,
+    /// How much there is in a window.
+    pub limit: u64,
+    /// How much is drawn.
+    pub amount: u64,
+}
+
+/// Why a call cannot draw at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undrawable {
+    /// There is no such budget: nobody allowed it.
+    #[error("nothing is left of {}", .0.account)]
+    Exhausted(Exhausted),
+    /// The budget is in one currency and the contract's cost in another. Nothing is converted; the operator has to say what is meant.
+    #[error("the contract's cost is in {cost} and the budget in {budget}: name one in the same currency")]
+    Currency {
+        /// Of the contract.
+        cost: String,
+        /// Of the budget.
+        budget: String,
+    },
+    /// The cost cannot be counted.
+    #[error(transparent)]
+    Cost(#[from] CostError),
+}
+
+/// What a call draws, each account once, in the order of their digests.
+pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, Undrawable> {
+    let counted = Dimension::of(call.class);
+    let micros = call.price.cost.total_micros()?;
+    let mut draws = BTreeMap::new();
+    for allowance in allowances.iter().filter(|allowance| allowance.is_about(call)) {
+        let Some(scope) = allowance.scope(call) else { continue };
+        let amount = match allowance.dimension {
+            Dimension::Financial if micros > 0 => {
+                in_currency(allowance, call.price)?;
+                micros
+            }
+            dimension if dimension == counted => 1,
+            _ => continue,
+        };
+        let Allowance { dimension, currency, period, .. } = allowance;
+        let currency = currency.clone().filter(|_| *dimension == Dimension::Financial);
+        let account = Account { scope, dimension: *dimension, currency, period: *period };
+        // Who is allowed the same twice is allowed the less of it.
+        let draw = draws.entry(account.digest()).or_insert(Draw { account, limit: allowance.amount, amount });
+        draw.limit = draw.limit.min(allowance.amount);
+    }
+    if counted == Dimension::Critical && !draws.values().any(|draw| draw.account.dimension == counted) {
+        let scope = Scope::Tool { tenant: call.tenant.to_owned(), tool: call.tool.to_owned() };
+        let account = Account { scope, dimension: counted, currency: None, period: Period::Total };
+        return Err(Undrawable::Exhausted(Exhausted { account, left: 0, renews_at_ms: None }));
+    }
+    Ok(draws.into_values().collect())
+}
+
+fn in_currency(allowance: &Allowance, price: &Price) -> Result<(), Undrawable> {
+    let budget = allowance.currency.clone().unwrap_or_default();
+    if budget == price.currency { Ok(()) } else { Err(Undrawable::Currency { cost: price.currency.clone(), budget }) }
+}
+
+impl Allowance {
+    fn is_about(&self, call: &Drawing<'_>) -> bool {
+        let Only { tenant, principal, tool } = &self.only;
+        [(tenant, call.tenant), (principal, call.principal), (tool, call.tool)]
+            .into_iter()
+            .all(|(only, name)| only.as_deref().is_none_or(|only| only == name))
+    }
+
+    fn scope(&self, call: &Drawing<'_>) -> Option<Scope> {
+        let tenant = call.tenant.to_owned();
+        Some(match self.per {
+            Per::Run => Scope::Run { tenant, run: call.run?.to_owned() },
+            Per::Caller => Scope::Caller { tenant, principal: call.principal.to_owned() },
+            Per::Tenant => Scope::Tenant(tenant),
+            Per::Tool => Scope::Tool { tenant, tool: call.tool.to_owned() },
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! Units that this process hands out by itself, so that counting a read or a write costs no commit: leased from the store in
+//! chunks, given back when the window is over or the process ends. Pure; whoever holds it asks the store.
+//!
+//! The bound: what all processes together hand out is never over the limit, because every unit was leased first. Too little is
+//! possible: a process that dies takes at most one chunk of each account with it ([`chunk_of`]), so that up to (processes that died) x
+//! (chunk) units are left unused until the window is over, and for good where an account never renews. A window is the one a unit was
+//! leased in: where this process's clock is behind the store's, the last units of a window may be used that much after it.
+
+use std::collections::BTreeMap;
+
+use servanda_contract::Digest;
+
+use super::{Booked, Draw, Entry, Exhausted, HoldId, Lease};
+
+/// A limit is so many chunks, if it is big enough.
+const CHUNKS_PER_LIMIT: u64 = 64;
+/// Units of a chunk at the most: what a crash may cost.
+const CHUNK_MAX: u64 = 1_024;
+/// Accounts that units are held of at once. Beyond it nothing is handed out: whoever asks has to reserve in the store.
+const ACCOUNTS_MAX: usize = 16_384;
+/// How long it is believed that an account is exhausted: others may give something back.
+const EXHAUSTED_MS: u64 = 1_000;
+
+/// How long units are held that nobody wants.
+const IDLE_MS: u64 = 10 * 60 * 1000;
+
+/// Units leased from accounts.
+#[derive(Debug, Default)]
+pub struct Chunks {
+    accounts: BTreeMap<Digest, Holding>,
+}
+
+/// What this process has of one account.
+#[derive(Debug, Clone)]
+enum Holding {
+    /// The store is being asked.
+    Asking(Lease),
+    /// The store was asked, and nobody knows what it did: the same is asked again.
+    InDoubt(Lease),
+    /// Units.
+    Units(Units),
+    /// There are none, as the store said.
+    Exhausted(Exhausted, u64),
+}
+
+#[derive(Debug, Clone)]
+struct Units {
+    lease: HoldId,
+    until_ms: Option<u64>,
+    left: u64,
+    used_ms: u64,
+}
+
+/// What asking for units comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Take {
+    /// There was one of every account.
+    Taken(Ticket),
+    /// First make these entries, hand in what each came to ([`Chunks::answered`]), and ask again.
+    First(Vec<Entry>),
+    /// Somebody is asking the store for the same account; ask again when it has answered.
+    Wait,
+    /// One of the accounts has nothing left.
+    Exhausted(Exhausted),
+    /// There are too many accounts to hold units of: reserve in the store.
+    Full,
+}
+
+/// Which units a call was given, for putting them back if it was never made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    units: Vec<(Digest, HoldId)>,
+}
+
+/// The rest of a lease that is not wanted any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GiveBack {
+    /// Which lease.
+    pub id: HoldId,
+    /// How many of its units were not used.
+    pub unused: u64,
+}
+
+/// How many units are leased at once.
+pub fn chunk_of(limit: u64) -> u64 {
+    (limit / CHUNKS_PER_LIMIT).clamp(1, CHUNK_MAX)
+}
+
+impl Chunks {
+    /// Takes one unit of every account, or none at all.
+    pub fn take(&mut self, draws: &[Draw], now_ms: u64) -> Take {
+        let draws: BTreeMap<Digest, &Draw> = draws.iter().map(|draw| (draw.account.digest(), draw)).collect();
+        // Before anything is asked for: nobody would hand in an answer to what is not told.
+        let exhausted = |digest| match self.accounts.get(digest) {
+            Some(Holding::Exhausted(exhausted, until_ms)) if now_ms < *until_ms => Some(exhausted.clone()),
+            _ => None,
+        };
+        if let Some(exhausted) = draws.keys().find_map(exhausted) {
+            return Take::Exhausted(exhausted);
+        }
+        let new_count = draws.keys().filter(|digest| !self.accounts.contains_key(digest)).count();
+        if self.accounts.len() + new_count > ACCOUNTS_MAX {
+            return Take::Full;
+        }
+        let entries: Vec<Entry> = draws.iter().flat_map(|(digest, draw)| self.fill(digest, draw, now_ms)).collect();
+        if !entries.is_empty() {
+            return Take::First(entries);
+        }
+        if draws.keys().any(|digest| matches!(self.accounts.get(digest), Some(Holding::Asking(_)))) {
+            return Take::Wait;
+        }
+        let taken = draws.keys().filter_map(|digest| Some((*digest, self.take_one(digest, now_ms)?)));
+        Take::Taken(Ticket { units: taken.collect() })
+    }
+
+    /// What an entry came to that was made for [`Take::First`]; none after an error: whoever comes next makes it again as it was.
+    pub fn answered(&mut self, entry: &Entry, booked: Option<&Booked>, now_ms: u64) {
+        let Entry::Lease(lease) = entry else { return };
+        let digest = lease.account.digest();
+        let is_asked = matches!(self.accounts.get(&digest), Some(Holding::Asking(asked)) if asked.id == lease.id);
+        if !is_asked {
+            return;
+        }
+        match booked {
+            Some(Booked::Leased { granted, until_ms }) => {
+                let (lease, until_ms) = (lease.id.clone(), *until_ms);
+                let units = Units { lease, until_ms, left: *granted, used_ms: now_ms };
+                self.accounts.insert(digest, Holding::Units(units));
+            }
+            Some(Booked::Exhausted(exhausted)) => {
+                let until_ms = now_ms.saturating_add(EXHAUSTED_MS);
+                self.accounts.insert(digest, Holding::Exhausted(exhausted.clone(), until_ms));
+            }
+            Some(_) => drop(self.accounts.remove(&digest)),
+            None => drop(self.accounts.insert(digest, Holding::InDoubt(lease.clone()))),
+        }
+    }
+
+    /// The call was never made: its units are there for others, unless they were given back meanwhile.
+    pub fn put_back(&mut self, ticket: Ticket) {
+        for (digest, lease) in ticket.units {
+            if let Some(Holding::Units(units)) = self.accounts.get_mut(&digest)
+                && units.lease == lease
+            {
+                units.left = units.left.saturating_add(1);
+            }
+        }
+    }
+
+    /// What is to be given back because its window is over, or because nobody has wanted it for a while.
+    pub fn over(&mut self, now_ms: u64) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        self.accounts.retain(|_, holding| match holding {
+            Holding::Asking(_) | Holding::InDoubt(_) => true,
+            Holding::Exhausted(_, until_ms) => now_ms < *until_ms,
+            Holding::Units(units) => {
+                let goes = units.is_over(now_ms) || now_ms.saturating_sub(units.used_ms) >= IDLE_MS;
+                entries.extend(goes.then(|| units.give_back()));
+                !goes
+            }
+        });
+        entries
+    }
+
+    /// What is to be given back when the process ends. Of a lease that was not answered nothing was used.
+    pub fn close(&mut self) -> Vec<Entry> {
+        let given_back = |holding| match holding {
+            Holding::Units(units) => Some(units.give_back()),
+            Holding::Asking(lease) | Holding::InDoubt(lease) => {
+                Some(Entry::GiveBack(GiveBack { unused: lease.wanted, id: lease.id }))
+            }
+            Holding::Exhausted(..) => None,
+        };
+        std::mem::take(&mut self.accounts).into_values().filter_map(given_back).collect()
+    }
+
+    /// What has to be entered before there is a unit of an account.
+    fn fill(&mut self, digest: &Digest, draw: &Draw, now_ms: u64) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        match self.accounts.get(digest) {
+            Some(Holding::Asking(_)) => return entries,
+            Some(Holding::InDoubt(lease)) => {
+                let lease = lease.clone();
+                self.accounts.insert(*digest, Holding::Asking(lease.clone()));
+                return vec![Entry::Lease(lease)];
+            }
+            Some(Holding::Units(units)) if units.left > 0 && !units.is_over(now_ms) => return entries,
+            Some(Holding::Units(units)) => entries.push(units.give_back()),
+            Some(Holding::Exhausted(..)) | None => {}
+        }
+        let (account, limit) = (draw.account.clone(), draw.limit);
+        let lease = Lease { id: HoldId::new_lease(), account, limit, wanted: chunk_of(limit) };
+        self.accounts.insert(*digest, Holding::Asking(lease.clone()));
+        entries.push(Entry::Lease(lease));
+        entries
+    }
+
+    fn take_one(&mut self, digest: &Digest, now_ms: u64) -> Option<HoldId> {
+        let Some(Holding::Units(units)) = self.accounts.get_mut(digest) else { return None };
+        units.left = units.left.checked_sub(1)?;
+        units.used_ms = now_ms;
+        Some(units.lease.clone())
+    }
+}
+
+impl Units {
+    fn is_over(&self, now_ms: u64) -> bool {
+        self.until_ms.is_some_and(|until_ms| until_ms <= now_ms)
+    }
+
+    fn give_back(&self) -> Entry {
+        Entry::GiveBack(GiveBack { id: self.lease.clone(), unused: self.left })
+    }
+}

@@ -1,0 +1,183 @@
+//! Units in chunks: what one process does, and several that die at random.
+
+use proptest::prelude::*;
+
+use super::{Books, HOUR_MS, NOW_MS, account, draw};
+use crate::budget::{Account, Booked, Chunks, Dimension, Draw, Entry, Exhausted, Period, Take, Ticket, chunk_of};
+
+fn reads() -> Account {
+    account(Dimension::Read, Period::Hour)
+}
+
+fn one_read(limit: u64) -> Vec<Draw> {
+    vec![draw(reads(), limit, 1)]
+}
+
+/// What a shell does: asks the books for what is missing.
+fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<Ticket, Exhausted> {
+    loop {
+        match chunks.take(draws, now_ms) {
+            Take::Taken(ticket) => return Ok(ticket),
+            Take::Exhausted(exhausted) => return Err(exhausted),
+            Take::First(entries) => {
+                for entry in entries {
+                    let booked = books.book(&entry, now_ms);
+                    chunks.answered(&entry, Some(&booked), now_ms);
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_chunk_is_a_part_of_the_limit_within_bounds() {
+    for (limit, chunk) in [(0, 1), (1, 1), (127, 1), (128, 2), (6_400, 100), (u64::MAX, 1_024)] {
+        assert_eq!(chunk_of(limit), chunk, "{limit}");
+    }
+}
+
+#[test]
+fn one_process_gets_exactly_the_limit_and_every_window_anew() {
+    let (mut chunks, mut books) = (Chunks::default(), Books::default());
+    for window in 0..2 {
+        let now_ms = NOW_MS + window * HOUR_MS;
+        for number in 0..200 {
+            assert!(take(&mut chunks, &mut books, &one_read(200), now_ms).is_ok(), "{number}");
+        }
+        let exhausted = take(&mut chunks, &mut books, &one_read(200), now_ms).unwrap_err();
+        assert_eq!((exhausted.account, exhausted.left), (reads(), 0));
+        assert!(exhausted.renews_at_ms.is_some_and(|renews_at_ms| renews_at_ms > now_ms));
+        // The store is not asked every time.
+        assert!(matches!(chunks.take(&one_read(200), now_ms + 999), Take::Exhausted(_)));
+        let Take::First(entries) = chunks.take(&one_read(200), now_ms + 1_000) else { panic!() };
+        chunks.answered(&entries[0], Some(&Booked::NotFound), now_ms);
+    }
+}
+
+#[test]
+fn what_was_never_made_is_put_back_and_what_is_not_wanted_is_given_back() {
+    let (mut chunks, mut books) = (Chunks::default(), Books::default());
+    let ticket = take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
+    chunks.put_back(ticket);
+    take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
+    assert_eq!(books.stands(&reads()), (0, 0, 10, 0));
+    assert!(chunks.over(NOW_MS + 1).is_empty());
+    let given_back = chunks.over(NOW_MS + HOUR_MS / 6);
+    assert_eq!(given_back.len(), 1, "nobody wanted it for ten minutes");
+    for entry in given_back {
+        books.book(&entry, NOW_MS);
+    }
+    assert_eq!(books.stands(&reads()), (1, 0, 0, 0), "one was used");
+    take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
+    for entry in chunks.close() {
+        books.book(&entry, NOW_MS);
+    }
+    assert_eq!(books.stands(&reads()), (2, 0, 0, 0));
+}
+
+#[test]
+fn one_asks_for_all_who_wait_and_an_answer_that_was_lost_is_asked_for_again() {
+    let (mut chunks, mut books) = (Chunks::default(), Books::default());
+    let Take::First(entries) = chunks.take(&one_read(640), NOW_MS) else { panic!() };
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::Wait);
+    // The store did it, and nobody heard of it.
+    books.book(&entries[0], NOW_MS);
+    chunks.answered(&entries[0], None, NOW_MS);
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::First(entries.clone()), "the same again");
+    assert_eq!(chunks.take(&one_read(640), NOW_MS), Take::Wait);
+    let booked = books.book(&entries[0], NOW_MS);
+    chunks.answered(&entries[0], Some(&booked), NOW_MS);
+    assert!(matches!(chunks.take(&one_read(640), NOW_MS), Take::Taken(_)));
+    assert_eq!(books.stands(&reads()), (0, 0, 10, 0), "leased once");
+}
+
+#[test]
+fn of_several_accounts_all_or_none() {
+    let (mut chunks, mut books) = (Chunks::default(), Books::default());
+    let caller = account(Dimension::Read, Period::Day);
+    let both = [draw(reads(), 3, 1), draw(caller.clone(), 100, 1)];
+    for _ in 0..3 {
+        take(&mut chunks, &mut books, &both, NOW_MS).unwrap();
+    }
+    assert!(take(&mut chunks, &mut books, &both, NOW_MS).is_err());
+    // The other account can still be drawn on: nothing was left half asked for.
+    take(&mut chunks, &mut books, &[draw(caller.clone(), 100, 1)], NOW_MS).unwrap();
+    for entry in chunks.close() {
+        books.book(&entry, NOW_MS);
+    }
+    assert_eq!(books.stands(&caller), (4, 0, 0, 0));
+}
+
+#[derive(Debug, Clone)]
+enum Happening {
+    Calls(usize),
+    NeverMade(usize),
+    Dies(usize),
+    Ends(usize),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The bound: never over the limit, and what is not used when all want more is at most a chunk for each that died.
+    #[test]
+    fn processes_that_die_leave_a_chunk_each_at_the_most(
+        limit in 1..700u64,
+        happenings in proptest::collection::vec(prop_oneof![
+            30 => (0..4usize).prop_map(Happening::Calls),
+            3 => (0..4usize).prop_map(Happening::NeverMade),
+            1 => (0..4usize).prop_map(Happening::Dies),
+            1 => (0..4usize).prop_map(Happening::Ends),
+        ], 1..300),
+    ) {
+        let mut books = Books::default();
+        let mut processes: [Chunks; 4] = Default::default();
+        let (mut made, mut died) = (0u64, 0u64);
+        for happening in happenings {
+            match happening {
+                Happening::Calls(which) => {
+                    made += u64::from(take(&mut processes[which], &mut books, &one_read(limit), NOW_MS).is_ok());
+                }
+                Happening::NeverMade(which) => {
+                    if let Ok(ticket) = take(&mut processes[which], &mut books, &one_read(limit), NOW_MS) {
+                        processes[which].put_back(ticket);
+                    }
+                }
+                Happening::Dies(which) => {
+                    processes[which] = Chunks::default();
+                    died += 1;
+                }
+                Happening::Ends(which) => {
+                    for entry in processes[which].close() {
+                        books.book(&entry, NOW_MS);
+                    }
+                }
+            }
+            prop_assert!(made <= limit);
+        }
+        // Everybody goes, and one that is left uses up what there is.
+        for process in &mut processes {
+            for entry in process.close() {
+                books.book(&entry, NOW_MS);
+            }
+        }
+        let mut last = Chunks::default();
+        while take(&mut last, &mut books, &one_read(limit), NOW_MS).is_ok() {
+            made += 1;
+        }
+        prop_assert!(made <= limit);
+        prop_assert!(made + died * chunk_of(limit) >= limit, "{} of {} after {} deaths", made, limit, died);
+    }
+}
+
+/// An entry that is not a lease has nothing to answer.
+#[test]
+fn answers_to_others_change_nothing() {
+    let mut chunks = Chunks::default();
+    let Take::First(entries) = chunks.take(&one_read(9), NOW_MS) else { panic!() };
+    let mut others = Chunks::default();
+    others.answered(&entries[0], Some(&Booked::Leased { granted: 5, until_ms: None }), NOW_MS);
+    assert!(matches!(others.take(&one_read(9), NOW_MS), Take::First(_)), "it was not asked by this one");
+    assert!(matches!(entries[0], Entry::Lease(_)));
+}

@@ -1,0 +1,210 @@
+//! Accounts, windows, costs, and what a call draws on.
+
+use std::collections::BTreeSet;
+
+use servanda_contract::tool::{CostProfile, CostUnit, SideEffectClass};
+
+use SideEffectClass as Class;
+
+use crate::budget::{
+    Account, Allowance, Cost, CostError, Dimension, Drawing, Only, Per, Period, Price, Scope, Undrawable, draws,
+    micros_of,
+};
+
+#[test]
+fn every_class_is_counted_as_one_thing() {
+    let table = [
+        (Class::ReadOnly, Dimension::Read),
+        (Class::EphemeralWrite, Dimension::Write),
+        (Class::LowRiskInternal, Dimension::Write),
+        (Class::MediumRiskWrite, Dimension::Write),
+        (Class::HighRiskExternal, Dimension::External),
+        (Class::CriticalMutation, Dimension::Critical),
+    ];
+    for (class, dimension) in table {
+        assert_eq!(Dimension::of(class), dimension);
+    }
+}
+
+#[test]
+fn no_two_accounts_are_found_by_the_same() {
+    let text = |text: &str| text.to_owned();
+    let mut scopes = Vec::new();
+    for [one, other] in [["a", "bc"], ["ab", "c"], ["", "abc"], ["abc", ""]] {
+        scopes.push(Scope::Run { tenant: text(one), run: text(other) });
+        scopes.push(Scope::Caller { tenant: text(one), principal: text(other) });
+        scopes.push(Scope::Tool { tenant: text(one), tool: text(other) });
+        scopes.push(Scope::Tenant(format!("{one}/{other}")));
+    }
+    let (mut digests, mut count) = (BTreeSet::new(), 0);
+    for scope in scopes {
+        for dimension in Dimension::ALL {
+            for currency in [None, Some(text("")), Some(text("EUR"))] {
+                for period in [Period::Hour, Period::Day, Period::Month, Period::Total] {
+                    let account = Account { scope: scope.clone(), dimension, currency: currency.clone(), period };
+                    digests.insert(account.digest());
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(digests.len(), count);
+}
+
+#[test]
+fn windows_are_those_of_the_calendar() {
+    let table = [
+        // 29 February 2024, 23:59:59.999
+        (Period::Hour, 1_709_251_199_999, 1_709_247_600_000, Some(1_709_251_200_000)),
+        (Period::Day, 1_709_251_199_999, 1_709_164_800_000, Some(1_709_251_200_000)),
+        (Period::Month, 1_709_251_199_999, 1_706_745_600_000, Some(1_709_251_200_000)),
+        (Period::Month, 1_709_251_200_000, 1_709_251_200_000, Some(1_711_929_600_000)),
+        (Period::Total, 1_709_251_199_999, 0, None),
+    ];
+    for (period, now_ms, start_ms, end_ms) in table {
+        assert_eq!((period.start_ms(now_ms), period.end_ms(period.start_ms(now_ms))), (start_ms, end_ms), "{period:?}");
+    }
+    // Every month of a century begins where the one before ends.
+    let mut start_ms = 946_684_800_000;
+    for month in 0..1_200 {
+        let end_ms = Period::Month.end_ms(start_ms).unwrap();
+        assert!((28..=31).contains(&((end_ms - start_ms) / 86_400_000)), "{month}");
+        assert_eq!(Period::Month.start_ms(end_ms - 1), start_ms, "{month}");
+        assert_eq!(Period::Month.start_ms(end_ms), end_ms, "{month}");
+        start_ms = end_ms;
+    }
+}
+
+#[test]
+fn costs_become_millionths_once_and_never_less() {
+    let table = [
+        (0.0, Ok(0)),
+        (-0.0, Ok(0)),
+        (0.07, Ok(70_000)),
+        (0.1, Ok(100_000)),
+        (1.1, Ok(1_100_000)),
+        (0.000_001, Ok(1)),
+        (0.000_000_1, Ok(1)),
+        (0.000_001_000_1, Ok(2)),
+        (1e-300, Ok(1)),
+        (12.345_678_9, Ok(12_345_679)),
+        (18_446_744_073_709.0, Ok(18_446_744_073_709_000_000)),
+        (18_446_744_073_710.0, Err(CostError::TooMuch)),
+        (1e300, Err(CostError::TooMuch)),
+        (f64::INFINITY, Err(CostError::NotACost)),
+        (f64::NAN, Err(CostError::NotACost)),
+        (-1.0, Err(CostError::NotACost)),
+    ];
+    for (amount, expected) in table {
+        assert_eq!(micros_of(amount), expected, "{amount}");
+    }
+    let cost = Cost {
+        compute_micros: 1,
+        external_api_micros: 2,
+        storage_io_micros: 3,
+        network_micros: 4,
+        token_micros: 5,
+        human_review_micros: 6,
+    };
+    assert_eq!(cost.total_micros(), Ok(21));
+    assert_eq!(Cost { token_micros: u64::MAX, ..cost }.total_micros(), Err(CostError::TooMuch));
+}
+
+fn price(cost_per_call: f64, cost_unit: CostUnit) -> Price {
+    Price::of(&CostProfile { currency: "EUR".to_owned(), cost_per_call, cost_unit }, 2_500).unwrap()
+}
+
+#[test]
+fn a_contract_fills_one_component() {
+    let none = Cost::default();
+    let table = [
+        (CostUnit::Call, Cost { external_api_micros: 500_000, ..none }),
+        (CostUnit::Transaction, Cost { external_api_micros: 500_000, ..none }),
+        (CostUnit::Custom, Cost { external_api_micros: 500_000, ..none }),
+        (CostUnit::Token, Cost { token_micros: 500_000, ..none }),
+        (CostUnit::Second, Cost { compute_micros: 1_500_000, ..none }),
+    ];
+    for (unit, cost) in table {
+        assert_eq!(price(0.5, unit).cost, cost, "{unit:?}");
+    }
+}
+
+fn allowance(per: Per, dimension: Dimension, amount: u64, period: Period) -> Allowance {
+    let currency = (dimension == Dimension::Financial).then(|| "EUR".to_owned());
+    Allowance { per, only: Only::default(), dimension, currency, amount, period }
+}
+
+fn call(class: SideEffectClass, price: &Price) -> Drawing<'_> {
+    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), class, price }
+}
+
+#[test]
+fn a_call_draws_on_what_is_about_it() {
+    let (free, paid) = (price(0.0, CostUnit::Call), price(0.25, CostUnit::Call));
+    let allowances = [
+        allowance(Per::Run, Dimension::Read, 30, Period::Total),
+        allowance(Per::Tenant, Dimension::Write, 100, Period::Day),
+        allowance(Per::Caller, Dimension::Financial, 5_000_000, Period::Month),
+        allowance(Per::Caller, Dimension::Financial, 1_000_000, Period::Day),
+        allowance(Per::Tool, Dimension::Critical, 2, Period::Day),
+        // The same again: the less counts.
+        allowance(Per::Tool, Dimension::Critical, 1, Period::Day),
+    ];
+    let drawn = |call: Drawing<'_>| {
+        let drawn = draws(&call, &allowances).unwrap();
+        let mut texts: Vec<String> =
+            drawn.iter().map(|draw| format!("{} of {}: {}", draw.amount, draw.limit, draw.account)).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(drawn(call(Class::ReadOnly, &free)), ["1 of 30: run `r-1`, read, in total"]);
+    assert_eq!(drawn(Drawing { run: None, ..call(Class::ReadOnly, &free) }), [""; 0]);
+    assert_eq!(drawn(call(Class::LowRiskInternal, &free)), ["1 of 100: tenant `acme`, write, per day"]);
+    assert_eq!(drawn(call(Class::HighRiskExternal, &free)), [""; 0], "not limited, and not a write");
+    assert_eq!(
+        drawn(call(Class::CriticalMutation, &paid)),
+        [
+            "1 of 1: tool `bank.pay`, critical, per day",
+            "250000 of 1000000: caller `ada`, financial in EUR, per day",
+            "250000 of 5000000: caller `ada`, financial in EUR, per month",
+        ]
+    );
+    assert!(draws(&call(Class::ReadOnly, &free), &[]).unwrap().is_empty());
+}
+
+#[test]
+fn critical_is_zero_unless_somebody_said_otherwise() {
+    let free = price(0.0, CostUnit::Call);
+    let critical = call(SideEffectClass::CriticalMutation, &free);
+    let elsewhere = Allowance {
+        only: Only { tenant: Some("other".to_owned()), ..Only::default() },
+        ..allowance(Per::Tenant, Dimension::Critical, 9, Period::Day)
+    };
+    let of_writes = allowance(Per::Tenant, Dimension::Write, 9, Period::Day);
+    let of_runs = allowance(Per::Run, Dimension::Critical, 9, Period::Total);
+    for (call, allowances) in [
+        (critical, vec![]),
+        (critical, vec![elsewhere, of_writes]),
+        (Drawing { run: None, ..critical }, vec![of_runs.clone()]),
+    ] {
+        let Err(Undrawable::Exhausted(exhausted)) = draws(&call, &allowances) else { panic!("{allowances:?}") };
+        assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
+    }
+    assert_eq!(draws(&critical, &[of_runs]).unwrap().len(), 1);
+}
+
+#[test]
+fn nothing_is_converted() {
+    let paid = price(0.25, CostUnit::Call);
+    let budget = |currency: Option<&str>| Allowance {
+        currency: currency.map(str::to_owned),
+        ..allowance(Per::Tenant, Dimension::Financial, 9, Period::Day)
+    };
+    for currency in [Some("USD"), Some("eur"), None] {
+        let refused = draws(&call(SideEffectClass::ReadOnly, &paid), &[budget(currency)]);
+        assert!(matches!(refused, Err(Undrawable::Currency { .. })), "{refused:?}");
+        let free = price(0.0, CostUnit::Call);
+        assert!(draws(&call(SideEffectClass::ReadOnly, &free), &[budget(currency)]).unwrap().is_empty());
+    }
+    assert_eq!(draws(&call(SideEffectClass::ReadOnly, &paid), &[budget(Some("EUR"))]).unwrap().len(), 1);
+}

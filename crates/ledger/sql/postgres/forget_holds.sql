@@ -1,0 +1,2 @@
+delete from holds
+where hold_id in (select hold_id from holds where expires_ms <= $1 order by expires_ms limit $2 for update skip locked)

@@ -1,0 +1,2 @@
+delete from standings
+where account in (select account from standings where expires_ms <= $1 order by expires_ms limit $2 for update skip locked)

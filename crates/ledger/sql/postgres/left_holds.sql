@@ -1,0 +1,24 @@
+-- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or a later call has
+-- reserved for it too. With each, what the effect says and whether that is so. They are locked before their accounts are, like
+-- those of every entry; what somebody is at work on is left for the next time.
+select holds.hold_id, holds.stage, holds.body, effects.state,
+    exists (
+        select 1 from holds as later
+        where later.effect_id = holds.effect_id and later.stage <> 'refunded'
+            and (later.opened_ms, later.hold_id) > (holds.opened_ms, holds.hold_id)
+    ) as superseded
+from holds
+left join effects on effects.effect_id = holds.effect_id
+where holds.stage = 'open' and holds.kind = 'reservation'
+    and (
+        effects.state in ('completed', 'failed_final', 'compensated', 'expired')
+        or ((effects.state is null or effects.state = 'failed_retryable') and holds.opened_ms <= $1)
+        or exists (
+            select 1 from holds as later
+            where later.effect_id = holds.effect_id and later.stage <> 'refunded'
+                and (later.opened_ms, later.hold_id) > (holds.opened_ms, holds.hold_id)
+        )
+    )
+order by holds.opened_ms
+limit $2
+for update of holds skip locked

@@ -1,0 +1,260 @@
+//! Budgets in the shared database: a batch of entries is one transaction. Holds are locked first and accounts after them, each in
+//! one order, so that gateways wait for each other and never in a circle; what one has entered the next one sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use servanda_contract::{Digest, faults};
+use servanda_gates::{
+    budget::{
+        Account, Booked, ClosedBy, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
+        Verdict, verdict,
+    },
+    effect::EffectState,
+};
+use tokio_postgres::{Client, Row};
+
+use super::statements::{BookStatements, Statements};
+use crate::{
+    LedgerError,
+    books::{Page, StandingRow, decode_hold, decode_standing},
+    codec::signed,
+    queue::Job,
+    time::StoreTime,
+};
+
+/// Makes the entries of a batch, all or none. What is no entry is left.
+pub(super) async fn book(
+    client: &Client,
+    statements: &Statements,
+    time: &StoreTime,
+    jobs: &[Job],
+) -> Result<Vec<Option<Booked>>, LedgerError> {
+    let done = async {
+        let books = statements.books(client).await?;
+        client.batch_execute("begin").await?;
+        let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+        let entries: Vec<&Entry> = jobs.iter().filter_map(entry).collect();
+        let (mut page, known) = read_holds(client, books, &entries).await?;
+        read_standings(client, books, &mut page, &entries, now_ms).await?;
+        let booked = jobs.iter().map(|job| entry(job).map(|entry| page.book(entry, now_ms))).collect();
+        write(client, books, &page, &known).await?;
+        commit(client).await?;
+        Ok(booked)
+    };
+    or_roll_back(client, done.await).await
+}
+
+/// Closes what was left open, and forgets what is over.
+pub(super) async fn sweep(
+    client: &Client,
+    statements: &Statements,
+    time: &StoreTime,
+    limit: u32,
+) -> Result<Swept, LedgerError> {
+    let done = async {
+        let books = statements.books(client).await?;
+        client.batch_execute("begin").await?;
+        let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+        let swept = close_left(client, books, now_ms, limit).await?;
+        for sql in [
+            include_str!("../../sql/postgres/forget_holds.sql"),
+            include_str!("../../sql/postgres/forget_standings.sql"),
+        ] {
+            client.execute(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
+        }
+        commit(client).await?;
+        Ok(swept)
+    };
+    or_roll_back(client, done.await).await
+}
+
+/// Reservations that were opened until then and are open still, the oldest first.
+pub(super) async fn open_reservations(client: &Client, until_ms: u64, limit: u32) -> Result<Vec<Hold>, LedgerError> {
+    let sql = "select hold_id, stage, body from holds \
+               where stage = 'open' and kind = 'reservation' and opened_ms <= $1 order by opened_ms limit $2";
+    let rows = client.query(sql, &[&signed(until_ms), &i64::from(limit)]).await?;
+    rows.iter().map(hold).collect()
+}
+
+/// How accounts stand now, the latest changed first.
+pub(super) async fn standings(
+    client: &Client,
+    query: &StandingQuery,
+    now_ms: u64,
+) -> Result<Vec<Standing>, LedgerError> {
+    let limit = i64::from(query.limit);
+    let rows = match &query.tenant {
+        Some(tenant) => {
+            let sql = "select account, body from standings where tenant = $1 order by changed_ms desc limit $2";
+            client.query(sql, &[&tenant.as_bytes(), &limit]).await?
+        }
+        None => {
+            client.query("select account, body from standings order by changed_ms desc limit $1", &[&limit]).await?
+        }
+    };
+    rows.iter().map(|row| Ok(standing(row)?.at(now_ms))).collect()
+}
+
+async fn close_left(client: &Client, books: &BookStatements, now_ms: u64, limit: u32) -> Result<Swept, LedgerError> {
+    let sql = include_str!("../../sql/postgres/left_holds.sql");
+    let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
+    let rows = client.query(sql, &[&open_since_ms, &i64::from(limit)]).await?;
+    let (mut page, mut entries, mut known) = (Page::default(), Vec::new(), BTreeSet::new());
+    let (mut swept, by) = (Swept::default(), ClosedBy::Sweep);
+    for row in &rows {
+        let hold = hold(row)?;
+        let state: Option<String> = row.try_get(3)?;
+        let state = state.as_deref().and_then(EffectState::from_name);
+        let id = hold.id.clone();
+        match verdict(&hold, state, row.try_get(4)?, now_ms) {
+            Verdict::Settle => {
+                entries.push(Entry::Settle { id, cost_micros: None, by });
+                swept.settled += 1;
+            }
+            Verdict::Refund => {
+                entries.push(Entry::Refund { id, by });
+                swept.refunded += 1;
+            }
+            Verdict::Wait => {}
+        }
+        known.insert(hold.id.as_str().to_owned());
+        page.read_hold(hold);
+    }
+    let entries: Vec<&Entry> = entries.iter().collect();
+    read_standings(client, books, &mut page, &entries, now_ms).await?;
+    for entry in entries {
+        page.book(entry, now_ms);
+    }
+    write(client, books, &page, &known).await?;
+    Ok(swept)
+}
+
+/// What is on the books under the entries' ids, and which ids that are.
+async fn read_holds(
+    client: &Client,
+    books: &BookStatements,
+    entries: &[&Entry],
+) -> Result<(Page, BTreeSet<String>), LedgerError> {
+    let ids: Vec<&str> = entries.iter().map(|entry| entry.id().as_str()).collect();
+    let (mut page, mut known) = (Page::default(), BTreeSet::new());
+    for row in client.query(&books.lock_holds, &[&ids]).await? {
+        known.insert(row.try_get(0)?);
+        page.read_hold(hold(&row)?);
+    }
+    Ok((page, known))
+}
+
+/// How the accounts stand that the entries are about. Those that are drawn on for the first time are made first.
+async fn read_standings(
+    client: &Client,
+    books: &BookStatements,
+    page: &mut Page,
+    entries: &[&Entry],
+    now_ms: u64,
+) -> Result<(), LedgerError> {
+    let mut digests: BTreeSet<Digest> = BTreeSet::new();
+    for entry in entries {
+        digests.extend(page.accounts(entry).iter().map(|account| account.digest()));
+    }
+    if digests.is_empty() {
+        return Ok(());
+    }
+    make_standings(client, books, entries, now_ms).await?;
+    let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
+    for row in client.query(&books.lock_standings, &[&keys]).await? {
+        page.read_standing(standing(&row)?);
+    }
+    Ok(())
+}
+
+async fn make_standings(
+    client: &Client,
+    books: &BookStatements,
+    entries: &[&Entry],
+    now_ms: u64,
+) -> Result<(), LedgerError> {
+    let drawn = entries.iter().flat_map(|entry| drawn(entry));
+    let opened = drawn.map(|(account, limit)| Standing::opened(account.clone(), limit, now_ms));
+    let opened: BTreeMap<Digest, Standing> = opened.map(|standing| (standing.account.digest(), standing)).collect();
+    if opened.is_empty() {
+        return Ok(());
+    }
+    let rows = opened.values().map(StandingRow::of).collect::<Result<Vec<_>, _>>()?;
+    let accounts: Vec<&[u8]> = rows.iter().map(|row| &row.account.as_bytes()[..]).collect();
+    let tenants: Vec<&[u8]> = rows.iter().map(|row| row.tenant.as_bytes()).collect();
+    let changed: Vec<i64> = rows.iter().map(|row| row.changed_ms).collect();
+    let expires: Vec<Option<i64>> = rows.iter().map(|row| row.expires_ms).collect();
+    let bodies: Vec<&str> = rows.iter().map(|row| row.body.as_str()).collect();
+    client.execute(&books.make_standings, &[&accounts, &tenants, &changed, &expires, &bodies]).await?;
+    Ok(())
+}
+
+/// The accounts that an entry draws on, and their limits.
+fn drawn(entry: &Entry) -> Vec<(&Account, u64)> {
+    match entry {
+        Entry::Reserve(Reservation { draws, .. }) => draws.iter().map(|draw| (&draw.account, draw.limit)).collect(),
+        Entry::Lease(Lease { account, limit, .. }) => vec![(account, *limit)],
+        Entry::Settle { .. } | Entry::Refund { .. } | Entry::GiveBack(_) => Vec::new(),
+    }
+}
+
+async fn write(
+    client: &Client,
+    books: &BookStatements,
+    page: &Page,
+    known: &BTreeSet<String>,
+) -> Result<(), LedgerError> {
+    let rows = page.changed_standings()?;
+    if !rows.is_empty() {
+        let accounts: Vec<&[u8]> = rows.iter().map(|row| &row.account.as_bytes()[..]).collect();
+        let changed: Vec<i64> = rows.iter().map(|row| row.changed_ms).collect();
+        let expires: Vec<Option<i64>> = rows.iter().map(|row| row.expires_ms).collect();
+        let bodies: Vec<&str> = rows.iter().map(|row| row.body.as_str()).collect();
+        client.execute(&books.change_standings, &[&accounts, &changed, &expires, &bodies]).await?;
+    }
+    let rows = page.changed_holds()?;
+    if !rows.is_empty() {
+        let ids: Vec<&str> = rows.iter().map(|row| row.hold_id).collect();
+        let kinds: Vec<&str> = rows.iter().map(|row| row.kind).collect();
+        let effects: Vec<Option<&str>> = rows.iter().map(|row| row.effect_id).collect();
+        let stages: Vec<&str> = rows.iter().map(|row| row.stage).collect();
+        let opened: Vec<i64> = rows.iter().map(|row| row.opened_ms).collect();
+        let expires: Vec<Option<i64>> = rows.iter().map(|row| row.expires_ms).collect();
+        let bodies: Vec<&str> = rows.iter().map(|row| row.body.as_str()).collect();
+        let new: Vec<bool> = rows.iter().map(|row| !known.contains(row.hold_id)).collect();
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 8] =
+            [&ids, &kinds, &effects, &stages, &opened, &expires, &bodies, &new];
+        client.execute(&books.put_holds, &parameters).await?;
+    }
+    Ok(())
+}
+
+async fn commit(client: &Client) -> Result<(), LedgerError> {
+    faults::at("ledger.before_commit")?;
+    client.batch_execute("commit").await?;
+    faults::at("ledger.after_commit")?;
+    Ok(())
+}
+
+/// Nothing of what failed stays. If this does not reach the server, the connection is gone, and the transaction with it.
+async fn or_roll_back<T>(client: &Client, done: Result<T, LedgerError>) -> Result<T, LedgerError> {
+    if done.is_err() && !client.is_closed() {
+        let _ = client.batch_execute("rollback").await;
+    }
+    done
+}
+
+fn entry(job: &Job) -> Option<&Entry> {
+    match job {
+        Job::Book { entry, .. } => Some(entry),
+        _ => None,
+    }
+}
+
+fn hold(row: &Row) -> Result<Hold, LedgerError> {
+    decode_hold(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)
+}
+
+fn standing(row: &Row) -> Result<Standing, LedgerError> {
+    decode_standing(row.try_get(0)?, row.try_get(1)?)
+}

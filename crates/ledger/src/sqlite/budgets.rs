@@ -1,0 +1,122 @@
+//! Budgets in the file: entries are made inside the writer's transaction, so that nothing can come in between.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use servanda_contract::Digest;
+use servanda_gates::{
+    budget::{Booked, ClosedBy, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept, Verdict, verdict},
+    effect::EffectState,
+};
+
+use crate::{
+    LedgerError,
+    books::{Page, decode_hold, decode_standing},
+    codec::signed,
+};
+
+/// Makes one entry.
+pub(super) fn book(transaction: &Connection, entry: &Entry, now_ms: u64) -> Result<Booked, LedgerError> {
+    let mut page = Page::default();
+    if let Some(hold) = find_hold(transaction, entry.id())? {
+        page.read_hold(hold);
+    }
+    let digests: Vec<Digest> = page.accounts(entry).iter().map(|account| account.digest()).collect();
+    for digest in digests {
+        if let Some(standing) = find_standing(transaction, &digest)? {
+            page.read_standing(standing);
+        }
+    }
+    let booked = page.book(entry, now_ms);
+    write(transaction, &page)?;
+    Ok(booked)
+}
+
+/// Closes what was left open, and forgets what is over.
+pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result<Swept, LedgerError> {
+    let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/left_holds.sql"))?;
+    let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
+    let rows = statement.query_map(params![open_since_ms, limit], |row| {
+        Ok((columns(row)?, row.get::<_, Option<String>>(3)?, row.get::<_, bool>(5)?))
+    })?;
+    let mut swept = Swept::default();
+    for row in rows.collect::<Result<Vec<_>, _>>()? {
+        let ((hold_id, stage, body), effect, is_superseded) = row;
+        let hold = decode_hold(&hold_id, &stage, &body)?;
+        let effect = effect.as_deref().and_then(EffectState::from_name);
+        let (id, by) = (hold.id.clone(), ClosedBy::Sweep);
+        match verdict(&hold, effect, is_superseded, now_ms) {
+            Verdict::Settle => {
+                book(transaction, &Entry::Settle { id, cost_micros: None, by }, now_ms)?;
+                swept.settled += 1;
+            }
+            Verdict::Refund => {
+                book(transaction, &Entry::Refund { id, by }, now_ms)?;
+                swept.refunded += 1;
+            }
+            Verdict::Wait => {}
+        }
+    }
+    for sql in
+        [include_str!("../../sql/sqlite/forget_holds.sql"), include_str!("../../sql/sqlite/forget_standings.sql")]
+    {
+        transaction.prepare_cached(sql)?.execute(params![signed(now_ms), limit])?;
+    }
+    Ok(swept)
+}
+
+/// Reservations that were opened until then and are open still, the oldest first.
+pub(super) fn open_reservations(connection: &Connection, until_ms: u64, limit: u32) -> Result<Vec<Hold>, LedgerError> {
+    let sql = "select hold_id, stage, body from holds \
+               where stage = 'open' and kind = 'reservation' and opened_ms <= ?1 order by opened_ms limit ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![signed(until_ms), limit], columns)?.collect::<Result<Vec<_>, _>>()?;
+    rows.iter().map(|(hold_id, stage, body)| decode_hold(hold_id, stage, body)).collect()
+}
+
+/// How accounts stand now, the latest changed first.
+pub(super) fn standings(
+    connection: &Connection,
+    query: &StandingQuery,
+    now_ms: u64,
+) -> Result<Vec<Standing>, LedgerError> {
+    let sql =
+        "select account, body from standings where tenant = coalesce(?1, tenant) order by changed_ms desc limit ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let read = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?));
+    let rows = statement.query_map(params![query.tenant, query.limit], read)?.collect::<Result<Vec<_>, _>>()?;
+    rows.iter().map(|(account, body)| Ok(decode_standing(account, body)?.at(now_ms))).collect()
+}
+
+fn find_hold(transaction: &Connection, id: &HoldId) -> Result<Option<Hold>, LedgerError> {
+    let mut statement = transaction.prepare_cached("select hold_id, stage, body from holds where hold_id = ?1")?;
+    let found = statement.query_row(params![id.as_str()], columns).optional()?;
+    found.map(|(hold_id, stage, body)| decode_hold(&hold_id, &stage, &body)).transpose()
+}
+
+fn find_standing(transaction: &Connection, digest: &Digest) -> Result<Option<Standing>, LedgerError> {
+    let mut statement = transaction.prepare_cached("select body from standings where account = ?1")?;
+    let body: Option<String> = statement.query_row(params![digest.as_bytes()], |row| row.get(0)).optional()?;
+    body.map(|body| decode_standing(digest.as_bytes(), &body)).transpose()
+}
+
+fn write(transaction: &Connection, page: &Page) -> Result<(), LedgerError> {
+    for row in page.changed_standings()? {
+        let mut put = transaction.prepare_cached(include_str!("../../sql/sqlite/put_standing.sql"))?;
+        put.execute(params![row.account.as_bytes(), row.tenant, row.changed_ms, row.expires_ms, row.body])?;
+    }
+    for row in page.changed_holds()? {
+        transaction.prepare_cached(include_str!("../../sql/sqlite/put_hold.sql"))?.execute(params![
+            row.hold_id,
+            row.kind,
+            row.effect_id,
+            row.stage,
+            row.opened_ms,
+            row.expires_ms,
+            row.body,
+        ])?;
+    }
+    Ok(())
+}
+
+fn columns(row: &Row<'_>) -> Result<(String, String, String), rusqlite::Error> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
