@@ -6,7 +6,7 @@ from comparison import (
 )
 from expected import EXPECTED, read_expected, write_expected
 from servers import SERVERS
-from servers.script import FAILS, INVALID, OK, TASKED
+from servers.script import FAILS, INVALID, MEANT, OK, TASKED
 from sides import calls_of
 
 ABSENT = {"error": {"kind": "absent", "message": "the session ended before it"}}
@@ -42,6 +42,7 @@ def check_direct(tally, label, client, server, fixture, found):
         if CLIENTS[client].verbatim:
             as_written = {
                 OK: "result" in answer and not is_error(answer),
+                MEANT: "result" in answer and not is_error(answer),
                 FAILS: is_error(answer),
                 INVALID: is_error(answer),
                 TASKED: is_error(answer) or "error" in answer,

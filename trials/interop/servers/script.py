@@ -7,13 +7,14 @@ A call is (tool, arguments, kind):
           Servanda's gates refuse such a call, with their own explanation, before the server sees it.
   TASKED  the server takes it only as a task of 2025-11-25. Directly an ordinary call is an error, of the client's or the
           server's; Servanda makes the task itself and answers with its end, unless the client refuses before.
+  MEANT   the server takes it, and a tool that only reads is asked to change something: Servanda refuses it at gate 6.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-OK, FAILS, INVALID, TASKED = "ok", "fails", "invalid", "tasked"
+OK, FAILS, INVALID, TASKED, MEANT = "ok", "fails", "invalid", "tasked", "meant"
 EVERY_TOOL = "*"
 
 # One instant for everything that has a date, so that hashes and file times are equal in every run.

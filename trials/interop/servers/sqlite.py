@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from .script import INVALID, OK, Server
+from .script import INVALID, MEANT, OK, Server
 
 
 def launch(tools, root):
@@ -40,8 +40,8 @@ def calls(root):
         ("read_query", {"query": "SELECT * FROM orders"}, OK),
         # Sends notifications/resources/updated while the call is open; it must not disturb the answer.
         ("append_insight", {"insight": "hrnky ☕ sell"}, OK),
+        ("read_query", {"query": "DELETE FROM goods"}, MEANT),
         # This server reports its own failures as ordinary text: not isError, and it has to stay that way.
-        ("read_query", {"query": "DELETE FROM goods"}, OK),
         ("read_query", {"query": "SELECT * FROM absent"}, OK),
         ("create_table", {"query": "CREATE TABLE goods (id INTEGER)"}, OK),
         # So the only isError it can give comes from its SDK, for arguments that break the schema.
