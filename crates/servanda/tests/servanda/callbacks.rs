@@ -2,7 +2,7 @@
 //! before it is told that the receiver has it, and what people see.
 
 use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::Write as _,
     net::{SocketAddr, TcpListener, TcpStream},
     sync::mpsc,
     thread,
@@ -15,6 +15,7 @@ use sha2::Sha256;
 
 use crate::{
     contract::{get_invoice, slow_change},
+    received::Received,
     snapshot::Page,
     world::{PATIENCE, World, until},
 };
@@ -73,29 +74,14 @@ impl Receiver {
 
 /// A request, if it is one; its signature has to be good.
 fn read(stream: &mut TcpStream) -> Option<Got> {
-    let mut reader = BufReader::new(stream);
-    let mut head = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        match line.trim_end() {
-            "" => break,
-            line => head.push(line.to_owned()),
-        }
-    }
-    let header = |name: &str| {
-        let of_name = |line: &&String| line.to_ascii_lowercase().starts_with(&format!("{name}: "));
-        head.iter().find(of_name).and_then(|line| line.split_once(": ")).map(|(_, value)| value.to_owned())
-    };
-    let mut body = vec![0; header("content-length")?.parse().unwrap()];
-    reader.read_exact(&mut body).ok()?;
-    let (id, body) = (header("webhook-id").unwrap(), String::from_utf8(body).unwrap());
+    let received = Received::read(stream)?;
+    let (id, body) = (received.header("webhook-id").unwrap(), &received.body);
     let mut code = Hmac::<Sha256>::new_from_slice(KEY).unwrap();
-    code.update(format!("{id}.{}.{body}", header("webhook-timestamp").unwrap()).as_bytes());
+    code.update(format!("{id}.{}.{body}", received.header("webhook-timestamp").unwrap()).as_bytes());
     let signature = format!("v1,{}", STANDARD.encode(code.finalize().into_bytes()));
-    assert_eq!(header("webhook-signature").unwrap(), signature);
-    let path = head.first()?.split(' ').nth(1)?.to_owned();
-    Some(Got { path, id, body: serde_json::from_str(&body).unwrap() })
+    assert_eq!(received.header("webhook-signature").unwrap(), signature);
+    let path = received.line()?.split(' ').nth(1)?.to_owned();
+    Some(Got { path, id, body: serde_json::from_str(body).unwrap() })
 }
 
 /// The company with a long tool, and somebody who is told.

@@ -59,6 +59,8 @@ mod pipe;
 #[cfg(test)]
 mod quarantine;
 #[cfg(test)]
+mod received;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod reference;

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
@@ -11,7 +11,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::world::{Ran, World};
+use crate::{
+    received::Received,
+    world::{Ran, World},
+};
 
 const KEY: &str = "sk-t0p-secret";
 
@@ -104,25 +107,10 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Asked>>) {
 }
 
 fn read(stream: &mut TcpStream) -> Option<Asked> {
-    let mut reader = BufReader::new(stream);
-    let mut head = Vec::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        match line.trim_end() {
-            "" => break,
-            line => head.push(line.to_owned()),
-        }
-    }
-    let header = |name: &str| {
-        let of_name = |line: &&String| line.to_ascii_lowercase().starts_with(&format!("{name}: "));
-        head.iter().find(of_name).and_then(|line| line.split_once(": ")).map(|(_, value)| value.to_owned())
-    };
-    assert!(head.first()?.starts_with("POST /v1/chat/completions "), "{head:?}");
-    let mut body = vec![0; header("content-length")?.parse().unwrap()];
-    reader.read_exact(&mut body).ok()?;
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    Some(Asked { model: body["model"].as_str()?.to_owned(), authorization: header("authorization"), body })
+    let received = Received::read(stream)?;
+    assert!(received.line()?.starts_with("POST /v1/chat/completions "), "{:?}", received.line());
+    let body: Value = serde_json::from_str(&received.body).unwrap();
+    Some(Asked { model: body["model"].as_str()?.to_owned(), authorization: received.header("authorization"), body })
 }
 
 /// Two tools: one that looks, and one that says that it looks and asks to be believed.
