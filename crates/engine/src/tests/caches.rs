@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servanda_contract::{
-    Caller, GateName, OperationKeys, ToolContract,
+    GateName, OperationKeys, ToolContract,
     record::{Decision, Outcome},
     tool::DataClassification,
 };
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     CallRequest, Gateway as _, Guest, Terms,
-    testing::{Heard, Scripted, again, ask, call, draft, guest, listening, said, scene_of, text},
+    testing::{Heard, Scripted, again, ask, call, draft, guest, guest_of, listening, said, scene_of, text},
 };
 
 fn contracts(change: impl FnOnce(&mut ToolContract, &mut ToolContract)) -> Vec<ToolContract> {
@@ -47,8 +47,7 @@ fn read() -> CallRequest {
 }
 
 fn of(tenant: &str, principal: &str) -> CallRequest {
-    let caller = Caller::named(tenant, principal);
-    call(&Guest { caller, ..Guest::local() }, "echo", Terms::default())
+    call(&guest_of(tenant, principal), "echo", Terms::default())
 }
 
 fn warnings(answer: &Value) -> &Value {
