@@ -8,11 +8,11 @@ use servanda_authority::{
     rights::Scopes,
 };
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{Timestamp, ToolContract};
+use servanda_contract::{Timestamp, ToolContract, time::Clock as _};
 use servanda_gates::{Registered, admit};
 
 use super::{Scripted, contract};
-use crate::{authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
+use crate::{SystemClock, authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
@@ -33,13 +33,13 @@ pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> 
 
 /// Somebody of a tenant, by a real key that covers every call of the scripted servers.
 pub(crate) fn guest_of(tenant: &str, principal: &str) -> Guest {
-    let now = Timestamp::from_unix_ms(1_000);
+    let now = SystemClock.now();
     let terms = KeyTerms {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
         label: "test".to_owned(),
         rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },
-        expires_at: Timestamp::from_unix_ms(1_000 + api_key::KEY_LIFETIME_MS_MAX),
+        expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
     };
     let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
