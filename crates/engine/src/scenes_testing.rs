@@ -8,11 +8,11 @@ use servanda_authority::{
     rights::Scopes,
 };
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{Timestamp, ToolContract, time::Clock as _};
+use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{Registered, admit};
 
 use super::{Scripted, contract};
-use crate::{SystemClock, authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
+use crate::{authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
@@ -31,9 +31,8 @@ pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> 
     Scene::with_servers(Arc::new(catalog), servers, Naming::Bare, authorities)
 }
 
-/// Somebody of a tenant, by a real key that covers every call of the scripted servers.
-pub(crate) fn guest_of(tenant: &str, principal: &str) -> Guest {
-    let now = SystemClock.now();
+/// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
+pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
     let terms = KeyTerms {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
