@@ -35,6 +35,10 @@ pub enum NoteKind {
     Observed,
     /// Who holds a tool back and who let it go, by upstream and the tool's own name.
     Quarantine,
+    /// What is kept of an API key, by its id.
+    ApiKey,
+    /// That a credential was revoked, by what it is revoked by.
+    Revoked,
 }
 
 /// One fact.
@@ -95,6 +99,8 @@ impl NoteKind {
             Self::Names => "names",
             Self::Observed => "observed",
             Self::Quarantine => "quarantine",
+            Self::ApiKey => "api_key",
+            Self::Revoked => "revoked",
         }
     }
 }
