@@ -125,10 +125,14 @@ impl StatementKey {
         self.sign(&claims).ok_or(NotMinted::Signing)
     }
 
-    fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
+    /// How every statement of this key begins, for [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
+    pub fn stem(&self) -> String {
         let header = json!({"typ": TYPE, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
-        let header = URL_SAFE_NO_PAD.encode(header.to_string());
-        let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
+        format!("{}.", URL_SAFE_NO_PAD.encode(header.to_string()))
+    }
+
+    fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
+        let signed = format!("{}{}", self.stem(), URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
         let signature = self.pair.try_sign(signed.as_bytes()).ok()?;
         Some(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))))
     }

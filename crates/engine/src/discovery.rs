@@ -52,7 +52,8 @@ pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
 
 /// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
 fn anybody() -> Counterpart {
-    Counterpart { capabilities: ClientCapabilities::all(), affinity: Arc::from("servanda/discovery") }
+    let affinity = Arc::from("servanda/discovery");
+    Counterpart { capabilities: ClientCapabilities::all(), affinity, on_behalf_of: None }
 }
 
 impl Discovery {
@@ -85,7 +86,7 @@ impl Discovery {
     ///
     /// Cancel safe: nothing but the list is lost.
     pub async fn listing(&self, guest: &Guest) -> Arc<Listing> {
-        if guest.capabilities.answers_anything() {
+        if guest.capabilities.answers_anything() || self.acquaintances.values().any(|upstream| upstream.is_personal()) {
             let counterpart = sessions::counterpart(guest);
             let mut asking = tokio::task::JoinSet::new();
             for acquaintance in self.acquaintances.values().filter(|upstream| upstream.knows_alone(&counterpart)) {
@@ -117,7 +118,7 @@ impl Discovery {
             Duration::from_millis(wait_ms)
         };
         let mut counterpart = sessions::counterpart(guest);
-        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() {
+        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() && !acquaintance.is_personal() {
             // Only the shared connection tells whether this guest gets one of its own.
             acquaintance.refresh(&self.nobody, wait()).await;
         }

@@ -1,9 +1,13 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod secret;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
+
+pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
     clients::{ClientName, Scope},
@@ -85,6 +89,8 @@ pub(crate) enum Command {
     Identity(IdentityArgs),
     /// List who is told how long work ends, and what was not delivered; test one
     Callbacks(CallbacksArgs),
+    /// Set, list and remove the secrets that upstreams are shown
+    Secret(SecretArgs),
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working

@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod config;
 mod contracts;
+mod credentials;
 mod doubts;
 mod expansion;
 mod failure;
@@ -59,6 +60,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Check => return commands::check::run(&cli.config, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
+        Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -80,7 +82,9 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) => Ok(()),
+            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) | Command::Secret(_) => {
+                Ok(())
+            }
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

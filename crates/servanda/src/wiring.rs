@@ -21,8 +21,8 @@ use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::Loaded,
-    contracts,
+    config::{CredentialConfig, Loaded, UpstreamConfig},
+    contracts, credentials,
     failure::Failure,
     lock::{self, LockKeeper},
     stopping::Stop,
@@ -53,6 +53,8 @@ pub(crate) struct Station {
 struct Round {
     lock: Arc<LockKeeper>,
     probe_interval: Duration,
+    /// What each upstream is shown.
+    shown: BTreeMap<String, Vec<CredentialConfig>>,
     stop: CancellationToken,
 }
 
@@ -137,8 +139,10 @@ impl Station {
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
-            let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
-            upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
+            let shown_as_before = self.round().shown.get(id) == Some(&config.credential);
+            let kept = before.get(id).filter(|upstream| *upstream.spec() == spec && shown_as_before).cloned();
+            let made = || credentials::upstream(loaded, config, spec, notebook.clone());
+            upstreams.insert(id.clone(), kept.unwrap_or_else(made));
         }
         let next = world(loaded, catalog, upstreams, callbacks)?;
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
@@ -213,6 +217,7 @@ impl Round {
         Self {
             lock: Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery())),
             probe_interval: Duration::from_millis(loaded.config.limits.probe_interval_ms),
+            shown: loaded.config.upstreams.iter().map(|(id, config)| (id.clone(), config.credential.clone())).collect(),
             stop: stop.child_token(),
         }
     }
@@ -289,6 +294,9 @@ pub(crate) fn fleeting() -> Arc<dyn Notebook> {
 
 /// Every upstream of a configuration, not connected yet.
 pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, config)| Ok((String::clone(id), Upstream::new(loaded.upstream(id, config)?, notebook.clone())));
+    let of = |(id, config): (&String, &UpstreamConfig)| {
+        let spec = loaded.upstream(id, config)?;
+        Ok((id.clone(), credentials::upstream(loaded, config, spec, notebook.clone())))
+    };
     loaded.config.upstreams.iter().map(of).collect()
 }

@@ -1,6 +1,9 @@
 //! The terms of one request, what is said on the way, and what became of it.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -12,19 +15,21 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::PerformFailure;
+use crate::{Behalf, Entrusted, PerformFailure};
 
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
 
-/// For whom a request is made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
+#[derive(Debug, Clone)]
 pub struct Counterpart {
     /// What the client behind it can do for the server.
     pub capabilities: ClientCapabilities,
     /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
     /// asked something: a legacy server does not say for whom its own requests are.
     pub affinity: Arc<str>,
+    /// The user and who acts for them; none is the gateway itself.
+    pub on_behalf_of: Option<Behalf>,
 }
 
 /// Something a server says while a request is under way, or between requests.
@@ -96,6 +101,8 @@ pub struct Delivery {
     pub key_header: Option<(String, String)>,
     /// The raw `task` of a legacy request that wants a task.
     pub task: Option<Box<RawValue>>,
+    /// What a call was judged to need, where [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
+    pub entrusted: Option<Arc<Entrusted>>,
 }
 
 /// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
@@ -169,7 +176,28 @@ pub struct Answer {
 impl Counterpart {
     /// The gateway itself: nobody is behind it who could be asked.
     pub fn nobody() -> Self {
-        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from("") }
+        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from(""), on_behalf_of: None }
+    }
+
+    /// Tenant and principal.
+    pub(crate) fn user(&self) -> Option<(&str, &str)> {
+        self.on_behalf_of.as_ref().map(Behalf::user)
+    }
+}
+
+impl PartialEq for Counterpart {
+    fn eq(&self, other: &Self) -> bool {
+        self.capabilities == other.capabilities && self.affinity == other.affinity && self.user() == other.user()
+    }
+}
+
+impl Eq for Counterpart {}
+
+impl Hash for Counterpart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.capabilities.hash(state);
+        self.affinity.hash(state);
+        self.user().hash(state);
     }
 }
 
@@ -189,6 +217,7 @@ impl Delivery {
             param_headers: Vec::new(),
             key_header: None,
             task: None,
+            entrusted: None,
         }
     }
 }

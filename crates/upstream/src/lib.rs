@@ -10,6 +10,8 @@ mod attached;
 mod connect;
 mod connection;
 mod conversation;
+mod credential;
+mod credentials;
 mod delivery;
 mod dispatch;
 mod duplex;
@@ -20,6 +22,7 @@ mod handshake;
 mod header_value;
 mod http;
 mod inbound;
+mod injection;
 mod last_words;
 mod lifecycle;
 mod link;
@@ -37,6 +40,7 @@ mod questions;
 mod redaction;
 mod retry_after;
 mod setting;
+mod showing;
 mod signs;
 mod spec;
 mod sse;
@@ -48,6 +52,9 @@ mod watches;
 #[cfg(test)]
 mod tests;
 
+pub use credential::{
+    Behalf, CallErrand, CredentialLack, CredentialSource, Entrusted, Errand, NotPresented, Presented, REJECTIONS_MAX, Rejection, Remedy,
+};
 pub use delivery::{
     Announcement, Answer, Ask, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark, RemarkSink,
     Reply,

@@ -17,6 +17,7 @@ pub(crate) mod pins;
 pub(crate) mod quarantine;
 pub(crate) mod sample;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod stdio;
 pub(crate) mod tools;

@@ -117,7 +117,7 @@ struct Server {
 async fn serve(traits: &str) -> Server {
     let args = python("http_server.py", &[traits]);
     let env = BTreeMap::new();
-    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], cwd: None };
+    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], shown: &[], cwd: None };
     let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
     let mut port = String::new();
     tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();
@@ -165,7 +165,8 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
-    Counterpart { capabilities: ClientCapabilities::parse(Some(&raw(capabilities))), affinity: affinity.into() }
+    let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
+    Counterpart { capabilities, affinity: affinity.into(), on_behalf_of: None }
 }
 
 /// The terms of a request that is made for a counterpart.
