@@ -1,0 +1,12 @@
+//! OAuth as a client of upstream MCP servers: where tokens are to be had, who we are there, what a user agrees to, and how
+//! the tokens are kept until they are used.
+//!
+//! Nothing that an upstream or an authorization server says is believed because it was said: `place` and `metadata` decide
+//! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
+//! reach an upstream unless an operator asked for it by name.
+
+pub mod challenge;
+pub mod metadata;
+pub mod place;
+pub mod scope;
+pub mod well_known;
