@@ -52,7 +52,8 @@ pub async fn discover(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
 
 /// A client that can be asked everything: whatever a server shows to anybody, it shows to this one.
 fn anybody() -> Counterpart {
-    Counterpart { capabilities: ClientCapabilities::all(), affinity: Arc::from("servanda/discovery") }
+    let affinity = Arc::from("servanda/discovery");
+    Counterpart { capabilities: ClientCapabilities::all(), affinity, on_behalf_of: None }
 }
 
 impl Discovery {

@@ -131,7 +131,11 @@ pub(crate) fn counterpart(guest: &Guest) -> Counterpart {
         Era::Legacy => guest.capabilities.without_extension(TASKS_EXTENSION),
         Era::Modern => guest.capabilities.clone(),
     };
-    Counterpart { capabilities, affinity: Arc::clone(&guest.affinity) }
+    Counterpart {
+        capabilities,
+        affinity: Arc::clone(&guest.affinity),
+        on_behalf_of: Some(Arc::new(guest.caller.clone())),
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,9 +1,13 @@
 //! The terms of one request, what is said on the way, and what became of it.
 
-use std::sync::Arc;
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_contract::Caller;
 use servanda_gates::Fenced;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use tokio::{
@@ -17,14 +21,16 @@ use crate::PerformFailure;
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
 
-/// For whom a request is made.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
+#[derive(Debug, Clone)]
 pub struct Counterpart {
     /// What the client behind it can do for the server.
     pub capabilities: ClientCapabilities,
     /// Requests of one affinity share a connection to a legacy server, requests of two never do where the client can be
     /// asked something: a legacy server does not say for whom its own requests are.
     pub affinity: Arc<str>,
+    /// The user and who acts for them; none is the gateway itself.
+    pub on_behalf_of: Option<Arc<Caller>>,
 }
 
 /// Something a server says while a request is under way, or between requests.
@@ -169,7 +175,28 @@ pub struct Answer {
 impl Counterpart {
     /// The gateway itself: nobody is behind it who could be asked.
     pub fn nobody() -> Self {
-        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from("") }
+        Self { capabilities: ClientCapabilities::none(), affinity: Arc::from(""), on_behalf_of: None }
+    }
+
+    /// Tenant and principal.
+    pub(crate) fn user(&self) -> Option<(&str, &str)> {
+        self.on_behalf_of.as_ref().map(|caller| (caller.tenant.as_str(), caller.principal.as_str()))
+    }
+}
+
+impl PartialEq for Counterpart {
+    fn eq(&self, other: &Self) -> bool {
+        self.capabilities == other.capabilities && self.affinity == other.affinity && self.user() == other.user()
+    }
+}
+
+impl Eq for Counterpart {}
+
+impl Hash for Counterpart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.capabilities.hash(state);
+        self.affinity.hash(state);
+        self.user().hash(state);
     }
 }
 

@@ -10,6 +10,7 @@ mod attached;
 mod connect;
 mod connection;
 mod conversation;
+mod credential;
 mod delivery;
 mod dispatch;
 mod duplex;
@@ -48,6 +49,9 @@ mod watches;
 #[cfg(test)]
 mod tests;
 
+pub use credential::{
+    CallErrand, CredentialLack, CredentialSource, Errand, NotPresented, Presented, REJECTIONS_MAX, Rejection, Remedy,
+};
 pub use delivery::{
     Announcement, Answer, Ask, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark, RemarkSink,
     Reply,

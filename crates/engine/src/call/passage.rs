@@ -34,7 +34,7 @@ use crate::{
     probes::{self, Around, GivenUp, Mutation},
     refusals,
     scene::{Member, Scene},
-    tasks,
+    sessions, tasks,
     turns::Turn,
     works::{self, Entered, Work},
 };
@@ -293,7 +293,7 @@ impl Passage<'_> {
         let cancel = reception.as_ref().map_or_else(|| terms.cancel.clone(), |reception| reception.cancel.clone());
         let wants_task = submits || (task.is_some() && guest.era == Era::Legacy);
         let capabilities = tasks::capabilities(&guest, member, wants_task, deadline).await;
-        let counterpart = Counterpart { capabilities, affinity: Arc::clone(&guest.affinity) };
+        let counterpart = Counterpart { capabilities, ..sessions::counterpart(&guest) };
         let level = self.core.sessions.level(&guest, terms.log_level.as_deref());
         self.core.sessions.tell_level(member, &counterpart, level, deadline).await;
         let contract = contract.contract();

@@ -165,7 +165,8 @@ fn raw(json: &str) -> Box<RawValue> {
 }
 
 fn counterpart(affinity: &str, capabilities: &str) -> Counterpart {
-    Counterpart { capabilities: ClientCapabilities::parse(Some(&raw(capabilities))), affinity: affinity.into() }
+    let capabilities = ClientCapabilities::parse(Some(&raw(capabilities)));
+    Counterpart { capabilities, affinity: affinity.into(), on_behalf_of: None }
 }
 
 /// The terms of a request that is made for a counterpart.

@@ -1,0 +1,151 @@
+//! The port through which an upstream gets what it shows a server to prove on whose behalf it comes.
+//!
+//! What is presented is asked for just before a request leaves, after everything was decided: nobody who decides, records or
+//! proposes ever holds it. A source says what to show and what can be done when the server does not take it; where the values
+//! come from, a store, an authorization server or a key, is the source's business. How long it may take is ours: the
+//! request's deadline.
+
+use std::{fmt, sync::Arc};
+
+use servanda_authority::Secret;
+use servanda_contract::{CallId, Caller, Digest, tool::EffectClass};
+use servanda_gates::PortFuture;
+use tokio::time::Instant;
+
+use crate::UpstreamId;
+
+/// How often a source is asked what to do about one request that the server did not let in.
+pub const REJECTIONS_MAX: usize = 2;
+
+/// Knows what to show one server.
+pub trait CredentialSource: Send + Sync + fmt::Debug {
+    /// What is shown with this request. Asked just before it is sent, and again after [`Remedy::TryAgain`].
+    ///
+    /// Must be cancel safe: whoever asks gives up at [`Errand::deadline`].
+    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>>;
+
+    /// What can be done: the server answered a request that carried what was presented with 401 or 403. Asked at most
+    /// [`REJECTIONS_MAX`] times for one request. Such an answer means that the request was not executed, so it is repeated.
+    ///
+    /// Must be cancel safe.
+    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy>;
+
+    /// Whether what is presented belongs to a single user. Then every user (tenant and principal) has connections, sessions
+    /// and processes of their own to the server, which nobody else ever uses; the shared connection is the gateway's alone.
+    fn is_personal(&self) -> bool;
+}
+
+/// For what something is presented.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// The server.
+    pub upstream: UpstreamId,
+    /// On whose behalf; none is the gateway itself, as when it asks what the server offers.
+    pub on_behalf_of: Option<Arc<Caller>>,
+    /// The call, if it is one.
+    pub call: Option<CallErrand>,
+    /// When the request is not waited for any more.
+    pub deadline: Instant,
+}
+
+/// A call, as a source may know it.
+#[derive(Debug, Clone)]
+pub struct CallErrand {
+    /// Its id.
+    pub call_id: CallId,
+    /// The tool, as the server names it.
+    pub tool: String,
+    /// Of the arguments as they were decided about: without what is presented among them.
+    pub arguments: Digest,
+    /// What it may do.
+    pub effect: EffectClass,
+}
+
+/// What is shown. Every value is taken out of whatever comes back from the server.
+#[derive(Debug, Clone, Default)]
+pub struct Presented {
+    /// Header fields, for HTTP. Of a value of several words (`Bearer x`) the last is taken out by itself, too.
+    pub headers: Vec<(String, Secret)>,
+    /// Values for arguments of a tool call, by JSON pointer. They are put in as texts.
+    pub arguments: Vec<(String, Secret)>,
+    /// Variables, for a process that is started now.
+    pub environment: Vec<(String, Secret)>,
+    /// Further values that the server may repeat, as the password inside of an encoded header.
+    pub hidden: Vec<Secret>,
+}
+
+/// Why nothing can be shown, so that nothing is sent. It never has a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{told}")]
+pub struct NotPresented {
+    /// What kind of lack it is.
+    pub lack: CredentialLack,
+    /// What is the matter.
+    pub told: String,
+    /// What an operator or the user does about it, as `servanda secret set crm-token`.
+    pub hint: Option<String>,
+}
+
+/// What kind of lack it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CredentialLack {
+    /// It cannot be had at present: a store or an authorization server is away, or nobody has set it.
+    Unavailable,
+    /// This user has none, or may have none: consent, a login or a right is missing.
+    NotPermitted,
+}
+
+/// How a server did not let a request in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejection {
+    /// 401 or 403.
+    pub status: u16,
+    /// Its `WWW-Authenticate` fields, one after the other with commas between them, bounded.
+    pub www_authenticate: Option<String>,
+    /// How many times this request was rejected before.
+    pub rejected_before: usize,
+}
+
+/// What is done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// There is something else to show: it is asked for, and the request is made again.
+    TryAgain,
+    /// There is nothing to be done by us.
+    GiveUp(NotPresented),
+}
+
+impl Presented {
+    /// A header field.
+    pub fn header(name: impl Into<String>, value: Secret) -> Self {
+        Self { headers: vec![(name.into(), value)], ..Self::default() }
+    }
+
+    /// Together with what another source shows.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.headers.extend(other.headers);
+        self.arguments.extend(other.arguments);
+        self.environment.extend(other.environment);
+        self.hidden.extend(other.hidden);
+        self
+    }
+}
+
+impl NotPresented {
+    /// It cannot be had at present.
+    pub fn unavailable(told: impl Into<String>) -> Self {
+        Self { lack: CredentialLack::Unavailable, told: told.into(), hint: None }
+    }
+
+    /// This user has none.
+    pub fn not_permitted(told: impl Into<String>) -> Self {
+        Self { lack: CredentialLack::NotPermitted, told: told.into(), hint: None }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn hinting(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
