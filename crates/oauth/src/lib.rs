@@ -5,8 +5,15 @@
 //! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
 //! reach an upstream unless an operator asked for it by name.
 
+pub mod answer;
+pub mod assertion;
+pub mod callback;
 pub mod challenge;
+pub mod client;
+pub mod discovery;
 pub mod metadata;
 pub mod place;
+pub mod proof;
+pub mod request;
 pub mod scope;
 pub mod well_known;
