@@ -7,13 +7,19 @@
 
 pub mod answer;
 pub mod assertion;
+pub mod book;
 pub mod callback;
 pub mod challenge;
 pub mod client;
 pub mod discovery;
+pub mod fetch;
+pub mod flow;
+pub mod grant;
+pub mod login;
 pub mod metadata;
 pub mod place;
 pub mod proof;
 pub mod request;
 pub mod scope;
+pub mod sealing;
 pub mod well_known;

@@ -174,7 +174,7 @@ impl Server {
 
 /// Whether an identifier is one of this upstream: the same origin, and its path or one above it. Servers with one document
 /// for all that is on them name their root.
-fn names(identifier: &str, upstream: &Url) -> bool {
+pub(crate) fn names(identifier: &str, upstream: &Url) -> bool {
     let Ok(resource) = Url::parse(identifier) else { return false };
     let below = resource.path().trim_end_matches('/');
     let path = upstream.path().trim_end_matches('/');
