@@ -6,7 +6,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::Timestamp;
+use servanda_contract::{Acting, Caller, Timestamp};
 
 use crate::rights::Rights;
 
@@ -114,6 +114,16 @@ impl Authenticated {
             rights: Rights::unlimited(),
             method: Method::Local,
         })
+    }
+
+    /// As records have it: the user, whoever acts for them, and by which credential.
+    pub fn caller(&self) -> Caller {
+        let acting = |actor: &Actor| Acting { name: actor.name.clone(), proven: actor.proven };
+        Caller {
+            actors: self.actors.iter().map(acting).collect(),
+            credential: (self.method != Method::Local).then(|| self.credential().to_string()),
+            ..Caller::named(&self.tenant, &self.principal)
+        }
     }
 
     /// The tenant all of it belongs to.

@@ -4,9 +4,14 @@
 //! a longer text, hex) are looked for, in a fixed number of passes, each linear in the text. A secret that was hashed,
 //! encrypted or cut into pieces is not found, and one that crosses the border of two texts only if they are scrubbed as one.
 //!
-//! What is scrubbed need not be JSON afterwards in every case: a secret may look like the second half of an escape.
+//! What is scrubbed as text need not be JSON afterwards: a secret may look like the second half of an escape. What is scrubbed
+//! as JSON is.
+//!
+//! Credentials that are new for every call are known by how all of them begin, a stem: to look for each of them by itself
+//! would cost more than the call.
 
 mod forms;
+mod json;
 mod view;
 
 use std::{borrow::Cow, fmt};
@@ -29,11 +34,15 @@ pub const SECRETS_MAX: usize = 256;
 pub const SECRETS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of text that are decoded at once: what is decoded needs many times its size.
 const WINDOW_BYTES: usize = 256 << 10;
+/// How far a value may reach beyond its stem.
+const TAIL_BYTES_MAX: usize = SECRET_BYTES_MAX;
 
 /// Knows the secrets of one upstream, in every form.
 #[derive(Clone)]
 pub struct Scrubber {
     searcher: AhoCorasick,
+    /// Whether a form is a stem's, by its number.
+    stems: Vec<bool>,
     /// How far a form may reach into the next window.
     overlap_bytes: usize,
 }
@@ -64,29 +73,43 @@ pub enum NotScrubbable {
 impl Scrubber {
     /// A scrubber for these secrets.
     pub fn of(secrets: &[Secret]) -> Result<Self, NotScrubbable> {
-        if secrets.len() > SECRETS_MAX {
+        Self::with_stems(secrets, &[])
+    }
+
+    /// A scrubber for these secrets, and for everything that begins with one of these stems and goes on as tokens do. Stems
+    /// count as secrets, after the others.
+    pub fn with_stems(secrets: &[Secret], stems: &[Secret]) -> Result<Self, NotScrubbable> {
+        if secrets.len() + stems.len() > SECRETS_MAX {
             return Err(NotScrubbable::TooMany);
         }
-        if secrets.iter().map(|secret| secret.expose().len()).sum::<usize>() > SECRETS_BYTES_MAX {
+        let all = || secrets.iter().chain(stems);
+        if all().map(|secret| secret.expose().len()).sum::<usize>() > SECRETS_BYTES_MAX {
             return Err(NotScrubbable::TooMuch);
         }
         let mut forms = Vec::new();
-        for (index, secret) in secrets.iter().enumerate() {
+        for (index, secret) in all().enumerate() {
+            let is_stem = index >= secrets.len();
             match secret.expose().len() {
                 0..SECRET_BYTES_MIN => return Err(NotScrubbable::TooShort { index }),
-                SECRET_BYTES_MIN..=SECRET_BYTES_MAX => forms.extend(forms::of(secret.expose())),
+                SECRET_BYTES_MIN..=SECRET_BYTES_MAX => {
+                    forms.extend(forms::of(secret.expose()).into_iter().map(|form| (form, is_stem)));
+                }
                 _ => return Err(NotScrubbable::TooLong { index }),
             }
         }
-        forms.sort_by(|one, other| one.as_slice().cmp(other));
-        forms.dedup();
+        // Where a secret is a stem, too, the stem takes more.
+        forms.sort_by(|(one, one_stem), (other, other_stem)| {
+            one.as_slice().cmp(other).then_with(|| other_stem.cmp(one_stem))
+        });
+        forms.dedup_by(|(later, _), (before, _)| later.as_slice() == before.as_slice());
         // Standard matching is the one that reports overlaps, and those must go as a whole.
         let searcher = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
-            .build(forms.iter().map(|form| form.as_slice()))
+            .build(forms.iter().map(|(form, _)| form.as_slice()))
             .map_err(|_| NotScrubbable::TooMuch)?;
-        let overlap_bytes = searcher.max_pattern_len().saturating_mul(EXPANSION_MAX);
-        Ok(Self { searcher, overlap_bytes })
+        let tail_bytes = if stems.is_empty() { 0 } else { TAIL_BYTES_MAX };
+        let overlap_bytes = searcher.max_pattern_len().saturating_mul(EXPANSION_MAX).saturating_add(tail_bytes);
+        Ok(Self { searcher, stems: forms.iter().map(|(_, is_stem)| *is_stem).collect(), overlap_bytes })
     }
 
     /// The text without the secrets; the same bytes if there were none.
@@ -112,6 +135,17 @@ impl Scrubber {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(clean) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
         }
+    }
+
+    /// The same for JSON, which is JSON afterwards: where there was a secret, there is a text in its place. What has none keeps
+    /// its bytes, and what is not JSON is scrubbed as text.
+    pub fn scrub_json<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        json::scrub(self, text)
+    }
+
+    /// How long the longest form is: so much of the end of something that was cut off may be the beginning of one.
+    pub fn longest_bytes(&self) -> usize {
+        self.searcher.max_pattern_len()
     }
 
     /// Where secrets are: in order, apart from each other.
@@ -140,8 +174,19 @@ impl Scrubber {
     }
 
     fn found(&self, text: &[u8]) -> Vec<(usize, usize)> {
-        merged(self.searcher.find_overlapping_iter(text).map(|found| (found.start(), found.end())).collect())
+        let found = self.searcher.find_overlapping_iter(text).map(|found| {
+            let is_stem = self.stems.get(found.pattern().as_usize()).copied().unwrap_or_default();
+            (found.start(), if is_stem { end_of_token(text, found.end()) } else { found.end() })
+        });
+        merged(found.collect())
     }
+}
+
+/// Where a token ends, however it is encoded: at the first byte that is in none.
+fn end_of_token(text: &[u8], from: usize) -> usize {
+    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=%".contains(byte);
+    let rest = text.get(from..).unwrap_or_default();
+    from + rest.iter().take(TAIL_BYTES_MAX).position(|byte| !in_token(byte)).unwrap_or(rest.len().min(TAIL_BYTES_MAX))
 }
 
 fn merged(mut spans: Vec<(usize, usize)>) -> Vec<(usize, usize)> {

@@ -27,7 +27,7 @@ mod tests;
 pub mod time;
 pub mod tool;
 
-pub use caller::Caller;
+pub use caller::{Acting, Caller};
 pub use digest::Digest;
 pub use observation::Observation;
 pub use proposal::{CallId, OperationKeys, Proposal};

@@ -30,10 +30,16 @@ pub enum GateName {
     Semantics,
     /// Gate 6.
     Behaviour,
+    /// Gate 7: what the credential covers.
+    Scope,
+    /// Gate 8.
+    Policy,
     /// Gate 9.
     State,
     /// Gate 10.
     Confirmation,
+    /// Gate 11.
+    Budget,
     /// The durable mark without which no byte leaves.
     Fence,
     /// The upstream.
@@ -142,6 +148,9 @@ pub struct Refusal {
     /// The effect that this is about: ask `servanda effects show` for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
+    /// Every scope the call needs, where more scopes are all that is missing: ask for all of them at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes_needed: Vec<String>,
 }
 
 /// The one value the feedback object's status has in a refusal.
@@ -176,6 +185,7 @@ impl Refusal {
             repair: None,
             retry_after_ms: None,
             handle: None,
+            scopes_needed: Vec::new(),
         }
     }
 
@@ -236,8 +246,11 @@ impl GateName {
             Self::Bounds => 4,
             Self::Semantics => 5,
             Self::Behaviour => 6,
+            Self::Scope => 7,
+            Self::Policy => 8,
             Self::State => 9,
             Self::Confirmation => 10,
+            Self::Budget => 11,
             Self::Resolve | Self::Fence | Self::Perform | Self::Observe => return None,
         })
     }
@@ -252,8 +265,11 @@ impl GateName {
             Self::Bounds => "is every value within its limits?",
             Self::Semantics => "do the values make sense together?",
             Self::Behaviour => "is this the kind of tool, and the kind of change, that was meant?",
+            Self::Scope => "does the caller's credential cover this call?",
+            Self::Policy => "do the policies permit this caller this call?",
             Self::State => "is the tool in its time, and the world as the contract wants it?",
             Self::Confirmation => "has a person approved, where the contract asks for it?",
+            Self::Budget => "is there enough left of every budget, and is it not too often?",
             Self::Fence => "is the call durably on record before a byte leaves?",
             Self::Perform => "did the upstream answer in time?",
             Self::Observe => "does the answer keep the contract?",
@@ -271,8 +287,11 @@ impl fmt::Display for GateName {
             Self::Bounds => "bounds",
             Self::Semantics => "semantics",
             Self::Behaviour => "behaviour",
+            Self::Scope => "scope",
+            Self::Policy => "policy",
             Self::State => "state",
             Self::Confirmation => "confirmation",
+            Self::Budget => "budget",
             Self::Fence => "fence",
             Self::Perform => "perform",
             Self::Observe => "observe",

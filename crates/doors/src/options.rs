@@ -5,6 +5,8 @@ use std::sync::Arc;
 use servanda_contract::time::Clock;
 use servanda_engine::SystemClock;
 
+use crate::http::{Doorkeeper, LocalDoorkeeper};
+
 /// What the server says of itself. Clients show it; nobody should trust it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerIdentity {
@@ -78,6 +80,8 @@ pub struct HttpOptions {
     pub keep_alive_ms: u64,
     /// The time, for what is written down of sessions.
     pub clock: Arc<dyn Clock>,
+    /// Who is let in.
+    pub doorkeeper: Arc<dyn Doorkeeper>,
 }
 
 /// How the HTTP door's connections are served, whatever is served on them.
@@ -160,6 +164,7 @@ impl HttpOptions {
             allowed_origins: Vec::new(),
             keep_alive_ms: 15_000,
             clock: Arc::new(SystemClock),
+            doorkeeper: Arc::new(LocalDoorkeeper),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn of_observed(
     json.push_str("\"_meta\":{");
     observed.meta.write_members(&mut json);
     let _ = write!(json, "\"{}\":{}}}}}", meta::OBSERVATION, to_json(observation));
-    ToolResult { json, is_error }
+    ToolResult { json, is_error, scopes_needed: Vec::new() }
 }
 
 /// A refusal the model can read: the structured feedback as text, so that every client shows it.
@@ -49,7 +49,7 @@ pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolRe
     let content = to_json(&[Text { r#type: "text", text }]);
     let observation = to_json(observation);
     let json = format!(r#"{{"content":{content},"isError":true,"_meta":{{"{}":{observation}}}}}"#, meta::OBSERVATION);
-    ToolResult { json, is_error: true }
+    ToolResult { json, is_error: true, scopes_needed: refusal.scopes_needed.clone() }
 }
 
 /// A refusal beside which the upstream's own error stands, as it wrote it: nothing it said gets lost.

@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
-use servanda_gates::{CompiledContract, Fenced, Intent, Resolved, Trail, effect::ClientKey, fence, pass_all};
+use servanda_gates::{CompiledContract, Fenced, Intent, Mandate, Resolved, Trail, effect::ClientKey, fence, pass_all};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
@@ -145,8 +145,9 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
     let record = CallRecord::new(&proposal);
     let stopwatch = CallStopwatch::start();
     let timeout_ms = contract.contract().timeout_ms();
-    let permit = pass_all(Resolved::new(proposal, contract), core.gate_limits, &mut Trail::new(&stopwatch))
-        .map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
+    let permit =
+        pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, core.gate_limits, &mut Trail::new(&stopwatch))
+            .map_err(|refusal| format!("`{tool}` does not take the question: {}", refusal.message))?;
     let key = ClientKey::Call(permit.call_id().clone());
     let intent = Intent {
         key,

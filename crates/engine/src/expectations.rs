@@ -113,9 +113,10 @@ async fn like(core: &Core, scene: &Scene, proposal: &Proposal, call_id: &str) ->
         Err(error) => return unclear(&format!("the earlier call could not be looked up: {error}")),
     };
     let caller = &proposal.caller;
-    let same = |one: &servanda_contract::Caller| one.tenant == caller.tenant && one.principal == caller.principal;
     // Another's call is as good as none.
-    let Some(record) = found.filter(|record| same(&record.caller) && record.outcome == Outcome::Completed) else {
+    let Some(record) =
+        found.filter(|record| record.caller.is_same_user(caller) && record.outcome == Outcome::Completed)
+    else {
         return unclear("the earlier call is not known, or was not completed");
     };
     let digest = record.contract.map(|reference| reference.digest);

@@ -1,9 +1,13 @@
 //! What a door may ask of the engine. Doors are written against this, so that every door gives the same answers.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    future::Future,
+    sync::{Arc, LazyLock},
+};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_authority::Authenticated;
 use servanda_catalog::Listing;
 use servanda_contract::{Caller, OperationKeys, Refusal, expectation::Aims};
 use servanda_gates::Notebook;
@@ -60,6 +64,8 @@ pub trait Gateway: Send + Sync + 'static {
 pub struct Guest {
     /// Who.
     pub caller: Caller,
+    /// What their credential covers: that of this request, whatever the session began with.
+    pub authority: Arc<Authenticated>,
     /// The side of the protocol they speak: a modern guest is asked by the answer, a legacy one on the way.
     pub era: Era,
     /// What they can do for servers.
@@ -134,6 +140,8 @@ pub struct ToolResult {
     pub json: String,
     /// Whether it reports a failure.
     pub is_error: bool,
+    /// Every scope the call needs, where more scopes are all that is missing.
+    pub scopes_needed: Vec<String>,
 }
 
 /// A request that is not a call, as a door hands it in.
@@ -217,11 +225,18 @@ impl Guest {
     pub fn local() -> Self {
         Self {
             caller: Caller::local(),
+            authority: local_authority(),
             era: Era::Modern,
             capabilities: ClientCapabilities::none(),
             affinity: Arc::from("local"),
         }
     }
+}
+
+/// The rights of local mode, made once.
+pub fn local_authority() -> Arc<Authenticated> {
+    static LOCAL: LazyLock<Arc<Authenticated>> = LazyLock::new(|| Arc::new(Authenticated::local()));
+    Arc::clone(&LOCAL)
 }
 
 impl Subject {

@@ -6,6 +6,7 @@
 
 mod answer;
 mod asking;
+mod authorities;
 mod bridge;
 mod cache;
 mod call;
@@ -30,6 +31,7 @@ mod refusals;
 mod relay;
 mod repairs;
 mod resilience;
+mod revocation;
 mod scene;
 mod seal;
 mod secrets;
@@ -49,14 +51,17 @@ mod watch;
 mod watches;
 mod works;
 
+pub use authorities::{Authorities, NoAuthorities};
 pub use clock::SystemClock;
 pub use discovery::{Discovery, discover};
 pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};
-pub use gateway::{CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult};
+pub use gateway::{
+    CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, News, Subject, Terms, ToolResult, local_authority,
+};
 pub use scene::World;
 pub use servanda_catalog::{ListedTool, Listing};
 pub use servanda_contract::{OperationKeys, expectation::Aims};
-pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook};
+pub use servanda_gates::{FleetingNotebook, Note, NoteKind, Notebook, PortFuture};
 pub use servanda_upstream::{Ask, Remark, RemarkSink, Reply};
 pub use watch::Watch;
 pub use works::Progress as WorkProgress;

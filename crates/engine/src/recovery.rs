@@ -320,10 +320,8 @@ pub(crate) fn judge(contract: &CompiledContract, call_id: &CallId, outcome: Resu
 fn record(core: &Core, effect: &Effect) -> CallRecord {
     let order = &effect.order;
     let caller = Caller {
-        tenant: effect.key.tenant.clone(),
-        principal: effect.key.principal.clone(),
         client: Some("servanda recovery".to_owned()),
-        session: None,
+        ..Caller::named(&effect.key.tenant, &effect.key.principal)
     };
     let proposal = Proposal {
         call_id: CallId::new(),

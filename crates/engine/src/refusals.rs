@@ -9,6 +9,7 @@ use servanda_contract::{
 };
 use servanda_gates::JournalError;
 use servanda_mcp::{RpcError, envelope::code};
+use servanda_policy::PrincipalError;
 
 use crate::{bridge::NotGiven, observe::Broken};
 
@@ -53,6 +54,15 @@ pub(crate) fn not_resolved(proposal: &Proposal, reason: NotResolved) -> Refusal 
         ),
         NotResolved::Held { hold } => held(call_id, &shown, &hold),
     }
+}
+
+/// A caller that no policy can speak of.
+pub(crate) fn no_principal(call_id: CallId, error: &PrincipalError) -> Box<Refusal> {
+    tracing::error!(%call_id, %error, "a caller cannot be told to the policies");
+    let message = "who is calling cannot be told to the policies".to_owned();
+    let hint =
+        "tell the operator: the name of the tenant or the number of scopes is not one that policies take".to_owned();
+    Box::new(Refusal::new(call_id, GateName::Policy, TaxonomyClass::PolicyViolation, message, hint))
 }
 
 /// A tool that is held back. What its server wrote is the reason and must not reach the agent by way of the refusal: only

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
+    authorities::Authorities,
     callbacks::Callbacks,
     discovery::{Discovery, Doubts},
     relay::{Exposure, PromptTable},
@@ -38,6 +39,8 @@ pub struct World {
     pub expectations: Expectations,
     /// Who wants to be told how long work ends.
     pub callbacks: Arc<Callbacks>,
+    /// What the operator lets whom do.
+    pub authorities: Arc<Authorities>,
 }
 
 /// A world with what the engine keeps about each server in it.
@@ -49,6 +52,7 @@ pub(crate) struct Scene {
     pub(crate) naming: Naming,
     pub(crate) expectations: Expectations,
     pub(crate) callbacks: Arc<Callbacks>,
+    pub(crate) authorities: Arc<Authorities>,
     members: BTreeMap<String, Arc<Member>>,
     /// The tool by which long work is asked for, where there is any.
     own_tool: Option<&'static (Arc<CompiledContract>, ListedTool)>,
@@ -82,18 +86,25 @@ pub(crate) struct TaskSupport {
 impl Scene {
     /// A world; `doubts` are those that were told in the one before it.
     pub(crate) fn of(world: World, doubts: Arc<Doubts>) -> Self {
-        let World { catalog, upstreams, naming, expectations, callbacks } = world;
+        let World { catalog, upstreams, naming, expectations, callbacks, authorities } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
         let discovery = Arc::new(Discovery::remembering(doubts, Arc::clone(&catalog), &upstreams));
-        Self { discovery, upstreams, expectations, callbacks, ..Self::with_servers(catalog, servers, naming) }
+        Self {
+            discovery,
+            upstreams,
+            expectations,
+            callbacks,
+            ..Self::with_servers(catalog, servers, naming, authorities)
+        }
     }
 
     pub(crate) fn with_servers(
         catalog: Arc<Catalog>,
         servers: BTreeMap<String, Arc<dyn Server>>,
         naming: Naming,
+        authorities: Arc<Authorities>,
     ) -> Self {
         let member = |(id, server): (String, Arc<dyn Server>)| {
             let member = Member {
@@ -115,6 +126,7 @@ impl Scene {
             naming,
             expectations: Expectations::default(),
             callbacks: Arc::default(),
+            authorities,
             members: servers.into_iter().map(member).collect(),
             _stop_when_dropped: stop.clone().drop_guard(),
             stop,

@@ -1,5 +1,7 @@
 //! A scripted peer for tests: an upstream that answers what a test says, and remembers what it was asked.
 
+mod scenes;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -11,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::names::Naming;
 use servanda_contract::{
     CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, record::Outcome,
     refusal::EffectKnowledge, time::Clock,
@@ -36,6 +38,8 @@ use crate::{
     server::Server,
     upstream_failure,
 };
+
+pub(crate) use scenes::{scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]
@@ -348,21 +352,6 @@ impl House {
         let effect = record.refusal.map(|refusal| refusal.effect);
         (record.outcome.name(), effect, *self.records.last_durable.lock().unwrap())
     }
-}
-
-pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
-    let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
-    let catalog = Catalog::new(contracts, naming).unwrap();
-    let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
-    Scene::with_servers(Arc::new(catalog), servers.collect(), naming)
-}
-
-/// A scene of one server whose tools have these contracts.
-pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
-    let contracts = contracts.into_iter().map(|contract| admit(contract, &Registered::new()).unwrap());
-    let catalog = Catalog::new(contracts, Naming::Bare).unwrap();
-    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
-    Scene::with_servers(Arc::new(catalog), servers, Naming::Bare)
 }
 
 /// A time that passes when a test says so.

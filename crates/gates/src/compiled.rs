@@ -1,8 +1,12 @@
 //! Contracts made ready to judge calls, once, when they are admitted. Having a [`CompiledContract`] is the evidence that
 //! the admission predicate held.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use servanda_authority::rights::{Scope, Scopes};
 use servanda_contract::{
     Digest, Proposal, ToolContract,
     admission::{self, Conjunct, Failure, Rejection},
@@ -29,6 +33,7 @@ pub struct CompiledContract {
     demands: Demands,
     programs: Programs,
     probes: Probes,
+    scopes: BTreeSet<Scope>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -72,6 +77,10 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
         failures.extend(reasons.into_iter().map(|reason| Failure::new(Conjunct::SchemaValid, reason)));
         Probes::default()
     });
+    let scopes = scopes(&contract).unwrap_or_else(|reason| {
+        failures.push(Failure::new(Conjunct::AuthPolicyDefined, reason));
+        BTreeSet::new()
+    });
     let broken = match (&input, &rules) {
         (Ok(input), Ok(rules)) => test_examples(&contract, input, rules),
         _ if contract.affordance.examples.is_empty() => Vec::new(),
@@ -80,9 +89,18 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
     let digest = contract.digest();
     match (input, output, rules, found_when, digest) {
-        (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => {
-            Ok(CompiledContract { contract, digest, input, output, rules, found_when, demands, programs, probes })
-        }
+        (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => Ok(CompiledContract {
+            contract,
+            digest,
+            input,
+            output,
+            rules,
+            found_when,
+            demands,
+            programs,
+            probes,
+            scopes,
+        }),
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
     }
@@ -91,6 +109,16 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
 fn compile_output(contract: &ToolContract) -> Result<Option<CompiledSchema>, servanda_contract::schema::SchemaError> {
     let schema = &contract.affordance.output_schema;
     if schema.is_empty() { Ok(None) } else { CompiledSchema::compile(schema, Profile::Results).map(Some) }
+}
+
+/// The scopes a caller needs, as the words that tokens have.
+fn scopes(contract: &ToolContract) -> Result<BTreeSet<Scope>, String> {
+    match Scopes::of(&contract.security.required_scopes) {
+        Ok(Scopes::These(scopes)) => Ok(scopes),
+        // No list of words is all of them.
+        Ok(Scopes::All) => Ok(BTreeSet::new()),
+        Err(error) => Err(format!("security.required_scopes: {error}")),
+    }
 }
 
 /// When a status tool's answer says that a key was executed.
@@ -157,6 +185,11 @@ impl CompiledContract {
     /// The arguments that are programs, requests or paths, as the contract says.
     pub fn program_arguments(&self) -> impl Iterator<Item = ProgramArgument> {
         self.programs.named()
+    }
+
+    /// Every scope a caller needs.
+    pub fn scopes(&self) -> &BTreeSet<Scope> {
+        &self.scopes
     }
 
     /// What is looked at around its calls.

@@ -43,6 +43,10 @@ pub enum NoteKind {
     Issuer,
     /// Who asks for the next token of a login, by login and generation.
     Refreshing,
+    /// What is kept of an API key, by its id.
+    ApiKey,
+    /// That a credential was revoked, by what it is revoked by.
+    Revoked,
 }
 
 /// One fact.
@@ -107,6 +111,8 @@ impl NoteKind {
             Self::Demand => "demand",
             Self::Issuer => "issuer",
             Self::Refreshing => "refreshing",
+            Self::ApiKey => "api_key",
+            Self::Revoked => "revoked",
         }
     }
 }

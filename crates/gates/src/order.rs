@@ -12,12 +12,16 @@ use servanda_contract::{
 use crate::{
     Permit,
     effect::{ClientKey, EffectKey, Order},
+    semantics::Meant,
 };
 
 /// A settled effect is remembered for so long at the least.
 const DEDUP_WINDOW_MS_MIN: u64 = 3_600_000;
 /// The longest argument that names a resource; a longer one is named by its digest.
 const RESOURCE_CHARS_MAX: usize = 128;
+
+/// The name of what may be any.
+const ANYTHING: &str = "*";
 
 /// What the effect of a permitted call is looked up by.
 pub(crate) fn effect_key(permit: &Permit, client_key: ClientKey) -> EffectKey {
@@ -80,16 +84,33 @@ fn dedup_window_ms(contract: &ToolContract) -> u64 {
 
 /// The manifest's resources with this call's arguments in place of `{name}`.
 pub(crate) fn changes(permit: &Permit) -> Vec<String> {
-    let effect = permit.contract().contract().effect.as_ref();
-    let manifest = effect.map_or(&[][..], |effect| &effect.manifest);
-    resources(manifest.iter().map(|change| &*change.resource), permit.arguments().bytes())
+    changed(permit.contract().contract().effect.as_ref(), permit.arguments().bytes())
 }
 
 /// The same of what is read.
 pub(crate) fn reads(permit: &Permit) -> Vec<String> {
-    let effect = permit.contract().contract().effect.as_ref();
+    read(permit.contract().contract().effect.as_ref(), permit.arguments().bytes())
+}
+
+/// Everything that a call changes or reads, before it is permitted. A contract that names nothing may mean anything.
+pub(crate) fn touched(meant: &Meant) -> Vec<String> {
+    let effect = meant.resolved.contract.contract().effect.as_ref();
+    let mut touched = changed(effect, meant.arguments.bytes());
+    touched.extend(read(effect, meant.arguments.bytes()));
+    if touched.is_empty() {
+        touched.push(ANYTHING.to_owned());
+    }
+    touched
+}
+
+fn changed(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {
+    let manifest = effect.map_or(&[][..], |effect| &effect.manifest);
+    resources(manifest.iter().map(|change| &*change.resource), arguments)
+}
+
+fn read(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {
     let reads = effect.map_or(&[][..], |effect| &effect.reads);
-    resources(reads.iter().map(|name| &**name), permit.arguments().bytes())
+    resources(reads.iter().map(|name| &**name), arguments)
 }
 
 fn resources<'a>(templates: impl Iterator<Item = &'a str> + Clone, arguments: &Bytes) -> Vec<String> {
@@ -115,7 +136,7 @@ fn rendered(template: &str, arguments: &Value) -> String {
 /// An argument as part of a name. One that is not there may be any.
 fn text(value: Option<&Value>) -> String {
     let text = match value {
-        None | Some(Value::Null) => return "*".to_owned(),
+        None | Some(Value::Null) => return ANYTHING.to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };

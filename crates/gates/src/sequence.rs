@@ -6,18 +6,27 @@ use servanda_contract::{
     record::{Decision, Verdict},
 };
 
-use crate::{GateLimits, Permit, Resolved, behaviour, bounds, confirmation, parse, semantics, state, structure, types};
+use crate::{
+    GateLimits, Mandate, Permit, Resolved, behaviour, bounds, confirmation, parse, policy, scope, semantics, state,
+    structure, types,
+};
 
 /// Takes a resolved call through every gate. The trail has a verdict of each gate that was reached.
-pub fn pass_all(resolved: Resolved, limits: GateLimits, trail: &mut Trail<'_>) -> Result<Permit, Box<Refusal>> {
+pub fn pass_all(
+    resolved: Resolved,
+    mandate: &Mandate<'_>,
+    limits: GateLimits,
+    trail: &mut Trail<'_>,
+) -> Result<Permit, Box<Refusal>> {
     let parsed = trail.judge(GateName::Parse, || parse::gate(resolved, limits))?;
     let structured = trail.judge(GateName::Structure, || structure::gate(parsed))?;
     let typed = trail.judge(GateName::Types, || types::gate(structured))?;
     let bounded = trail.judge(GateName::Bounds, || bounds::gate(typed))?;
     let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
     let fitting = trail.judge(GateName::Behaviour, || behaviour::gate(meant))?;
-    // 7 scope, 8 policy and 11 budget take their places around here as they are built.
-    let in_time = trail.judge(GateName::State, || state::gate(fitting))?;
+    let covered = trail.judge(GateName::Scope, || scope::gate(fitting, mandate))?;
+    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, mandate))?;
+    let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
     trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
 }
 

@@ -71,7 +71,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Diff(args) => until_stopped(commands::diff::run(&cli.config, args, screen)).await,
             Command::Pin(args) => until_stopped(commands::pin::run(&cli.config, args, screen)).await,
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
-            Command::Call(args) => commands::call::run(&cli.config, args, screen).await,
+            Command::Call(args) => Box::pin(commands::call::run(&cli.config, args, screen)).await,
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,

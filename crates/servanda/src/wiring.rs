@@ -10,7 +10,7 @@ use std::{
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
-    Engine, EngineParts, Limits, SystemClock, World,
+    Authorities, Engine, EngineParts, Limits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
     names,
     quarantine::{self, History},
@@ -67,7 +67,7 @@ impl Station {
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: world(loaded, catalog, upstreams, callbacks),
+            world: world(loaded, catalog, upstreams, callbacks)?,
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
@@ -140,7 +140,7 @@ impl Station {
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
             upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
         }
-        let next = world(loaded, catalog, upstreams, callbacks);
+        let next = world(loaded, catalog, upstreams, callbacks)?;
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
@@ -276,9 +276,10 @@ fn world(
     catalog: Arc<Catalog>,
     upstreams: BTreeMap<String, Upstream>,
     callbacks: Arc<Callbacks>,
-) -> World {
+) -> Result<World, Failure> {
     let (naming, expectations) = (loaded.config.naming(), loaded.config.expectations());
-    World { catalog, upstreams, naming, expectations, callbacks }
+    let authorities = Authorities::of_defaults(&catalog).map_err(|error| Failure::bad_input(error.to_string()))?;
+    Ok(World { catalog, upstreams, naming, expectations, callbacks, authorities: Arc::new(authorities) })
 }
 
 /// A notebook for commands that leave nothing behind.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Counterpart, PerformFailure, Transport,
+    Counterpart, NotPresented, PerformFailure, Transport,
     handshake::{self, Peer, Verdict},
     http::{Endpoint, EventWire, HttpWire},
     link::{Ended, Link, Outgoing, Terms, Wire},
@@ -37,6 +37,8 @@ pub(crate) struct NotConnected {
     pub(crate) why: String,
     /// The server was there and refused the handshake: it may speak another era than is thought.
     pub(crate) refused: bool,
+    /// What it would have to be shown, where that is why.
+    pub(crate) lack: Option<NotPresented>,
 }
 
 /// Which handshake is tried.
@@ -63,6 +65,8 @@ enum Failed {
     },
     /// There is nobody to shake hands with.
     Unreachable(String),
+    /// There is nothing to show it, or it does not take that.
+    NotShown(NotPresented),
 }
 
 /// Connects. `known` is the era of the last connection: it is tried first, and probing is the way back if it fails. A
@@ -72,18 +76,20 @@ pub(crate) async fn connect(
     known: Option<Era>,
     deadline: Instant,
 ) -> Result<Link, NotConnected> {
-    let outcome = if destination.counterpart.is_some() {
+    // A connection that is a user's own because of what is shown on it speaks whatever the server speaks.
+    let outcome = if destination.counterpart.is_some() && !destination.setting.is_personal() {
         attempt(destination, Approach::Legacy, deadline).await
     } else {
         connect_shared(destination, known, deadline).await
     };
     outcome.map_err(|failed| {
-        let (why, refused) = match failed {
-            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, false),
-            Failed::WhileInitializing { why, refused } => (why, refused),
+        let (why, refused, lack) = match failed {
+            Failed::WhileProbing(why) | Failed::Unreachable(why) => (why, false, None),
+            Failed::WhileInitializing { why, refused } => (why, refused, None),
+            Failed::NotShown(lack) => (lack.to_string(), false, Some(lack)),
         };
         // Whoever wrote a reason may have quoted the server.
-        NotConnected { why: destination.setting.redaction.remove(&why), refused }
+        NotConnected { why: destination.setting.redaction.remove(&why), refused, lack }
     })
 }
 
@@ -95,7 +101,7 @@ async fn connect_shared(destination: Destination<'_>, known: Option<Era>, deadli
     };
     match attempt(destination, first, deadline).await {
         Ok(link) => Ok(link),
-        Err(Failed::Unreachable(why)) => Err(Failed::Unreachable(why)),
+        Err(failed @ (Failed::Unreachable(_) | Failed::NotShown(_))) => Err(failed),
         Err(Failed::WhileProbing(_)) => attempt(destination, Approach::Legacy, deadline).await,
         Err(failed) if first != Approach::Legacy => Err(failed),
         Err(failed) => {
@@ -112,8 +118,10 @@ async fn attempt(destination: Destination<'_>, approach: Approach, deadline: Ins
     let Destination { setting, endpoint, counterpart } = destination;
     let wire = match (&setting.spec.transport, endpoint) {
         (Transport::Stdio { command, args, env, env_pass, cwd }, _) => {
-            let program = Program { command, args, env, env_pass, cwd: cwd.as_deref() };
-            Wire::Stdio(StdioWire::start(setting, counterpart.cloned(), program).map_err(Failed::Unreachable)?)
+            let held = setting.shown(counterpart).await.map_err(Failed::NotShown)?;
+            let program = Program { command, args, env, env_pass, shown: &[], cwd: cwd.as_deref() };
+            let wire = StdioWire::start(setting, counterpart.cloned(), program, held);
+            Wire::Stdio(wire.map_err(Failed::Unreachable)?)
         }
         (Transport::Http { .. }, Some(endpoint)) => {
             Wire::Http(Box::new(HttpWire::new(setting, counterpart.cloned(), endpoint.clone())))
@@ -161,7 +169,7 @@ async fn agree(
     deadline: Instant,
 ) -> Result<Peer, Failed> {
     if approach != Approach::Legacy {
-        match probe(setting, wire, approach, deadline).await {
+        match probe(setting, wire, approach, deadline).await.map_err(Failed::NotShown)? {
             Verdict::Modern(peer) => {
                 wire.agree(peer.version);
                 return Ok(peer);
@@ -194,6 +202,9 @@ async fn initialize(
     let result = match outcome(wire.exchange(request, Terms::until(deadline)).await) {
         Ok(result) => result,
         Err(PerformFailure::Unavailable { why } | PerformFailure::Died { why }) => return Err(failed(why)),
+        Err(PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => {
+            return Err(Failed::NotShown(why));
+        }
         Err(failure) => {
             let refused = says_no(&failure);
             return Err(Failed::WhileInitializing { why: format!("the handshake failed: {failure}"), refused });
@@ -214,7 +225,7 @@ fn says_no(failure: &PerformFailure) -> bool {
     }
 }
 
-async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Instant) -> Verdict {
+async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Instant) -> Result<Verdict, NotPresented> {
     let id = setting.next_id();
     let request = Outgoing::new(id, method::DISCOVER, Some(ProtocolVersion::NEWEST), message::discover(id));
     let give_up = CancellationToken::new();
@@ -233,11 +244,14 @@ async fn probe(setting: &Setting, wire: &Wire, approach: Approach, deadline: Ins
         }
     };
     let answer = outcome(ended);
+    if let Err(PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) = answer {
+        return Err(why);
+    }
     let answer = answer.as_ref().map(AsRef::as_ref);
-    match wire {
+    Ok(match wire {
         Wire::Stdio(_) => handshake::stdio_verdict(&answer),
         Wire::Http(_) | Wire::Events(_) => handshake::http_verdict(&answer),
-    }
+    })
 }
 
 /// Waits until a server has had enough time to say that it is modern. A child that has not written a line is starting: it
@@ -263,7 +277,7 @@ async fn enough(setting: &Setting, wire: &Wire, deadline: Instant) {
 pub(crate) fn outcome(ended: Ended) -> Result<bytes::Bytes, PerformFailure> {
     match ended {
         Ended::Answered(result) => Ok(result),
-        Ended::Failed(failure) | Ended::Disowned(failure) => Err(failure),
+        Ended::Failed(failure) | Ended::Disowned(failure) | Ended::NotLetIn { failure, .. } => Err(failure),
         Ended::NeverLeft { why } => Err(PerformFailure::Unavailable { why }),
     }
 }

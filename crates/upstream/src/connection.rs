@@ -85,7 +85,8 @@ impl Connection {
             let step = next_step(&stages.borrow_and_update(), attempts_failed_before, Instant::now(), deadline);
             match step {
                 Step::Use(link) => return Ok(link),
-                Step::GiveUp(why) => return Err(PerformFailure::Unavailable { why }),
+                Step::GiveUp { lack: Some(lack), .. } => return Err(PerformFailure::NotPresented(lack)),
+                Step::GiveUp { why, lack: None } => return Err(PerformFailure::Unavailable { why }),
                 Step::Wait { ask: true } => self.demand.notify_one(),
                 Step::Wait { ask: false } => {}
             }

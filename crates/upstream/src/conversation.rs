@@ -126,6 +126,15 @@ enum Recipient {
 }
 
 impl Conversations {
+    pub(crate) fn setting(&self) -> &Arc<Setting> {
+        &self.setting
+    }
+
+    /// For whom the connection was made; nobody for the one that is shared.
+    pub(crate) fn counterpart(&self) -> Option<&Counterpart> {
+        self.counterpart.as_ref()
+    }
+
     pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, mouth: Mouth) -> Self {
         Self {
             setting: Arc::clone(setting),

@@ -33,6 +33,11 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// Whether what is presented belongs to a single user. Then every user (tenant and principal) has connections, sessions
     /// and processes of their own to the server, which nobody else ever uses; the shared connection is the gateway's alone.
     fn is_personal(&self) -> bool;
+
+    /// The arguments of tools that it presents values for, as JSON pointers: agents are not shown that there are such.
+    fn argument_pointers(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// For what something is presented.
@@ -72,6 +77,9 @@ pub struct Presented {
     pub environment: Vec<(String, Secret)>,
     /// Further values that the server may repeat, as the password inside of an encoded header.
     pub hidden: Vec<Secret>,
+    /// How values begin that are new for every call, where a token goes on from there. A value with such a beginning is not
+    /// looked for by itself: that would cost more than the call.
+    pub stems: Vec<Secret>,
 }
 
 /// Why nothing can be shown, so that nothing is sent. It never has a value.
@@ -128,6 +136,7 @@ impl Presented {
         self.arguments.extend(other.arguments);
         self.environment.extend(other.environment);
         self.hidden.extend(other.hidden);
+        self.stems.extend(other.stems);
         self
     }
 }

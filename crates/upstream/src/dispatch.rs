@@ -1,7 +1,7 @@
 //! Makes one request: finds the connection it belongs on, writes it in that connection's era, and takes a second connection
 //! if the first one did not take it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Counterpart, Delivery, PerformFailure, Question,
+    Answer, CallErrand, Counterpart, Delivery, Errand, PerformFailure, Question,
     connect::outcome,
     connection::Connection,
     conversation::{Audience, Caller},
@@ -44,6 +44,8 @@ pub(crate) struct Draft<'a> {
     members: Vec<(&'a str, Cow<'a, [u8]>)>,
     /// Whether it may change something: then it is sent once, and read to its end when cancelled.
     mutates: bool,
+    /// The call, where it is one that passed the gates.
+    call: Option<CallErrand>,
 }
 
 /// All connections of one upstream.
@@ -67,7 +69,12 @@ impl<'a> Draft<'a> {
     pub(crate) fn call(tool: &'a str, arguments: &'a Bytes, effect: EffectClass) -> Self {
         let arguments: &[u8] = if arguments.is_empty() { b"{}" } else { arguments };
         let members = vec![("name", Cow::Owned(to_json(tool).into_bytes())), ("arguments", Cow::Borrowed(arguments))];
-        Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates() }
+        Self { method: method::TOOLS_CALL, name: Some(tool), members, mutates: effect.mutates(), call: None }
+    }
+
+    /// The same with what a source may know of it.
+    pub(crate) fn known(self, call: Option<CallErrand>) -> Self {
+        Self { call, ..self }
     }
 
     /// Any other request.
@@ -75,13 +82,13 @@ impl<'a> Draft<'a> {
         let members = question.params.iter();
         let members = members.map(|(name, value)| (name.as_str(), Cow::Borrowed(value.get().as_bytes()))).collect();
         let mutates = matches!(question.method, method::TASKS_UPDATE | method::TASKS_CANCEL);
-        Self { method: question.method, name: question.name.as_deref(), members, mutates }
+        Self { method: question.method, name: question.name.as_deref(), members, mutates, call: None }
     }
 
     /// A page of a list.
     pub(crate) fn page(method: &'static str, cursor: Option<&str>) -> Self {
         let cursor = cursor.map(|cursor| ("cursor", Cow::Owned(to_json(cursor).into_bytes())));
-        Self { method, name: None, members: cursor.into_iter().collect(), mutates: false }
+        Self { method, name: None, members: cursor.into_iter().collect(), mutates: false, call: None }
     }
 
     /// Whether there is nothing of a client's in it, so that nothing a server asks or says in confidence is about it.
@@ -98,11 +105,14 @@ impl<'a> Draft<'a> {
         )
     }
 
-    fn body(&self, id: i64, era: Era, delivery: &Delivery) -> Vec<u8> {
+    /// The body, and where the arguments of a tool call are in it.
+    fn body(&self, id: i64, era: Era, delivery: &Delivery) -> (Vec<u8>, Option<Range<usize>>) {
         let bytes_expected = self.members.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         let mut body = RequestBody::new(id, self.method, bytes_expected);
+        let mut arguments = None;
         for (name, value) in &self.members {
-            body.add(name, value);
+            let place = body.add(name, value);
+            arguments = Some(place).filter(|_| self.method == method::TOOLS_CALL && *name == "arguments").or(arguments);
         }
         let mut add = |name: &str, value: Option<&RawValue>| {
             if let Some(value) = value {
@@ -119,7 +129,7 @@ impl<'a> Draft<'a> {
                 }
             }
         }
-        body.finish(meta_of(id, era, delivery).as_deref())
+        (body.finish(meta_of(id, era, delivery).as_deref()), arguments)
     }
 }
 
@@ -148,15 +158,17 @@ impl Connections {
             let id = self.setting.next_id();
             let era = link.peer.era();
             let params: &[_] = if draft.method == method::TOOLS_CALL { &delivery.param_headers } else { &[] };
-            let request = Outgoing::new(id, draft.method, Some(link.peer.version), draft.body(id, era, &delivery))
-                .about(draft.name, params);
-            let request = Outgoing { key_header: delivery.key_header.as_ref(), ..request };
+            let (body, arguments) = draft.body(id, era, &delivery);
+            let request = Outgoing::new(id, draft.method, Some(link.peer.version), body)
+                .about(draft.name, params)
+                .keyed(delivery.key_header.as_ref());
+            let request = Outgoing { arguments, errand: self.errand(draft, &delivery), ..request };
             let ended = link.exchange(request, terms(draft, &delivery, patience.clone())).await;
             let again = match &ended {
                 Ended::NeverLeft { .. } => true,
                 // A server can execute a call and then disown the session; nobody could tell.
                 Ended::Disowned(_) => !draft.mutates,
-                Ended::Answered(_) | Ended::Failed(_) => false,
+                Ended::Answered(_) | Ended::Failed(_) | Ended::NotLetIn { .. } => false,
             };
             if again {
                 sent |= matches!(ended, Ended::Disowned(_));
@@ -174,6 +186,13 @@ impl Connections {
         Called { sent, outcome, edition: None }
     }
 
+    /// For what something is presented; nothing where nothing is.
+    fn errand(&self, draft: &Draft<'_>, delivery: &Delivery) -> Option<Errand> {
+        self.setting.credentials.as_ref()?;
+        let errand = self.setting.errand(Some(&delivery.counterpart), delivery.deadline);
+        Some(Errand { call: draft.call.clone(), ..errand })
+    }
+
     /// The connection that the next request of this counterpart is made on, if it is there already.
     pub(crate) fn present(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
         if self.has_own(counterpart) {
@@ -186,12 +205,20 @@ impl Connections {
 
     /// Whether requests of this counterpart are known to be made on a connection of its own.
     pub(crate) fn has_own(&self, counterpart: &Counterpart) -> bool {
+        if self.is_users_own(counterpart) {
+            return true;
+        }
         let legacy = match self.setting.known_era.get() {
             Some(era) => era == Era::Legacy,
             // Nobody knows at the moment, but what is there works.
             None => self.pool.get(counterpart).is_some_and(|own| own.ready().is_some()),
         };
         legacy && counterpart.capabilities.answers_anything()
+    }
+
+    /// Whether what the server is shown is this counterpart's alone, so that nobody else may use the connection.
+    pub(crate) fn is_users_own(&self, counterpart: &Counterpart) -> bool {
+        counterpart.on_behalf_of.is_some() && self.setting.is_personal()
     }
 
     /// The connection that requests of this counterpart are made on. Cancel safe.

@@ -5,6 +5,8 @@
 use serde_json::value::RawValue;
 use servanda_mcp::{Era, envelope::code};
 
+use crate::NotPresented;
+
 /// How many characters of foreign text a sentence of ours quotes.
 pub(crate) const QUOTE_CHARS_MAX: usize = 300;
 
@@ -16,6 +18,18 @@ pub enum PerformFailure {
     Unavailable {
         /// What is known about it.
         why: String,
+    },
+    /// Nothing was sent: what the server has to be shown is not there.
+    #[error("the upstream cannot be shown what it asks for: {0}")]
+    NotPresented(NotPresented),
+    /// The server did not let the request in, and there is nothing else to show it. HTTP says that such a request was not
+    /// executed, and whoever presents credentials to a server goes by that: the same request is made again with others.
+    #[error("the upstream did not let the request in (HTTP status {status}): {why}")]
+    NotLetIn {
+        /// 401 or 403.
+        status: u16,
+        /// What can be done about it.
+        why: NotPresented,
     },
     /// Nothing was sent: too many requests, connections or watches are there already.
     #[error("the upstream is as busy as it may be: {in_flight_max} at once is the limit")]
@@ -116,17 +130,29 @@ pub enum UpstreamError {
 }
 
 impl PerformFailure {
-    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent. An error that the protocol
-    /// reserves for requests a server does not begin with is only the server's word: it may have begun all the same.
+    /// Whether it is certain that the upstream did not execute the call: nothing of it was sent, or it did not get past the
+    /// server's own door. An error that the protocol reserves for requests a server does not begin with is only the server's
+    /// word: it may have begun all the same.
     pub fn provably_not_executed(&self) -> bool {
-        !self.sent()
+        !self.sent() || matches!(self, Self::NotLetIn { .. })
+    }
+
+    /// What the server would have to be shown, where that is why.
+    pub fn lack(&self) -> Option<&NotPresented> {
+        match self {
+            Self::NotPresented(why) | Self::NotLetIn { why, .. } => Some(why),
+            _ => None,
+        }
     }
 
     /// Whether a byte of the request may have left.
     pub(crate) fn sent(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Busy { .. } | Self::Cancelled { sent: false } => false,
+            Self::Unavailable { .. } | Self::NotPresented(_) | Self::Busy { .. } | Self::Cancelled { sent: false } => {
+                false
+            }
             Self::Cancelled { sent: true }
+            | Self::NotLetIn { .. }
             | Self::TimedOut { .. }
             | Self::Died { .. }
             | Self::Rejected { .. }
@@ -181,6 +207,8 @@ mod tests {
         let table = [
             (PerformFailure::unavailable("refused"), true),
             (PerformFailure::Busy { in_flight_max: 1 }, true),
+            (PerformFailure::NotPresented(NotPresented::unavailable("no secret")), true),
+            (PerformFailure::NotLetIn { status: 401, why: NotPresented::not_permitted("no login") }, true),
             (PerformFailure::Cancelled { sent: false }, true),
             (PerformFailure::Cancelled { sent: true }, false),
             (PerformFailure::TimedOut { note: None }, false),

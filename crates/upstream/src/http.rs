@@ -105,7 +105,7 @@ impl Endpoint {
 
 impl HttpWire {
     pub(crate) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
-        let address = Arc::new(Address::new(endpoint));
+        let address = Arc::new(Address::new(setting, counterpart.clone(), endpoint));
         let departure = Departure::default();
         let outbox = asides::speak(setting, &address, &departure);
         let mouth = Mouth { outbox: outbox.downgrade(), departure: departure.clone() };
@@ -177,8 +177,16 @@ impl HttpWire {
 
     /// Sends a notification and waits for its acknowledgement.
     pub(crate) async fn notify(&self, body: Vec<u8>, until: Instant) -> Result<(), String> {
-        let sending = self.address.builder(Method::POST).body(body).send();
-        match tokio::time::timeout_at(until, sending).await {
+        let sending = async {
+            let request = self.address.builder(Method::POST).await?;
+            Some(request.body(body).send().await)
+        };
+        let sent = match tokio::time::timeout_at(until, sending).await {
+            Ok(None) => return Err("the server cannot be shown what it asks for".to_owned()),
+            Ok(Some(sent)) => Ok(sent),
+            Err(late) => Err(late),
+        };
+        match sent {
             Ok(Ok(response)) if response.status().is_success() => Ok(()),
             Ok(Ok(response)) => {
                 Err(format!("a notification was answered with HTTP status {}", response.status().as_u16()))
@@ -208,7 +216,11 @@ impl HttpWire {
         self.departure.tell(Gone::Broke { why: "it was closed".to_owned() });
         self.closed.cancel();
         if self.address.in_session() {
-            let sending = self.address.builder(Method::DELETE).send();
+            let sending = async {
+                if let Some(request) = self.address.builder(Method::DELETE).await {
+                    let _ = request.send().await;
+                }
+            };
             let _ = tokio::time::timeout(Duration::from_millis(END_MS_MAX), sending).await;
         }
     }

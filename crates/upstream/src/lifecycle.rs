@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Counterpart, Limits,
+    Counterpart, Limits, NotPresented,
     connect::{Destination, NotConnected, connect},
     link::{Gone, Link},
     listening,
@@ -70,6 +70,8 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Setback {
     pub(crate) why: String,
+    /// What the server would have to be shown, where that is why.
+    pub(crate) lack: Option<NotPresented>,
     pub(crate) failures: u32,
     pub(crate) next_attempt: Instant,
 }
@@ -92,7 +94,12 @@ pub(crate) enum Step {
         ask: bool,
     },
     /// Give up.
-    GiveUp(String),
+    GiveUp {
+        /// Why.
+        why: String,
+        /// What the server would have to be shown, where that is why.
+        lack: Option<NotPresented>,
+    },
 }
 
 /// The task that owns the connection.
@@ -120,11 +127,14 @@ pub(crate) fn pause_ms(failures: u32, limits: &Limits) -> u64 {
 pub(crate) fn next_step(stage: &Stage, attempts_failed_before: u64, now: Instant, deadline: Instant) -> Step {
     match &stage.phase {
         Phase::Ready(link) if !link.departure().is_told() => Step::Use(Arc::clone(link)),
-        Phase::Closed => Step::GiveUp("it is shut down".to_owned()),
-        Phase::Down(setback) if stage.attempts_failed > attempts_failed_before => Step::GiveUp(setback.why.clone()),
+        Phase::Closed => Step::GiveUp { why: "it is shut down".to_owned(), lack: None },
+        Phase::Down(setback) if stage.attempts_failed > attempts_failed_before => {
+            Step::GiveUp { why: setback.why.clone(), lack: setback.lack.clone() }
+        }
         Phase::Down(setback) if setback.next_attempt > deadline.min(now + Duration::from_millis(SAT_OUT_MS_MAX)) => {
             let wait_ms = setback.next_attempt.saturating_duration_since(now).as_millis();
-            Step::GiveUp(format!("{}; the next attempt is in {wait_ms} ms", setback.why))
+            let why = format!("{}; the next attempt is in {wait_ms} ms", setback.why);
+            Step::GiveUp { why, lack: setback.lack.clone() }
         }
         Phase::Idle | Phase::Down(_) => Step::Wait { ask: true },
         Phase::Connecting | Phase::Ready(_) => Step::Wait { ask: false },
@@ -196,13 +206,14 @@ impl Lifecycle {
                     failures = after.failures;
                     first = false;
                 }
-                Err(NotConnected { why, refused }) => {
+                Err(NotConnected { why, refused, lack }) => {
                     // Whatever it spoke before, it may be another server when it comes back.
                     known = None;
                     self.learn(None, refused);
-                    failures = failures.saturating_add(1);
+                    // What is not there to be shown is no fault of the server's, and somebody may bring it any moment.
+                    failures = if lack.is_some() { 1 } else { failures.saturating_add(1) };
                     self.tell(&mut told, "the upstream is not available", &why, failures);
-                    self.enter(self.setback(why, failures), true);
+                    self.enter(self.setback(why, lack, failures), true);
                 }
             }
         }
@@ -222,7 +233,7 @@ impl Lifecycle {
     }
 
     async fn connect(&self, known: Option<Era>) -> Result<Link, NotConnected> {
-        let endpoint = self.setting.endpoint().map_err(|why| NotConnected { why, refused: false })?;
+        let endpoint = self.setting.endpoint().map_err(|why| NotConnected { why, refused: false, lack: None })?;
         let connect_ms_max = self.setting.spec.limits.connect_ms_max;
         let deadline = Instant::now() + Duration::from_millis(connect_ms_max);
         let destination = Destination { setting: &self.setting, endpoint, counterpart: self.counterpart.as_ref() };
@@ -233,7 +244,7 @@ impl Lifecycle {
     fn learn(&self, era: Option<Era>, refused: bool) {
         if self.is_shared() {
             self.setting.known_era.set(era);
-        } else if refused {
+        } else if refused && !self.setting.is_personal() {
             self.setting.known_era.doubt();
         }
     }
@@ -284,7 +295,7 @@ impl Lifecycle {
             Gone::Broke { why } => {
                 let failures = if stable { 1 } else { failures.saturating_add(1) };
                 self.tell(told, "the upstream was lost", &why, failures);
-                self.enter(self.setback(why, failures), false);
+                self.enter(self.setback(why, None, failures), false);
                 failures
             }
         };
@@ -313,9 +324,9 @@ impl Lifecycle {
         tokio::time::sleep_until(next_attempt).await;
     }
 
-    fn setback(&self, why: String, failures: u32) -> Phase {
+    fn setback(&self, why: String, lack: Option<NotPresented>, failures: u32) -> Phase {
         let pause = Duration::from_millis(pause_ms(failures, &self.setting.spec.limits));
-        Phase::Down(Arc::new(Setback { why, failures, next_attempt: Instant::now() + pause }))
+        Phase::Down(Arc::new(Setback { why, lack, failures, next_attempt: Instant::now() + pause }))
     }
 
     fn enter(&self, phase: Phase, attempt_failed: bool) {
@@ -360,7 +371,7 @@ mod tests {
         let deadline = now + Duration::from_secs(10);
         let down = |pause_ms| {
             let next_attempt = now + Duration::from_millis(pause_ms);
-            Phase::Down(Arc::new(Setback { why: "refused".to_owned(), failures: 3, next_attempt }))
+            Phase::Down(Arc::new(Setback { why: "refused".to_owned(), lack: None, failures: 3, next_attempt }))
         };
         let table = [
             (Phase::Idle, 0, Ok(true)),
@@ -375,7 +386,7 @@ mod tests {
             let stage = Stage { phase, attempts_failed };
             match (next_step(&stage, 0, now, deadline), expected) {
                 (Step::Wait { ask }, Ok(expected)) => assert_eq!(ask, expected),
-                (Step::GiveUp(why), Err(expected)) => assert_eq!(why, expected),
+                (Step::GiveUp { why, .. }, Err(expected)) => assert_eq!(why, expected),
                 (step, expected) => panic!("{stage:?}: {step:?} instead of {expected:?}"),
             }
         }

@@ -1,17 +1,21 @@
 //! One agreed connection to a server, whatever carries it: what can be asked on it, on which terms, and how asking ends.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    ops::Range,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
+use reqwest::header::HeaderMap;
 use servanda_mcp::{Era, ProtocolVersion, RpcError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    PerformFailure,
+    Errand, PerformFailure, Rejection,
     conversation::{Audience, Conversations},
     handshake::Peer,
     http::{EventWire, HttpWire},
@@ -57,10 +61,16 @@ pub(crate) struct Outgoing<'a> {
     /// What the version header says; none before the legacy handshake.
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) body: Vec<u8>,
+    /// Where in the body the arguments of a tool call are.
+    pub(crate) arguments: Option<Range<usize>>,
+    /// What it is made for, where that is not for the sake of the connection.
+    pub(crate) errand: Option<Errand>,
+    /// Headers that are shown.
+    pub(crate) shown: HeaderMap,
 }
 
 /// On what terms a request is made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Terms {
     /// How long it is waited for.
     pub(crate) patience: Patience,
@@ -96,6 +106,13 @@ pub(crate) enum Ended {
     /// The server says that it does not know what was agreed any more (the session, or the era). Its word is no proof that
     /// it did nothing: only a request that changes nothing may be made again on the next connection.
     Disowned(PerformFailure),
+    /// The server did not let it in with what it was shown. Only where something was.
+    NotLetIn {
+        /// The same as a failure.
+        failure: PerformFailure,
+        /// What it says.
+        rejection: Rejection,
+    },
 }
 
 /// Why and when a connection went, told once.
@@ -123,12 +140,28 @@ const MESSAGE_CHARS_MAX: usize = 4096;
 impl<'a> Outgoing<'a> {
     /// A request that needs no headers of its own.
     pub(crate) fn new(id: i64, method: &'static str, version: Option<ProtocolVersion>, body: Vec<u8>) -> Self {
-        Self { id, method, name: None, param_headers: &[], key_header: None, version, body }
+        Self {
+            id,
+            method,
+            name: None,
+            param_headers: &[],
+            key_header: None,
+            version,
+            body,
+            arguments: None,
+            errand: None,
+            shown: HeaderMap::new(),
+        }
     }
 
     /// The same about something that has a name.
     pub(crate) fn about(self, name: Option<&'a str>, param_headers: &'a [(String, String)]) -> Self {
         Self { name, param_headers, ..self }
+    }
+
+    /// The same with a key in a header.
+    pub(crate) fn keyed(self, key_header: Option<&'a (String, String)>) -> Self {
+        Self { key_header, ..self }
     }
 }
 
@@ -220,6 +253,14 @@ impl Link {
 impl Wire {
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
     pub(crate) async fn exchange(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
+        match &self.conversations().setting().credentials {
+            None => self.exchange_once(request, terms).await,
+            Some(credentials) => Box::pin(self.exchange_showing(credentials, request, terms)).await,
+        }
+    }
+
+    /// The same with nothing but what the request has.
+    pub(crate) async fn exchange_once(&self, request: Outgoing<'_>, terms: Terms) -> Ended {
         match self {
             Self::Stdio(wire) => wire.exchange(request, terms).await,
             Self::Http(wire) => Box::pin(wire.exchange(request, terms)).await,
@@ -253,7 +294,7 @@ impl Wire {
         }
     }
 
-    fn conversations(&self) -> &Conversations {
+    pub(crate) fn conversations(&self) -> &Conversations {
         match self {
             Self::Stdio(wire) => wire.conversations(),
             Self::Http(wire) => wire.conversations(),

@@ -3,7 +3,7 @@
 //! Raw members are spliced in as they are: the bytes that were decided about are the bytes that leave. Only line ends between
 //! JSON tokens become spaces, because on standard streams a message is one line.
 
-use std::sync::LazyLock;
+use std::{ops::Range, sync::LazyLock};
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
@@ -57,14 +57,16 @@ impl RequestBody {
         Self { bytes, first: true }
     }
 
-    /// Adds a member of `params`. `json` must be JSON.
-    pub(crate) fn add(&mut self, name: &str, json: &[u8]) {
+    /// Adds a member of `params`. `json` must be JSON. Says where it stands.
+    pub(crate) fn add(&mut self, name: &str, json: &[u8]) -> Range<usize> {
         if !std::mem::take(&mut self.first) {
             self.bytes.push(b',');
         }
         self.bytes.extend_from_slice(to_json(name).as_bytes());
         self.bytes.push(b':');
+        let start = self.bytes.len();
         push_on_one_line(&mut self.bytes, json);
+        start..self.bytes.len()
     }
 
     /// Adds `_meta`, where there is something to say in it, and ends the request.

@@ -19,7 +19,7 @@ use std::{
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Counterpart, PerformFailure, connection::Connection, setting::Setting};
+use crate::{Counterpart, PerformFailure, connection::Connection, link::Link, setting::Setting};
 
 /// An affinity may have one of so many of all connections.
 const AFFINITY_SHARE: usize = 4;
@@ -95,7 +95,7 @@ impl Pool {
         // could be anybody's is declined there.
         let alone = purpose == Purpose::Client && !self.setting.is_guarded() && self.must_be_alone(counterpart);
         let fit = lanes.iter().find(|(_, own)| !alone || own.is_free(asks)).or_else(|| {
-            let may_grow = state.of_affinity(&counterpart.affinity) < self.affinity_max().div_ceil(2);
+            let may_grow = state.of_affinity(counterpart) < self.affinity_max().div_ceil(2);
             let crowded = lanes.iter().min_by_key(|(_, own)| (own.uses.borrow().clients, own.is_haunted()));
             crowded.filter(|_| !(may_grow && state.own.len() < self.setting.spec.limits.connections_max))
         });
@@ -105,7 +105,7 @@ impl Pool {
         let number =
             (0..lanes.len()).find(|number| lanes.iter().all(|(taken, _)| taken != number)).unwrap_or(lanes.len());
         drop(lanes);
-        self.make_room(&mut state, &counterpart.affinity)?;
+        self.make_room(&mut state, counterpart)?;
         let lane = Lane { counterpart: counterpart.clone(), number };
         let connection = Arc::new(Connection::new(&self.setting, Some(counterpart.clone()), self.stop.child_token()));
         let own = Own { connection, uses: watch::Sender::new(Uses { count: 0, clients: 0, since: Instant::now() }) };
@@ -143,9 +143,16 @@ impl Pool {
         self.lock().own.len()
     }
 
+    /// Any connection that is ready.
+    pub(crate) fn any_ready(&self) -> Option<Arc<Link>> {
+        self.lock().own.values().find_map(|own| own.connection.ready())
+    }
+
     /// Whether a question could be taken for another client's: then a request shares its connection only if it must.
     fn must_be_alone(&self, counterpart: &Counterpart) -> bool {
-        self.setting.may_ask_unclearly() && self.setting.attached.of(&counterpart.affinity).is_none()
+        counterpart.capabilities.answers_anything()
+            && self.setting.may_ask_unclearly()
+            && self.setting.attached.of(&counterpart.affinity).is_none()
     }
 
     /// How many connections one affinity may have: nobody may take all of them.
@@ -153,15 +160,16 @@ impl Pool {
         (self.setting.spec.limits.connections_max / AFFINITY_SHARE).max(1)
     }
 
-    fn make_room(self: &Arc<Self>, state: &mut State, affinity: &str) -> Result<(), PerformFailure> {
+    fn make_room(self: &Arc<Self>, state: &mut State, counterpart: &Counterpart) -> Result<(), PerformFailure> {
         let connections_max = self.setting.spec.limits.connections_max;
         let affinity_max = self.affinity_max();
-        let (of_affinity, in_flight_max) = match state.of_affinity(affinity) {
+        let (of_affinity, in_flight_max) = match state.of_affinity(counterpart) {
             count if count >= affinity_max => (true, affinity_max),
             _ if state.own.len() >= connections_max => (false, connections_max),
             _ => return Ok(()),
         };
-        let evictable = state.own.iter().filter(|(lane, _)| !of_affinity || &*lane.counterpart.affinity == affinity);
+        let evictable =
+            state.own.iter().filter(|(lane, _)| !of_affinity || shares_limit(&lane.counterpart, counterpart));
         let idle = evictable.filter_map(|(lane, own)| Some((own.idle_since()?, lane)));
         let longest_idle = idle.min_by_key(|(since, _)| *since).map(|(_, lane)| lane.clone());
         match longest_idle {
@@ -219,9 +227,14 @@ impl State {
     }
 
     /// How many connections an affinity has.
-    fn of_affinity(&self, affinity: &str) -> usize {
-        self.own.keys().filter(|lane| &*lane.counterpart.affinity == affinity).count()
+    fn of_affinity(&self, counterpart: &Counterpart) -> usize {
+        self.own.keys().filter(|lane| shares_limit(&lane.counterpart, counterpart)).count()
     }
+}
+
+/// Whether two count against one limit: one affinity of one user.
+fn shares_limit(one: &Counterpart, other: &Counterpart) -> bool {
+    one.affinity == other.affinity && one.user() == other.user()
 }
 
 impl Own {

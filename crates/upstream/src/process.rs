@@ -4,13 +4,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
     path::Path,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use servanda_authority::Secret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,8 @@ pub(crate) struct Program<'a> {
     pub(crate) args: &'a [String],
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) env_pass: &'a [String],
+    /// Variables with what it is shown.
+    pub(crate) shown: &'a [(String, Secret)],
     pub(crate) cwd: Option<&'a Path>,
 }
 
@@ -114,11 +118,13 @@ impl Process {
     }
 }
 
-/// The whole environment of a child: the baseline, what is passed on, what is set; the later wins.
+/// The whole environment of a child: the baseline, what is passed on, what is set, what it is shown; the later wins.
 fn environment(program: Program<'_>, ours: impl Fn(&str) -> Option<OsString>) -> BTreeMap<OsString, OsString> {
     let inherited: BTreeSet<&str> = BASELINE.into_iter().chain(program.env_pass.iter().map(String::as_str)).collect();
     let inherited = inherited.into_iter().filter_map(|name| Some((name.into(), ours(name)?)));
-    inherited.chain(program.env.iter().map(|(name, value)| (name.into(), value.into()))).collect()
+    let set = program.env.iter().map(|(name, value)| (name.into(), value.into()));
+    let shown = program.shown.iter().map(|(name, value)| (name.into(), OsStr::from_bytes(value.expose()).to_owned()));
+    inherited.chain(set).chain(shown).collect()
 }
 
 fn describe(status: Option<ExitStatus>) -> String {
@@ -140,9 +146,10 @@ mod tests {
         };
         let env = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned()), ("MODE".to_owned(), "x".to_owned())]);
         let env_pass = ["GITHUB_TOKEN".to_owned(), "UNSET".to_owned()];
-        let program = Program { command: "x", args: &[], env: &env, env_pass: &env_pass, cwd: None };
+        let shown = [("MODE".to_owned(), Secret::from("y".to_owned()))];
+        let program = Program { command: "x", args: &[], env: &env, env_pass: &env_pass, shown: &shown, cwd: None };
         let expected: BTreeMap<OsString, OsString> =
-            [("GITHUB_TOKEN", "token"), ("HOME", "/elsewhere"), ("MODE", "x"), ("PATH", "/bin")]
+            [("GITHUB_TOKEN", "token"), ("HOME", "/elsewhere"), ("MODE", "y"), ("PATH", "/bin")]
                 .map(|(name, value)| (name.into(), value.into()))
                 .into();
         assert_eq!(environment(program, ours), expected);
@@ -150,8 +157,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_started_says_so() {
+        let env = BTreeMap::new();
         let program =
-            Program { command: "/nonexistent/server", args: &[], env: &BTreeMap::new(), env_pass: &[], cwd: None };
+            Program { command: "/nonexistent/server", args: &[], env: &env, env_pass: &[], shown: &[], cwd: None };
         let why = Process::start(program).unwrap_err();
         assert!(why.starts_with("`/nonexistent/server` could not be started: "), "{why}");
     }

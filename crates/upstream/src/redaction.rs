@@ -1,26 +1,46 @@
-//! Keeps configured values out of the sentences we write: a server that prints its own token must not make us repeat it.
+//! Keeps secrets out of what servers say: what they are shown out of everything that comes back, before anybody else sees it,
+//! and whatever else the configuration hands them out of the sentences we write.
 //!
-//! Answers are not touched; what may be passed on of those is the contract's business.
+//! Configured values are taken out of sentences only: `production` may be one of them, and an answer may say that word. What
+//! is presented as a credential is no ordinary word.
 
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use bytes::Bytes;
 use reqwest::Url;
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
+use serde_json::value::RawValue;
+use servanda_authority::{
+    Secret,
+    scrubber::{NotScrubbable, SECRET_BYTES_MAX, SECRET_BYTES_MIN, SECRETS_BYTES_MAX, SECRETS_MAX, Scrubber},
 };
 
-use crate::{Transport, failure::quote};
+use crate::{NotPresented, Presented, Transport, failure::quote};
 
 /// Shorter values would black out ordinary words.
 const SECRET_CHARS_MIN: usize = 6;
 /// The same for what may be a secret but mostly is none: arguments and parts of addresses. `-y`, `serve` and `stdio` are
 /// no secrets, and hardly a token is that short.
 const DOUBTFUL_CHARS_MIN: usize = 8;
-const REDACTED: &str = "[redacted]";
+/// Presented values that are remembered after the requests they were for; a server may repeat them later.
+const KEPT_MAX: usize = 64;
 
-/// The values that must not be repeated.
-#[derive(Clone, Default)]
+/// What must not be repeated.
+#[derive(Default)]
 pub(crate) struct Redaction {
-    secrets: Vec<String>,
+    configured: Option<Scrubber>,
+    presented: Mutex<Known>,
+    /// For what is in `presented`; none as long as nothing was.
+    scrubber: RwLock<Option<Arc<Scrubber>>>,
+}
+
+/// That a presented value is looked for, at least as long as this lives.
+pub(crate) type Kept = Arc<()>;
+
+#[derive(Default)]
+struct Known {
+    /// What was presented last is last.
+    values: Vec<(Secret, Kept)>,
+    stems: Vec<Secret>,
 }
 
 impl Redaction {
@@ -41,10 +61,46 @@ impl Redaction {
         secrets.retain(|secret| secret.chars().count() >= SECRET_CHARS_MIN);
         doubtful.retain(|part| part.chars().count() >= DOUBTFUL_CHARS_MIN);
         secrets.append(&mut doubtful);
-        // The longest first, so that a secret that contains another disappears as a whole.
-        secrets.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
-        secrets.dedup();
-        Self { secrets }
+        Self { configured: scrubber_of_most(secrets), ..Self::default() }
+    }
+
+    /// From now on these are taken out of everything. Fails if one cannot be: then it must not be sent.
+    pub(crate) fn keep(&self, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
+        let mut known = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut is_new = false;
+        for stem in &presented.stems {
+            if !known.stems.iter().any(|old| old.expose() == stem.expose()) {
+                known.stems.push(stem.clone());
+                is_new = true;
+            }
+        }
+        let mut kept = Vec::new();
+        for value in values_of(presented, &known.stems) {
+            let (mark, new) = known.mark(value);
+            kept.push(mark);
+            is_new |= new;
+        }
+        if is_new && let Err(why) = self.learn(&mut known) {
+            known.values.retain(|(_, mark)| !kept.iter().any(|new| Arc::ptr_eq(mark, new)));
+            return Err(why);
+        }
+        Ok(kept)
+    }
+
+    /// A message of the server's without what was presented to it: JSON, if it was JSON. The same bytes if there was nothing.
+    pub(crate) fn clean(&self, message: &Bytes) -> Bytes {
+        let Some(scrubber) = self.scrubber() else { return message.clone() };
+        match scrubber.scrub_json(message) {
+            std::borrow::Cow::Borrowed(_) => message.clone(),
+            std::borrow::Cow::Owned(clean) => clean.into(),
+        }
+    }
+
+    /// The same for something that was cut off: what may be the beginning of a secret goes, too.
+    pub(crate) fn clean_cut(&self, text: &[u8]) -> Vec<u8> {
+        let Some(scrubber) = self.scrubber() else { return text.to_vec() };
+        let kept = text.len().saturating_sub(scrubber.longest_bytes());
+        scrubber.scrub(text.get(..kept).unwrap_or_default()).into_owned()
     }
 
     /// Foreign text for one of our sentences.
@@ -54,62 +110,103 @@ impl Redaction {
 
     /// Foreign text without the secrets.
     pub(crate) fn remove(&self, text: &str) -> String {
-        let mut clean = text.to_owned();
-        for secret in &self.secrets {
-            if clean.contains(secret) {
-                clean = clean.replace(secret, REDACTED);
-            }
-        }
-        clean
+        let clean = self.configured.as_ref().map_or(text.into(), |configured| configured.scrub_text(text));
+        self.scrubber().map_or_else(|| clean.to_string(), |scrubber| scrubber.scrub_text(&clean).into_owned())
     }
 
     /// Foreign JSON without the secrets, as it was written if there are none in it.
     pub(crate) fn remove_in_json(&self, json: Box<RawValue>) -> Box<RawValue> {
-        // Read as a value: in the text a secret may be escaped, and to replace it there may leave no JSON.
-        let Ok(mut value) = serde_json::from_str::<Value>(json.get()) else { return json };
-        if self.remove_in_value(&mut value) { to_raw_value(&value).unwrap_or(json) } else { json }
+        let clean =
+            self.configured.as_ref().map(|configured| configured.scrub_json(json.get().as_bytes()).into_owned());
+        let json = clean.and_then(|clean| RawValue::from_string(String::from_utf8(clean).ok()?).ok()).unwrap_or(json);
+        let Some(scrubber) = self.scrubber() else { return json };
+        let clean = String::from_utf8(scrubber.scrub_json(json.get().as_bytes()).into_owned());
+        clean.ok().and_then(|clean| RawValue::from_string(clean).ok()).unwrap_or(json)
     }
 
-    /// Whether there was a secret. Recursion is bounded by the parser's depth.
-    fn remove_in_value(&self, value: &mut Value) -> bool {
-        match value {
-            Value::Null | Value::Bool(_) => false,
-            Value::Number(number) => {
-                let found = self.occurs_in(&number.to_string());
-                if found {
-                    *value = Value::from(REDACTED);
+    fn learn(&self, known: &mut Known) -> Result<(), NotPresented> {
+        known.forget();
+        let values: Vec<Secret> = known.values.iter().map(|(value, _)| value.clone()).collect();
+        let scrubber = Scrubber::with_stems(&values, &known.stems).map_err(|why| {
+            NotPresented::unavailable(match why {
+                NotScrubbable::TooShort { .. } => format!(
+                    "a secret has fewer than {SECRET_BYTES_MIN} bytes and could not be kept out of answers, so it is not sent"
+                ),
+                NotScrubbable::TooLong { .. } => format!("a secret has more than {SECRET_BYTES_MAX} bytes"),
+                NotScrubbable::TooMany | NotScrubbable::TooMuch => {
+                    "more secrets are in use than can be kept out of answers".to_owned()
                 }
-                found
-            }
-            Value::String(text) => {
-                let found = self.occurs_in(text);
-                if found {
-                    *text = self.remove(text);
-                }
-                found
-            }
-            Value::Array(items) => {
-                let mut found = false;
-                for item in items {
-                    found |= self.remove_in_value(item);
-                }
-                found
-            }
-            Value::Object(members) => {
-                let mut found = false;
-                let old = std::mem::take(members);
-                for (name, mut member) in old {
-                    found |= self.remove_in_value(&mut member) | self.occurs_in(&name);
-                    members.insert(self.remove(&name), member);
-                }
-                found
-            }
-        }
+            })
+        })?;
+        *self.scrubber.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(scrubber));
+        Ok(())
     }
 
-    fn occurs_in(&self, text: &str) -> bool {
-        self.secrets.iter().any(|secret| text.contains(secret))
+    fn scrubber(&self) -> Option<Arc<Scrubber>> {
+        self.scrubber.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+impl Known {
+    /// The mark of a value, and whether it is new.
+    fn mark(&mut self, value: Secret) -> (Kept, bool) {
+        let old = self.values.iter().position(|(old, _)| old.expose() == value.expose());
+        let is_new = old.is_none();
+        let entry = old.map_or_else(|| (value, Kept::default()), |at| self.values.remove(at));
+        let mark = Arc::clone(&entry.1);
+        self.values.push(entry);
+        (mark, is_new)
+    }
+
+    /// Makes room: those go that no request is using, the longest unused first.
+    fn forget(&mut self) {
+        let mut surplus = self.values.len().saturating_sub(KEPT_MAX);
+        self.values.retain(|(_, mark)| {
+            let goes = surplus > 0 && Arc::strong_count(mark) == 1;
+            surplus -= usize::from(goes);
+            !goes
+        });
+    }
+}
+
+/// Everything in it that a server may repeat.
+fn values_of(presented: &Presented, stems: &[Secret]) -> Vec<Secret> {
+    let Presented { headers, arguments, environment, hidden, .. } = presented;
+    let mut values = hidden.clone();
+    values.extend(arguments.iter().chain(environment).map(|(_, value)| value.clone()));
+    for (_, value) in headers {
+        let words = value.as_text().map(last_word).filter(|word| word.len() >= SECRET_BYTES_MIN);
+        values.extend(words.map(|word| Secret::new(word.as_bytes())));
+        values.push(value.clone());
+    }
+    let has_stem = |value: &Secret, stem: &Secret| {
+        value.expose().windows(stem.expose().len().max(1)).any(|part| part == stem.expose())
+    };
+    values.retain(|value| !stems.iter().any(|stem| has_stem(value, stem)));
+    values
+}
+
+/// A scrubber for as many as there can be, the longest first: of sentences nobody can promise more.
+fn scrubber_of_most(mut secrets: Vec<String>) -> Option<Scrubber> {
+    secrets.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
+    secrets.dedup();
+    let mut bytes_left = SECRETS_BYTES_MAX;
+    let taken: Vec<Secret> = secrets
+        .into_iter()
+        .map(|secret| {
+            let mut bytes = secret.into_bytes();
+            bytes.truncate(SECRET_BYTES_MAX);
+            bytes
+        })
+        .filter(|bytes| {
+            let fits = bytes.len() <= bytes_left;
+            bytes_left -= if fits { bytes.len() } else { 0 };
+            fits
+        })
+        .take(SECRETS_MAX)
+        .map(Secret::new)
+        .collect();
+    if taken.is_empty() { None } else { Scrubber::of(&taken).ok() }
 }
 
 /// What of an argument may be a secret: all of it, the value of `--token=x` and `Authorization:Bearer x`, the secrets of
@@ -169,7 +266,7 @@ fn last_word(text: &str) -> &str {
 
 impl std::fmt::Debug for Redaction {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Redaction").field("secrets_count", &self.secrets.len()).finish()
+        formatter.debug_struct("Redaction").finish_non_exhaustive()
     }
 }
 
@@ -248,7 +345,7 @@ mod tests {
     fn json_is_rewritten_only_where_a_secret_is_in_it() {
         let redaction = of_program(&["se\"cret/42", "1234567890"], &[]);
         let table = [
-            (r#"{"n" : 1234567890}"#, r#"{"n":"[redacted]"}"#),
+            (r#"{"n" : 1234567890}"#, r#"{"n" : "[redacted]"}"#),
             (r#"{"n" : 1.0, "big": 99999999999999999999999}"#, r#"{"n" : 1.0, "big": 99999999999999999999999}"#),
             (r#"["\u0073e\"cret\/42",{"x 1234567890":null}]"#, r#"["[redacted]",{"x [redacted]":null}]"#),
         ];

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Announcement, Transport, UpstreamSpec, announcement::News, attached::Attached, era_notes::EraNotes, http::Endpoint,
-    redaction::Redaction, watches::Watches,
+    Announcement, CredentialSource, Transport, UpstreamSpec, announcement::News, attached::Attached,
+    credentials::Credentials, era_notes::EraNotes, http::Endpoint, redaction::Redaction, watches::Watches,
 };
 
 /// What all connections of one upstream share.
@@ -20,6 +20,8 @@ use crate::{
 pub(crate) struct Setting {
     pub(crate) spec: UpstreamSpec,
     pub(crate) redaction: Redaction,
+    /// What the server is shown, where it is shown something.
+    pub(crate) credentials: Option<Credentials>,
     /// Every task of this upstream, so that the shutdown can wait for them.
     pub(crate) tasks: TaskTracker,
     /// Nobody waits for a process to end by itself any more.
@@ -47,8 +49,13 @@ pub(crate) struct KnownEra {
 }
 
 impl Setting {
-    pub(crate) fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
+    pub(crate) fn new(
+        spec: UpstreamSpec,
+        notebook: Arc<dyn Notebook>,
+        sources: Vec<Arc<dyn CredentialSource>>,
+    ) -> Self {
         Self {
+            credentials: Credentials::new(sources),
             redaction: Redaction::of(&spec.transport),
             tasks: TaskTracker::new(),
             hurry: CancellationToken::new(),
@@ -64,6 +71,11 @@ impl Setting {
             guarded: AtomicBool::new(false),
             spec,
         }
+    }
+
+    /// Whether users do not share connections.
+    pub(crate) fn is_personal(&self) -> bool {
+        self.credentials.as_ref().is_some_and(Credentials::is_personal)
     }
 
     /// The number of a new connection.

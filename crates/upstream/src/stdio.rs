@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::{
     Counterpart,
     conversation::Conversations,
+    credentials::Held,
     duplex::Duplex,
     frame::{Line, LineReader},
     inbound::Inbound,
@@ -45,6 +46,8 @@ pub(crate) struct StdioWire {
     stop: CancellationToken,
     /// A dropped connection ends its child, too.
     _stop_when_dropped: DropGuard,
+    /// What the child knows for as long as it lives, and may say at any time.
+    _held: Option<Held>,
 }
 
 /// What the task that owns the child needs.
@@ -66,7 +69,10 @@ impl StdioWire {
         setting: &Arc<Setting>,
         counterpart: Option<Counterpart>,
         program: Program<'_>,
+        held: Option<Held>,
     ) -> Result<Self, String> {
+        let shown = held.as_ref().map_or(&[][..], |held| &held.presented.environment);
+        let program = Program { shown, ..program };
         let (process, pipes) = Process::start(program)?;
         let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
         let signs = Arc::clone(&inbound.signs);
@@ -92,7 +98,7 @@ impl StdioWire {
             drop(guard);
         });
         let stop_when_dropped = stop.clone().drop_guard();
-        Ok(Self { duplex, signs, finished, stop, _stop_when_dropped: stop_when_dropped })
+        Ok(Self { duplex, signs, finished, stop, _stop_when_dropped: stop_when_dropped, _held: held })
     }
 
     /// Makes a request and waits for its end. Not cancel safe: a dropped request may still be executed.
@@ -203,8 +209,8 @@ async fn drain_errors(errors: ChildStderr, last_words: Arc<LastWords>, signs: Ar
     while let Ok(Some(line)) = lines.next().await {
         signs.of_life();
         let line = match line {
-            Line::Whole(line) => line,
-            Line::Oversized { prefix, .. } => prefix.into(),
+            Line::Whole(line) => setting.redaction.clean(&line).to_vec(),
+            Line::Oversized { prefix, .. } => setting.redaction.clean_cut(&prefix),
         };
         last_words.add(&line);
         tracing::debug!(

@@ -3,9 +3,8 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
-use servanda_contract::tool::EffectClass;
+use servanda_contract::{Digest, digest::Domain};
 use servanda_gates::{Fenced, Notebook};
 use servanda_mcp::{Era, envelope::code, fields::method};
 use tokio::{
@@ -15,8 +14,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, Counterpart, Delivery, Offer, PerformFailure, Performed, Question, RemarkSink, ToolList,
-    UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, CallErrand, Counterpart, CredentialSource, Delivery, Offer, PerformFailure, Performed,
+    Question, RemarkSink, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
     link::{Link, Terms},
@@ -42,7 +41,12 @@ impl Upstream {
     /// A handle; nothing is started before it is needed. Must be called within a tokio runtime. What is learned about the
     /// server and worth knowing after a restart goes into the notebook.
     pub fn new(spec: UpstreamSpec, notebook: Arc<dyn Notebook>) -> Self {
-        let setting = Arc::new(Setting::new(spec, notebook));
+        Self::showing(spec, notebook, Vec::new())
+    }
+
+    /// The same for a server that is shown what these sources present.
+    pub fn showing(spec: UpstreamSpec, notebook: Arc<dyn Notebook>, sources: Vec<Arc<dyn CredentialSource>>) -> Self {
+        let setting = Arc::new(Setting::new(spec, notebook, sources));
         let stop = CancellationToken::new();
         let base = Connection::new(&setting, None, stop.child_token());
         let pool = Pool::new(Arc::clone(&setting), stop.clone());
@@ -77,7 +81,11 @@ impl Upstream {
             cursor = gathering.add_page(&page.outcome?.result)?;
             if cursor.is_none() {
                 let edition = editions.pop_first().filter(|_| editions.is_empty());
-                return Ok(ToolList { edition, ..gathering.finish() });
+                let mut list = gathering.finish();
+                if let Some(credentials) = &self.setting().credentials {
+                    list.tools.iter_mut().for_each(|tool| credentials.hide(tool));
+                }
+                return Ok(ToolList { edition, ..list });
             }
         }
     }
@@ -89,7 +97,15 @@ impl Upstream {
     pub async fn perform(&self, fenced: Fenced, delivery: Delivery) -> Performed {
         let started = Instant::now();
         let called = if fenced.upstream() == self.id().as_str() {
-            self.call_tool(fenced.upstream_tool(), fenced.arguments(), fenced.effect_class(), delivery).await
+            let (tool, arguments) = (fenced.upstream_tool(), fenced.arguments());
+            let draft = Draft::call(tool, arguments, fenced.effect_class());
+            let call = self.setting().credentials.as_ref().map(|_| CallErrand {
+                call_id: fenced.call_id().clone(),
+                tool: tool.to_owned(),
+                arguments: Digest::of(Domain::Arguments, &[arguments]),
+                effect: fenced.effect_class(),
+            });
+            self.deliver(&draft.known(call), delivery).await
         } else {
             let why = format!("the call is for `{}`, this is `{}`", fenced.upstream(), self.id());
             Called { sent: false, outcome: Err(PerformFailure::Unavailable { why }), edition: None }
@@ -112,7 +128,11 @@ impl Upstream {
 
     /// What the server says about itself, once it is connected; connects if needed.
     pub async fn offer(&self, deadline: Instant) -> Result<Offer, PerformFailure> {
-        let link = self.base_link(deadline).await?;
+        let link = match self.base_link(deadline).await {
+            Ok(link) => link,
+            // Which side of the protocol it speaks is the same for every user.
+            Err(failure) => self.0.connections.pool.any_ready().ok_or(failure)?,
+        };
         Ok(Offer { era: link.peer.era(), capabilities: Arc::clone(&link.peer.capabilities) })
     }
 
@@ -141,7 +161,9 @@ impl Upstream {
         uri: &str,
         deadline: Instant,
     ) -> Result<Option<OwnWatch>, PerformFailure> {
-        if !counterpart.capabilities.answers_anything() || self.base_link(deadline).await?.peer.era() == Era::Modern {
+        let users_own = self.0.connections.is_users_own(counterpart);
+        let shares = !counterpart.capabilities.answers_anything() && !users_own;
+        if shares || self.offer(deadline).await.is_ok_and(|offer| offer.era == Era::Modern) {
             return Ok(None);
         }
         let lease = self.0.connections.pool.lease(counterpart, Purpose::Gateway)?;
@@ -242,11 +264,12 @@ impl Upstream {
     }
 
     /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.
+    #[cfg(test)]
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
-        arguments: &Bytes,
-        effect: EffectClass,
+        arguments: &bytes::Bytes,
+        effect: servanda_contract::tool::EffectClass,
         delivery: Delivery,
     ) -> Called {
         self.deliver(&Draft::call(tool, arguments, effect), delivery).await
@@ -259,7 +282,7 @@ impl Upstream {
     /// The connection of that counterpart, if it is ready.
     fn link_of(&self, counterpart: &Counterpart) -> Option<Arc<Link>> {
         let connections = &self.0.connections;
-        if counterpart.capabilities.answers_anything() {
+        if counterpart.capabilities.answers_anything() || connections.is_users_own(counterpart) {
             connections.pool.get(counterpart).and_then(|connection| connection.ready())
         } else {
             connections.base.ready()

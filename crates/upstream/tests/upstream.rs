@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, Timestamp, document, time::Clock};
 use servanda_gates::{
-    Fenced, FleetingNotebook, GateLimits, Intent, Registered, Resolved, Stopwatch, Trail, admit,
+    Fenced, FleetingNotebook, GateLimits, Intent, Mandate, Registered, Resolved, Stopwatch, Trail, admit,
     effect::{ClientKey, FleetingEffects, OwnerId},
     fence, pass_all,
 };
@@ -47,7 +47,8 @@ async fn fenced(arguments: &'static str) -> Fenced {
     };
     let record = CallRecord::new(&proposal);
     let limits = GateLimits { arguments_bytes_max: 10_000, arguments_depth_max: 10 };
-    let permit = pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&NoTime)).expect("a permit");
+    let permit = pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, limits, &mut Trail::new(&NoTime))
+        .expect("a permit");
     let intent = Intent {
         key: ClientKey::Call(permit.call_id().clone()),
         owner: OwnerId::new(),

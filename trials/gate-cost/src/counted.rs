@@ -9,7 +9,7 @@ use std::{
 };
 
 use servanda_contract::{GateName, record::Verdict};
-use servanda_gates::{GateLimits, Stopwatch, Trail, pass_all};
+use servanda_gates::{GateLimits, Mandate, Stopwatch, Trail, pass_all};
 
 use crate::{cases::Case, counting::allocations};
 
@@ -55,7 +55,7 @@ pub(crate) fn verdicts(case: &Case, part: Part) -> Vec<Verdict> {
         part_begins();
         part_ends();
     }
-    let passed = pass_all(resolved, LIMITS, &mut trail);
+    let passed = pass_all(resolved, &Mandate::Gateway, LIMITS, &mut trail);
     if part == Part::All {
         part_ends();
     }

@@ -119,6 +119,11 @@ impl<K: NameKind> Names<K> {
         self.patterns.iter().any(|pattern| pattern.covers_name::<K>(name))
     }
 
+    /// Whether it is every name there is, so that none needs to be looked at.
+    pub fn is_all(&self) -> bool {
+        self.patterns.contains(&Pattern::All)
+    }
+
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty()

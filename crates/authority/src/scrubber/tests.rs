@@ -172,3 +172,58 @@ proptest! {
         prop_assert!(matches!(clean.scrub_text(&text), Cow::Borrowed(_)));
     }
 }
+
+#[test]
+fn t25_json_stays_json_and_keeps_the_bytes_of_everything_else() {
+    let clean = scrubber(&["se\"cret/42", "1234567890", "a\":\"bcd"]);
+    let table = [
+        (r#"{"n" : 1234567890, "x":1.0}"#, r#"{"n" : "[redacted]", "x":1.0}"#),
+        (r#"{"n" : 1.0, "big": 99999999999999999999999}"#, r#"{"n" : 1.0, "big": 99999999999999999999999}"#),
+        (r#"["\u0073e\"cret\/42",{"x 1234567890":null}]"#, r#"["[redacted]",{"x [redacted]":null}]"#),
+        (r#"{"t":"c2UiY3JldC80Mg==","u":"\\n"}"#, r#"{"t":"[redacted]g==","u":"\\n"}"#),
+        // Over the border of two tokens.
+        (r#"{"a":"bcd"}"#, r#""[redacted]""#),
+        ("not json: 1234567890", "not json: [redacted]"),
+        (r#"{"n": 1234567890"#, r#"{"n": [redacted]"#),
+    ];
+    for (json, expected) in table {
+        let found = clean.scrub_json(json.as_bytes());
+        assert_eq!(String::from_utf8_lossy(&found), expected, "{json}");
+    }
+}
+
+#[test]
+fn t25_what_begins_with_a_stem_goes_as_a_whole_in_every_form() {
+    let stem = "eyJ0eXAiOiJzZXJ2YW5kYS1jYWxsIn0.";
+    let value = format!("{stem}eyJzdWIiOiJhbmEifQ.c2ln-bmF_dHVyZQ");
+    let clean =
+        Scrubber::with_stems(&[Secret::from("other-secret".to_owned())], &[Secret::from(stem.to_owned())]).unwrap();
+    let hex = servanda_contract::digest::hex(value.as_bytes());
+    for form in
+        [value.clone(), format!("Bearer {value}"), hex, STANDARD.encode(&value), STANDARD.encode(format!("x:{value}"))]
+    {
+        let json = serde_json::json!({"said": form, "other": "other-secret", "kept": "eyJ0eXAiOiJKV1QifQ"}).to_string();
+        let found = String::from_utf8(clean.scrub_json(json.as_bytes()).into_owned()).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&found).unwrap();
+        let rest = said["said"].as_str().unwrap().replace(REDACTED, "");
+        assert!(rest.len() <= "Bearer ".len(), "{rest} is left of {form}");
+        assert_eq!((&said["other"], &said["kept"]), (&"[redacted]".into(), &"eyJ0eXAiOiJKV1QifQ".into()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn t25_scrubbed_json_is_json_without_the_secret(
+        secret in "[ -~]{6,12}",
+        before in "[ -~]{0,8}",
+        after in "[ -~]{0,8}",
+        twice in any::<bool>(),
+    ) {
+        let clean = scrubber(&[&secret]);
+        let inner = serde_json::json!({"k": format!("{before}{secret}{after}"), format!("{secret}{after}"): [1, before]}).to_string();
+        let json = if twice { serde_json::Value::from(inner).to_string() } else { inner };
+        let found = clean.scrub_json(json.as_bytes()).into_owned();
+        prop_assert!(serde_json::from_slice::<serde_json::Value>(&found).is_ok());
+        prop_assert!(clean.spans(&found).is_empty());
+    }
+}

@@ -1,18 +1,23 @@
 //! Several messages in one POST, which only 2025-03-26 has: taken one after the other, answered together.
 
+use std::sync::Arc;
+
 use axum::{
     http::{StatusCode, request::Parts},
     response::Response,
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_authority::Authenticated;
 use servanda_engine::Gateway;
 use servanda_mcp::{
     EnvelopeError, Era, Message,
     fields::{header, method},
 };
 
-use super::{HttpDoor, deliver::AnswerStream, draining, empty, json, leased_session, post, sessions::Lease, stream};
+use super::{
+    HttpDoor, authority, deliver::AnswerStream, draining, empty, json, leased_session, post, sessions::Lease, stream,
+};
 use crate::{
     dispatch::{Reply, Request},
     fault::Fault,
@@ -22,8 +27,8 @@ use crate::{
 };
 
 /// What came of a batch's messages.
-#[derive(Default)]
 struct Gathered {
+    authority: Arc<Authenticated>,
     answers: Vec<Vec<u8>>,
     #[expect(clippy::vec_box, reason = "they come boxed and go on boxed")]
     running: Vec<Box<Running>>,
@@ -50,7 +55,7 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &
         let max = door.batch_messages_max;
         return Err(Fault::invalid_request(StatusCode::BAD_REQUEST, format!("a batch has 1 to {max} messages")));
     }
-    let mut gathered = Gathered::default();
+    let mut gathered = Gathered::of(Arc::clone(authority(parts)?));
     for message in messages {
         // Upholds: `message` borrows from `bytes`.
         gathered.take(door, &lease, &bytes.slice_ref(message.get().as_bytes())).await;
@@ -59,6 +64,10 @@ pub(super) async fn post<G: Gateway>(door: &HttpDoor<G>, parts: &Parts, bytes: &
 }
 
 impl Gathered {
+    fn of(authority: Arc<Authenticated>) -> Self {
+        Self { authority, answers: Vec::new(), running: Vec::new() }
+    }
+
     async fn take<G: Gateway>(&mut self, door: &HttpDoor<G>, lease: &Lease, message: &Bytes) {
         match Message::parse(message) {
             Ok(Message::Request { id, method, params }) => {
@@ -105,7 +114,7 @@ impl Gathered {
         let era = Era::Legacy;
         let request =
             Request { id, method: method.into(), params, meta, era, source, trace_parent: None, idempotency_key: None };
-        match door.desk.answer(&request, lease.session().peer())? {
+        match door.desk.answer(&request, lease.session().peer(&self.authority))? {
             Reply::Result(result) => Ok(Some(result)),
             Reply::Soon(soon) => post::wait_for(door, lease.session(), soon).await.map(Some),
             Reply::Running(running) => {

@@ -9,6 +9,7 @@ mod batch;
 mod body;
 mod budget;
 mod deliver;
+mod doorkeeper;
 mod headers;
 mod herald;
 mod note;
@@ -32,11 +33,13 @@ use axum::{
     routing::{any, get},
 };
 use bytes::Bytes;
+use servanda_authority::Authenticated;
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 use tokio::sync::Semaphore;
 
+pub use self::doorkeeper::{Doorkeeper, LocalDoorkeeper, NotAdmitted};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
@@ -63,8 +66,7 @@ struct HttpDoor<G> {
     keep_alive: Duration,
     answer_moment: Duration,
     batch_messages_max: usize,
-    /// Whoever calls without authentication.
-    local: Caller,
+    doorkeeper: Arc<dyn Doorkeeper>,
     local_affinity: Arc<str>,
     /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
     undisturbed: Draining,
@@ -72,8 +74,7 @@ struct HttpDoor<G> {
 
 /// The routes of the door, to be served with [`serve`] or mounted elsewhere.
 ///
-/// Who calls is the [`Caller`] among a request's extensions, if something in front of the door put one there; otherwise
-/// it is the one local principal. Sessions belong to whoever began them.
+/// Who calls is the doorkeeper's to say, for every request anew. Sessions belong to whoever began them.
 pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
     let limits = DeskLimits {
         page_size: options.page_size,
@@ -94,7 +95,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
         answer_moment: Duration::from_millis(options.answer_moment_ms),
         batch_messages_max: options.batch_messages_max,
-        local: Caller::local(),
+        doorkeeper: options.doorkeeper,
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
@@ -103,15 +104,19 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
 }
 
 async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let answer = match door.admission.check(&parts) {
-        Err(fault) => Err(fault),
-        Ok(()) => match parts.method {
-            Method::POST => return post::post(&door, &parts, body).await,
-            Method::GET => stream::open(&door, &parts).await,
-            Method::DELETE => end_session(&door, &parts).await,
-            _ => return method_not_allowed("GET, POST, DELETE"),
-        },
+    let (mut parts, body) = request.into_parts();
+    if let Err(fault) = door.admission.check(&parts) {
+        return refuse(&fault, None);
+    }
+    match door.doorkeeper.admit(parts.headers.get(header::AUTHORIZATION)).await {
+        Ok(authority) => parts.extensions.insert(authority),
+        Err(not_admitted) => return turn_away(&not_admitted),
+    };
+    let answer = match parts.method {
+        Method::POST => return post::post(&door, &parts, body).await,
+        Method::GET => stream::open(&door, &parts).await,
+        Method::DELETE => end_session(&door, &parts).await,
+        _ => return method_not_allowed("GET, POST, DELETE"),
     };
     answer.unwrap_or_else(|fault| refuse(&fault, None))
 }
@@ -134,14 +139,26 @@ async fn leased_session<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result
             "send `initialize` first and repeat the session id of its answer, or use 2026-07-28 without a session",
         ));
     };
-    let lease = door.reception.lease(id, caller(door, parts)).await?;
+    let lease = door.reception.lease(id, authority(parts)?).await?;
     headers::require_negotiated(headers, lease.session().session.version)?;
     Ok(lease)
 }
 
-/// Who calls. Without authentication everybody is the one local principal.
-fn caller<'a, G>(door: &'a HttpDoor<G>, parts: &'a Parts) -> &'a Caller {
-    parts.extensions.get::<Caller>().unwrap_or(&door.local)
+/// Who was let in with this request.
+fn authority(parts: &Parts) -> Result<&Arc<Authenticated>, Fault> {
+    let nobody = || Fault::invalid_request(StatusCode::UNAUTHORIZED, "nobody was let in with this request");
+    parts.extensions.get::<Arc<Authenticated>>().ok_or_else(nobody)
+}
+
+fn turn_away(not_admitted: &NotAdmitted) -> Response {
+    let (challenge, told) = match not_admitted {
+        NotAdmitted::Challenged { challenge, told } => (Some(challenge), told),
+        NotAdmitted::Later { told } => (None, told),
+    };
+    let (status, header) = challenge.map_or((StatusCode::SERVICE_UNAVAILABLE, None), doorkeeper::header_of);
+    let mut response = refuse(&Fault::invalid_request(status, told.clone()), None);
+    response.headers_mut().extend(header);
+    response
 }
 
 fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use servanda_contract::Caller;
+use servanda_contract::{Acting, Caller};
 use servanda_mcp::{ClientCapabilities, LogLevel, ProtocolVersion};
 
 use crate::session::Session;
@@ -13,6 +13,8 @@ use crate::session::Session;
 pub(super) struct SessionNote {
     tenant: String,
     principal: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    actors: Vec<Acting>,
     client: Option<String>,
     protocol_version: String,
     capabilities: Box<RawValue>,
@@ -32,9 +34,10 @@ pub(super) struct Remembered {
 
 /// A session's note.
 pub(super) fn write(session: &Session) -> Result<String, serde_json::Error> {
-    let Caller { tenant, principal, client, .. } = session.guest.caller.clone();
+    let Caller { tenant, principal, actors, client, .. } = session.guest.caller.clone();
     serde_json::to_string(&SessionNote {
         tenant,
+        actors,
         principal,
         client,
         protocol_version: session.version.to_string(),
@@ -48,8 +51,12 @@ pub(super) fn write(session: &Session) -> Result<String, serde_json::Error> {
 pub(super) fn read(id: &str, text: &str) -> Option<Remembered> {
     let note: SessionNote = serde_json::from_str(text).ok()?;
     let version = ProtocolVersion::from_wire(&note.protocol_version);
-    let caller =
-        Caller { tenant: note.tenant, principal: note.principal, client: note.client, session: Some(id.to_owned()) };
+    let caller = Caller {
+        actors: note.actors,
+        client: note.client,
+        session: Some(id.to_owned()),
+        ..Caller::named(&note.tenant, &note.principal)
+    };
     Some(Remembered {
         caller,
         version: version.filter(|version| *version <= ProtocolVersion::NEWEST_LEGACY)?,

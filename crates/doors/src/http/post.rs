@@ -9,6 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_authority::{Actor, Authenticated, Method};
 use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest};
 use servanda_mcp::{
@@ -17,7 +18,7 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, batch, body, caller, deliver, draining, empty, headers, json, leased_session, refuse,
+    HttpDoor, authority, batch, body, deliver, draining, empty, headers, json, leased_session, refuse,
     sessions::HttpSession, stream,
 };
 use crate::{
@@ -110,7 +111,7 @@ async fn answer_modern<G: Gateway>(
     require_headers(parts, request)?;
     let modest = door.desk.require_modest(request.meta.client_capabilities);
     modest.map_err(|fault| fault.status(StatusCode::BAD_REQUEST))?;
-    let peer = modern_peer(door, parts, request);
+    let peer = modern_peer(door, parts, request)?;
     if request.method == method::TOOLS_CALL
         && let Some(tool) = request.params.name.and_then(params::text)
     {
@@ -146,25 +147,26 @@ fn require_headers(parts: &Parts, request: &Request<'_>) -> Result<(), Fault> {
     }
 }
 
-fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Peer {
+fn modern_peer<G>(door: &HttpDoor<G>, parts: &Parts, request: &Request<'_>) -> Result<Peer, Fault> {
+    let authority = Arc::clone(authority(parts)?);
     let client = client::client_name(request.meta.client_info);
-    let caller = Caller { client, ..caller(door, parts).clone() };
-    let affinity = affinity(door, &caller);
+    let caller = Caller { client, ..authority.caller() };
+    let affinity = affinity(door, &authority);
     let capabilities = ClientCapabilities::parse(request.meta.client_capabilities);
-    let guest = Guest { caller, era: Era::Modern, capabilities, affinity };
-    Peer { guest, session: None, in_flight: None, departure: Departure::Cancels }
+    let guest = Guest { caller, authority, era: Era::Modern, capabilities, affinity };
+    Ok(Peer { guest, session: None, in_flight: None, departure: Departure::Cancels })
 }
 
-/// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else.
-fn affinity<G>(door: &HttpDoor<G>, caller: &Caller) -> Arc<str> {
-    if caller.tenant != door.local.tenant {
-        return format!("{}\n{}", caller.tenant, caller.principal).into();
-    }
-    // The name of the one local principal is not copied for every request.
-    if *caller.principal == *door.local_affinity {
+/// What holds a modern caller's requests together. Principals of two tenants may have one name and never anything else, and
+/// neither have two agents of one user. Names have no control characters.
+fn affinity<G>(door: &HttpDoor<G>, authority: &Authenticated) -> Arc<str> {
+    // The name of the one local principal is not made for every request.
+    if *authority.method() == Method::Local {
         return Arc::clone(&door.local_affinity);
     }
-    caller.principal.as_str().into()
+    let names = [authority.tenant(), authority.principal()].into_iter();
+    let names: Vec<&str> = names.chain(authority.actors().iter().map(Actor::name)).collect();
+    names.join("\n").into()
 }
 
 async fn answer_legacy<G: Gateway>(
@@ -174,7 +176,8 @@ async fn answer_legacy<G: Gateway>(
 ) -> Result<Response, Fault> {
     if request.method == method::INITIALIZE {
         headers::require_known_version(&parts.headers)?;
-        let guest = Guest { caller: caller(door, parts).clone(), era: Era::Legacy, ..Guest::local() };
+        let authority = Arc::clone(authority(parts)?);
+        let guest = Guest { caller: authority.caller(), authority, era: Era::Legacy, ..Guest::local() };
         let peer = Peer { guest, session: None, in_flight: None, departure: Departure::MeansNothing };
         return match door.desk.answer(request, peer)? {
             Reply::Welcome(welcome) => begin(door, parts, request.id, *welcome).await,
@@ -182,7 +185,7 @@ async fn answer_legacy<G: Gateway>(
         };
     }
     let lease = leased_session(door, parts).await?;
-    match door.desk.answer(request, lease.session().peer())? {
+    match door.desk.answer(request, lease.session().peer(authority(parts)?))? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
         Reply::Soon(soon) => {
             let result = wait_for(door, lease.session(), soon).await?;
@@ -200,7 +203,7 @@ async fn begin<G: Gateway>(
     mut welcome: Welcome,
 ) -> Result<Response, Fault> {
     let result = std::mem::take(&mut welcome.result);
-    let session = door.reception.begin(caller(door, parts), welcome).await?;
+    let session = door.reception.begin(authority(parts)?, welcome).await?;
     let mut response = json(splice::response(id, &result));
     if let Ok(value) = HeaderValue::try_from(session) {
         response.headers_mut().insert(HeaderName::from_static(fields::header::SESSION_ID), value);

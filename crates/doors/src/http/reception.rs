@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use servanda_authority::Authenticated;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_engine::{Gateway, Guest, Note, NoteKind, Notebook};
 use servanda_mcp::Era;
@@ -45,11 +46,12 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Begins a session and returns its id.
-    pub(super) async fn begin(&self, caller: &Caller, welcome: Welcome) -> Result<String, Fault> {
+    pub(super) async fn begin(&self, authority: &Arc<Authenticated>, welcome: Welcome) -> Result<String, Fault> {
         let id = Uuid::new_v4().to_string();
-        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..caller.clone() };
+        let authority = Arc::clone(authority);
+        let caller = Caller { client: welcome.client, session: Some(id.clone()), ..authority.caller() };
         let affinity = Arc::from(id.as_str());
-        let guest = Guest { caller, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
+        let guest = Guest { caller, authority, era: Era::Legacy, capabilities: welcome.capabilities, affinity };
         let session = Session::new(guest, welcome.version, Arc::default(), self.sessions.limits().session);
         let (lease, _) = self.sessions.add(&id, session).map_err(not_added)?;
         // First, because a client that goes away takes this request with it at any await, and a session without a herald
@@ -60,10 +62,10 @@ impl<G: Gateway> Reception<G> {
     }
 
     /// Takes a session into use: one that is here, or one that was written down.
-    pub(super) async fn lease(&self, id: &str, caller: &Caller) -> Result<Lease, Fault> {
-        match self.sessions.lease(id, caller) {
+    pub(super) async fn lease(&self, id: &str, authority: &Arc<Authenticated>) -> Result<Lease, Fault> {
+        match self.sessions.lease(id, &authority.caller()) {
             Found::Here(lease) => Ok(lease),
-            Found::Nothing => self.revive(id, caller).await,
+            Found::Nothing => self.revive(id, authority).await,
             Found::Ended => Err(no_such_session()),
         }
     }
@@ -79,20 +81,22 @@ impl<G: Gateway> Reception<G> {
         self.notes.write(session).await;
     }
 
-    async fn revive(&self, id: &str, caller: &Caller) -> Result<Lease, Fault> {
+    async fn revive(&self, id: &str, authority: &Arc<Authenticated>) -> Result<Lease, Fault> {
         // Ours are UUIDs; anything else is not worth looking for.
         let note = match Uuid::try_parse(id) {
             Ok(_) => self.notes.read(id).await,
             Err(_) => None,
         };
         let remembered = note.and_then(|text| note::read(id, &text)).ok_or_else(no_such_session)?;
-        if remembered.caller.principal != caller.principal || remembered.caller.tenant != caller.tenant {
+        let present = authority.caller();
+        if !remembered.caller.is_same_party(&present) {
             // Not even that it exists is a stranger's business.
             return Err(no_such_session());
         }
         let affinity = Arc::from(id);
-        let (caller, capabilities) = (remembered.caller, remembered.capabilities);
-        let guest = Guest { caller, era: Era::Legacy, capabilities, affinity };
+        let Caller { client, session, .. } = remembered.caller;
+        let (caller, capabilities) = (Caller { client, session, ..present }, remembered.capabilities);
+        let guest = Guest { caller, authority: Arc::clone(authority), era: Era::Legacy, capabilities, affinity };
         let session = Session::new(guest, remembered.version, Arc::default(), self.sessions.limits().session);
         if let Some(level) = remembered.log_level {
             session.set_log_level(level);

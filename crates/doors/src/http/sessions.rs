@@ -11,7 +11,9 @@ use std::{
     },
 };
 
+use servanda_authority::Authenticated;
 use servanda_contract::Caller;
+use servanda_engine::Guest;
 use servanda_mcp::ProtocolVersion;
 use tokio::{
     sync::{Notify, Semaphore},
@@ -278,9 +280,13 @@ impl Limits {
 }
 
 impl HttpSession {
-    pub(super) fn peer(&self) -> Peer {
+    /// The session's client, with the rights of the credential that this request came with.
+    pub(super) fn peer(&self, authority: &Arc<Authenticated>) -> Peer {
+        let own = &self.session.guest;
+        let credential = authority.caller().credential;
+        let caller = Caller { credential, ..own.caller.clone() };
         Peer {
-            guest: self.session.guest.clone(),
+            guest: Guest { caller, authority: Arc::clone(authority), ..own.clone() },
             session: Some(Arc::clone(&self.session)),
             in_flight: Some(Arc::clone(&self.session.in_flight)),
             departure: Departure::MeansNothing,
@@ -288,8 +294,7 @@ impl HttpSession {
     }
 
     pub(super) fn is_of(&self, caller: &Caller) -> bool {
-        let own = &self.session.guest.caller;
-        own.principal == caller.principal && own.tenant == caller.tenant
+        self.session.guest.caller.is_same_party(caller)
     }
 
     /// Whether nobody uses it: a request whose client went away is still one.

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
-use servanda_engine::{Gateway, Guest, News, Remark};
+use servanda_engine::{Gateway, Guest, News, Remark, local_authority};
 use servanda_mcp::{ClientCapabilities, EnvelopeError, Era, Id, Message, envelope::code, fields::method};
 use tokio::{
     io::AsyncRead,
@@ -320,7 +320,7 @@ impl<G: Gateway> Conversation<G> {
     }
 
     fn guest(&self, caller: Caller, era: Era, capabilities: ClientCapabilities) -> Guest {
-        Guest { caller, era, capabilities, affinity: Arc::clone(&self.stay.affinity) }
+        Guest { caller, authority: local_authority(), era, capabilities, affinity: Arc::clone(&self.stay.affinity) }
     }
 
     /// Begins a session, in place of one that was there.

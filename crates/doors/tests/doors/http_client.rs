@@ -2,11 +2,21 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::extract::Request;
+use axum::{extract::Request, http::HeaderValue};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use servanda_contract::Caller;
-use servanda_doors::{HttpOptions, Serving, http};
+use servanda_authority::{
+    Authenticated, Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    challenge::Challenge,
+    rights::Scopes,
+};
+use servanda_contract::Timestamp;
+use servanda_doors::{
+    HttpOptions, Serving,
+    http::{self, Doorkeeper, NotAdmitted},
+};
+use servanda_engine::{PortFuture, local_authority};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +97,7 @@ impl Server {
         serving: Serving,
     ) -> Self {
         let mut options = HttpOptions::new(identity());
+        options.doorkeeper = Arc::new(Trusting);
         adjust(&mut options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -148,15 +159,46 @@ impl Server {
     }
 }
 
-/// What authentication will do one day: says who calls.
+/// Puts who calls into the header that the doorkeeper is shown.
 async fn identify(mut request: Request) -> Request {
     let said = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
-    let local = Caller::local();
     if let Some(principal) = said("x-test-principal") {
-        let tenant = said("x-test-tenant").unwrap_or(local.tenant.clone());
-        request.extensions_mut().insert(Caller { principal, tenant, ..local });
+        let tenant = said("x-test-tenant").unwrap_or("local".to_owned());
+        let value = format!("Test {tenant} {principal}").parse().unwrap();
+        request.headers_mut().insert("authorization", value);
     }
     request
+}
+
+/// Believes what it is told, by way of real keys; nobody who says nothing is anybody but the local principal.
+#[derive(Debug)]
+struct Trusting;
+
+impl Doorkeeper for Trusting {
+    fn admit<'a>(
+        &'a self,
+        authorization: Option<&'a HeaderValue>,
+    ) -> PortFuture<'a, Result<Arc<Authenticated>, NotAdmitted>> {
+        let told = authorization.map(|value| value.to_str().unwrap().split(' ').collect::<Vec<_>>());
+        Box::pin(async move {
+            let Some([_, tenant, principal]) = told.as_deref() else { return Ok(local_authority()) };
+            let now = Timestamp::from_unix_ms(1_000);
+            let terms = KeyTerms {
+                tenant: (*tenant).to_owned(),
+                principal: (*principal).to_owned(),
+                label: "test".to_owned(),
+                rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
+                expires_at: Timestamp::from_unix_ms(2_000),
+            };
+            let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+            let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
+            Ok(Arc::new(stored.authenticate(&presented, now).unwrap()))
+        })
+    }
+
+    fn step_up(&self, _authority: &Authenticated, _scopes_needed: &[String]) -> Option<Challenge> {
+        None
+    }
 }
 
 async fn stream(client: &reqwest::Client, address: SocketAddr, call: &Call) -> Option<Events> {

@@ -8,7 +8,7 @@ use servanda_contract::{Caller, Digest, digest::Domain};
 use super::{BYTES_MAX, Cache, Read, Scope};
 
 fn caller(tenant: &str, principal: &str) -> Caller {
-    Caller { tenant: tenant.to_owned(), principal: principal.to_owned(), client: None, session: None }
+    Caller::named(tenant, principal)
 }
 
 fn read(scope: Scope, request: &str, resources: &[&str]) -> Read {

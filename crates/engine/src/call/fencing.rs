@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use servanda_authority::Authenticated;
 use servanda_contract::{
     CallId, CallRecord, GateName, Refusal, faults,
     record::{Decision, Outcome, Verdict},
@@ -25,7 +26,7 @@ use crate::{
     asking::{self, Asking, Unanswered},
     core::Core,
     gateway::CallAnswer,
-    recovery, refusals,
+    recovery, refusals, revocation,
     turns::{Changes, Crowded},
 };
 
@@ -165,11 +166,14 @@ impl Passage<'_> {
         permit: Permit,
         key: ClientKey,
         times: Times,
+        authority: &Authenticated,
         cancel: &CancellationToken,
     ) -> Result<Fenced, NotSent> {
+        // As late as can be: it may have waited for its turn.
+        self.recheck(authority, times.deadline).await?;
         let started_us = self.stopwatch.elapsed_us();
         let effect_key = permit.effect_key(key.clone());
-        let claimed = match self.begin(permit, key, times, cancel).await {
+        let claimed = match self.begin(permit, key, times, authority, cancel).await {
             Ok(Begun::Claimed(claimed)) => *claimed,
             Ok(Begun::Fenced(fenced)) => {
                 self.trail.note(GateName::Fence, true, started_us);
@@ -183,10 +187,24 @@ impl Passage<'_> {
         };
         self.mark(claimed.claim());
         let current = Box::pin(self.look(claimed, times.deadline, cancel)).await?;
+        // And asked something.
+        self.recheck(authority, times.deadline).await?;
         let started_us = self.stopwatch.elapsed_us();
         let fenced = Box::pin(self.fence_current(current, effect_key, times.deadline)).await;
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
         fenced
+    }
+
+    /// Whether the caller's credential is still good.
+    async fn recheck(&mut self, authority: &Authenticated, deadline: Instant) -> Result<(), NotSent> {
+        let (core, call_id) = (self.core, &self.record.call_id);
+        let started_us = self.stopwatch.elapsed_us();
+        let rechecked = tokio::time::timeout_at(deadline, revocation::recheck(core, authority, call_id)).await;
+        let rechecked = rechecked.unwrap_or_else(|_| Err(revocation::not_in_time(call_id.clone())));
+        rechecked.map_err(|refusal| {
+            self.trail.note(GateName::Scope, false, started_us);
+            NotSent::Refused(refusal)
+        })
     }
 
     fn mark(&mut self, claim: Option<&effect::Claim>) {
@@ -264,10 +282,11 @@ impl Passage<'_> {
     /// Where nobody knows and a status tool can be asked, it is asked once, and then it is tried again. Where another gateway
     /// changes the same, it is waited for.
     async fn begin(
-        &self,
+        &mut self,
         mut permit: Permit,
         key: ClientKey,
         times: Times,
+        authority: &Authenticated,
         cancel: &CancellationToken,
     ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
@@ -314,6 +333,7 @@ impl Passage<'_> {
                             }
                         }
                     }
+                    self.recheck(authority, deadline).await?;
                     permit = back;
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {

@@ -3,11 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use servanda_authority::Authenticated;
 use servanda_contract::{
     CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
 };
 use servanda_gates::{
-    CompiledContract, Fenced, Permit, Resolved, Stopwatch as _, Trail,
+    CompiledContract, Fenced, Mandate, Permit, Resolved, Stopwatch as _, Trail,
     effect::{self, Effect, Reply},
     pass_all,
 };
@@ -131,7 +132,7 @@ impl Passage<'_> {
         let contract = resolved.contract().clone();
         self.record.contract = Some(contract.reference());
         let expected = expectations::of(self.core, self.scene, resolved.proposal(), &contract).await;
-        let permit = match pass_all(resolved.expecting(expected.clone()), self.core.gate_limits, &mut self.trail) {
+        let permit = match self.judge(resolved.expecting(expected.clone()), &way.guest.authority) {
             Ok(permit) => permit,
             Err(mut refusal) => {
                 expectations::name_fitting(&mut refusal, self.scene, &expected, &contract);
@@ -168,7 +169,9 @@ impl Passage<'_> {
                 let unsent = refusal.effect == EffectKnowledge::None;
                 self.leave_round(spent.filter(|_| unsent)).await;
                 let outcome = match (refusal.gate, refusal.error_code) {
-                    (GateName::State, _) | (_, TaxonomyClass::IdempotencyConflict) => Outcome::Refused,
+                    (GateName::State | GateName::Scope, _) | (_, TaxonomyClass::IdempotencyConflict) => {
+                        Outcome::Refused
+                    }
                     _ if unsent => Outcome::NotExecuted,
                     _ => Outcome::Unknown,
                 };
@@ -178,7 +181,7 @@ impl Passage<'_> {
         };
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
         self.leave_round(spent.filter(|_| unsent)).await;
-        self.end(exchange, ending, kept, claim, cancel).await
+        Box::pin(self.end(exchange, ending, kept, claim, cancel)).await
     }
 
     /// Ends a call that was performed, each way to end in its own way.
@@ -208,6 +211,19 @@ impl Passage<'_> {
             Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required).await,
             Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what).await,
         }
+    }
+
+    /// Takes a call through the gates, under its caller's credential and the policies in force. The gateway's own tool gives a
+    /// caller what is theirs already, and is nobody's to permit.
+    fn judge(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+        let limits = self.core.gate_limits;
+        if self.own_tool(&self.record.tool).is_some() {
+            return pass_all(resolved, &Mandate::Gateway, limits, &mut self.trail);
+        }
+        let authorities = &self.scene.authorities;
+        let principal = authorities.principal(authority);
+        let principal = principal.map_err(|error| refusals::no_principal(self.record.call_id.clone(), &error))?;
+        pass_all(resolved, &authorities.mandate(authority, &principal), limits, &mut self.trail)
     }
 
     fn resolve(
@@ -256,7 +272,8 @@ impl Passage<'_> {
         self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
         let around = probes::look_before(self.core, self.scene, &permit, deadline, &way.terms.cancel).await;
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
-        let fenced = self.fence(permit, key, Times { timeout_ms, deadline }, &way.terms.cancel).await?;
+        let times = Times { timeout_ms, deadline };
+        let fenced = self.fence(permit, key, times, &way.guest.authority, &way.terms.cancel).await?;
         // Only what may be sent is looked at again.
         self.around = around;
         self.mutation = changes.is_some().then(|| self.core.lookout.mutations.begin());

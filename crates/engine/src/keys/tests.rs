@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 use servanda_contract::{CallId, Caller, OperationKeys, Proposal, Timestamp, ToolContract};
 use servanda_gates::{
-    FleetingNotebook, GateLimits, Permit, Registered, Resolved, Trail, admit, effect::ClientKey, pass_all,
+    FleetingNotebook, GateLimits, Mandate, Permit, Registered, Resolved, Trail, admit, effect::ClientKey, pass_all,
 };
 
 use super::Keys;
@@ -30,7 +30,8 @@ fn permit(change: Change) -> Permit {
     change(&mut proposal, &mut contract);
     let contract = Arc::new(admit(contract, &Registered::new()).unwrap());
     let limits = GateLimits { arguments_bytes_max: 1_000, arguments_depth_max: 8 };
-    pass_all(Resolved::new(proposal, contract), limits, &mut Trail::new(&CallStopwatch::start())).unwrap()
+    pass_all(Resolved::new(proposal, contract), &Mandate::Gateway, limits, &mut Trail::new(&CallStopwatch::start()))
+        .unwrap()
 }
 
 fn said(proposal: &mut Proposal) -> &mut OperationKeys {

@@ -56,10 +56,8 @@ async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> 
     let key = Value::from(effect.order.upstream_key.as_str());
     let arguments = Value::Object(Map::from_iter([(query.key_argument.clone(), key)]));
     let caller = Caller {
-        tenant: effect.key.tenant.clone(),
-        principal: effect.key.principal.clone(),
         client: Some("servanda recovery".to_owned()),
-        session: None,
+        ..Caller::named(&effect.key.tenant, &effect.key.principal)
     };
     let asking = Asking { tool: &query.tool, arguments: Bytes::from(arguments.to_string()), caller };
     match asking::ask(core, scene, asking, deadline).await {

@@ -79,7 +79,7 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
     let asked = Asked { core: Arc::clone(core), scene, member, party, ours, note };
     match subject {
         Subject::TaskResult => asked.result().await,
-        Subject::TaskCancel => asked.cancel().await,
+        Subject::TaskCancel => Box::pin(asked.cancel()).await,
         Subject::TaskUpdate => asked.update(params).await,
         _ => asked.get().await,
     }

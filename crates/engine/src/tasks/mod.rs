@@ -92,7 +92,7 @@ pub(crate) async fn enlist(core: &Core, seen: &Seen) {
     let (key, order) = (&seen.effect.key, &seen.effect.order);
     let kept_ms = order.timeout_ms.saturating_add(order.dedup_window_ms);
     let expires_at = Timestamp::from_unix_ms(core.clock.now().unix_ms().saturating_add(kept_ms));
-    let caller = Caller { client: None, session: None, tenant: key.tenant.clone(), principal: key.principal.clone() };
+    let caller = Caller::named(&key.tenant, &key.principal);
     if let Err(error) = note::enlist(core, &caller, seen.effect.id.as_str(), expires_at).await {
         tracing::warn!(%error, effect = %seen.effect.id, "a long work is not in the list of its principal's tasks");
     }

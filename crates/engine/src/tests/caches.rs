@@ -47,7 +47,7 @@ fn read() -> CallRequest {
 }
 
 fn of(tenant: &str, principal: &str) -> CallRequest {
-    let caller = Caller { tenant: tenant.to_owned(), principal: principal.to_owned(), client: None, session: None };
+    let caller = Caller::named(tenant, principal);
     call(&Guest { caller, ..Guest::local() }, "echo", Terms::default())
 }
 

@@ -14,7 +14,9 @@ use servanda_gates::{
 };
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
-use crate::{CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms, World};
+use crate::{
+    Authorities, CallAnswer, CallRequest, Engine, EngineParts, Gateway as _, Guest, Limits, SystemClock, Terms, World,
+};
 
 /// A store whose disk hangs, or not, and that remembers what it was told at the end.
 #[derive(Debug)]
@@ -91,9 +93,11 @@ fn engine(journal: Arc<Disk>) -> Engine {
     let spec =
         UpstreamSpec { id: UpstreamId("company".to_owned()), transport: nowhere, limits: UpstreamLimits::default() };
     let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
+    let catalog = Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap());
     Engine::new(EngineParts {
         world: World {
-            catalog: Arc::new(Catalog::new([contract], Naming::Prefixed).unwrap()),
+            authorities: Arc::new(Authorities::of_defaults(&catalog).unwrap()),
+            catalog,
             upstreams: BTreeMap::from([("company".to_owned(), Upstream::new(spec, notebook.clone()))]),
             naming: Naming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),

@@ -11,7 +11,7 @@ use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowled
 pub(crate) use demand::Demands;
 pub use demand::Question;
 
-use crate::{behaviour::Fitting, semantics::Meant};
+use crate::{policy::Sanctioned, semantics::Meant};
 
 /// Evidence: the tool is in its time. What has to be asked is asked when the call is claimed, as late as can be.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(crate) struct InTime {
     pub(crate) meant: Meant,
 }
 
-pub(crate) fn gate(fitting: Fitting) -> Result<InTime, Box<Refusal>> {
-    let Fitting { meant } = fitting;
+pub(crate) fn gate(sanctioned: Sanctioned) -> Result<InTime, Box<Refusal>> {
+    let Sanctioned { meant } = sanctioned;
     let lifecycle = &meant.resolved.contract.contract().identity.lifecycle;
     // A timestamp begins with its date, and dates compare as text. The last day is a day.
     let today: String = meant.resolved.proposal.received_at.to_string().chars().take(DATE_CHARS).collect();

@@ -11,15 +11,17 @@ use servanda_contract::{
 };
 
 use super::{admitted, booking, call, golden, passed, proposal, refused};
-use crate::{CompiledContract, GateLimits, Resolved, Stopwatch, Trail, pass_all};
+use crate::{CompiledContract, GateLimits, Mandate, Resolved, Stopwatch, Trail, pass_all};
 
-const ALL: [GateName; 8] = [
+const ALL: [GateName; 10] = [
     GateName::Parse,
     GateName::Structure,
     GateName::Types,
     GateName::Bounds,
     GateName::Semantics,
     GateName::Behaviour,
+    GateName::Scope,
+    GateName::Policy,
     GateName::State,
     GateName::Confirmation,
 ];
@@ -171,7 +173,7 @@ fn confirmation_is_refused_while_nobody_can_give_it() {
     let refusal = *result.unwrap_err();
     assert_eq!((refusal.gate, refusal.error_code), (GateName::Confirmation, TaxonomyClass::ConfirmationMissing));
     assert!(refusal.requires_approval && refusal.fail_closed && !refusal.repairable && !refusal.retryable);
-    assert_eq!(verdicts.len(), 8);
+    assert_eq!(verdicts.len(), 10);
     // The gates before it still speak first.
     assert_eq!(refused(&contract, "{}").gate, GateName::Structure);
 }
@@ -183,7 +185,7 @@ fn limits_are_those_handed_in() {
     let outcome = |limits: GateLimits| {
         let ticks = Still;
         let mut trail = Trail::new(&ticks);
-        pass_all(Resolved::new(proposal(arguments.clone()), contract.clone()), limits, &mut trail)
+        pass_all(Resolved::new(proposal(arguments.clone()), contract.clone()), &Mandate::Gateway, limits, &mut trail)
             .map_err(|refusal| refusal.gate)
     };
     let exactly = GateLimits { arguments_bytes_max: arguments.len(), arguments_depth_max: 3 };
@@ -220,7 +222,8 @@ fn the_proposal_digest_binds_tenant_contract_and_meaning() {
     elsewhere.caller.tenant = "other".to_owned();
     let ticks = Still;
     let mut trail = Trail::new(&ticks);
-    let permit = pass_all(Resolved::new(elsewhere, contract.clone()), super::LIMITS, &mut trail).unwrap();
+    let permit =
+        pass_all(Resolved::new(elsewhere, contract.clone()), &Mandate::Gateway, super::LIMITS, &mut trail).unwrap();
     assert_ne!(digest(&contract, plain), permit.proposal_digest());
 }
 
@@ -267,7 +270,7 @@ fn structure_refuses_what_would_take_exponentially_long() {
     let mut trail = crate::Trail::new(&ticks);
     let arguments = booking(&json!({ "tree": nested(40) })).to_string();
     let resolved = crate::Resolved::new(super::proposal(arguments), contract.clone());
-    let refusal = crate::pass_all(resolved, limits, &mut trail).unwrap_err();
+    let refusal = crate::pass_all(resolved, &Mandate::Gateway, limits, &mut trail).unwrap_err();
     assert_eq!(refusal.gate, GateName::Structure);
     assert!(refusal.message.starts_with("nested deeper than "), "{}", refusal.message);
     // Not so deep, it is told what is wrong.

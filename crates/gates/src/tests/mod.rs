@@ -1,4 +1,5 @@
 mod admission;
+mod authority;
 mod behaviour;
 mod fence;
 mod gates;
@@ -23,7 +24,7 @@ use servanda_contract::{
     record::Verdict,
 };
 
-use crate::{CompiledContract, GateLimits, Permit, Registered, Resolved, Stopwatch, Trail, admit, pass_all};
+use crate::{CompiledContract, GateLimits, Mandate, Permit, Registered, Resolved, Stopwatch, Trail, admit, pass_all};
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 4_096, arguments_depth_max: 8 };
 
@@ -77,7 +78,7 @@ fn call(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> (Resul
 fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Permit, Box<Refusal>>, Vec<Verdict>) {
     let ticks = Ticks(AtomicU64::new(0));
     let mut trail = Trail::new(&ticks);
-    let result = pass_all(Resolved::new(proposal, contract.clone()), LIMITS, &mut trail);
+    let result = pass_all(Resolved::new(proposal, contract.clone()), &Mandate::Gateway, LIMITS, &mut trail);
     (result, trail.verdicts().to_vec())
 }
 

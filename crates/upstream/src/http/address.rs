@@ -1,6 +1,6 @@
 //! What every HTTP request to one server has in common: where it goes, and which headers it carries by what was agreed.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use reqwest::{
     Method, RequestBuilder,
@@ -12,19 +12,22 @@ use servanda_mcp::{
 };
 
 use super::Endpoint;
-use crate::{header_value::header_value, link::Outgoing};
+use crate::{Counterpart, header_value::header_value, link::Outgoing, setting::Setting};
 
 /// The server's address under one agreement.
 #[derive(Debug)]
 pub(super) struct Address {
+    setting: Arc<Setting>,
+    /// Whose connection it is; everybody's if none.
+    counterpart: Option<Counterpart>,
     endpoint: Endpoint,
     session: OnceLock<HeaderValue>,
     agreed: OnceLock<ProtocolVersion>,
 }
 
 impl Address {
-    pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, session: OnceLock::new(), agreed: OnceLock::new() }
+    pub(super) fn new(setting: &Arc<Setting>, counterpart: Option<Counterpart>, endpoint: Endpoint) -> Self {
+        Self { setting: Arc::clone(setting), counterpart, endpoint, session: OnceLock::new(), agreed: OnceLock::new() }
     }
 
     pub(super) fn agree(&self, version: ProtocolVersion) {
@@ -43,10 +46,17 @@ impl Address {
         self.session.get().is_some()
     }
 
-    /// An HTTP request that is not an MCP request.
-    pub(super) fn builder(&self, verb: Method) -> RequestBuilder {
-        let headers = self.headers(&verb, self.agreed.get().copied());
-        self.endpoint.request(verb).headers(headers)
+    /// An HTTP request that is not an MCP request, with what the server is shown; none where that is not there. Cancel safe.
+    pub(super) async fn builder(&self, verb: Method) -> Option<RequestBuilder> {
+        let mut headers = self.headers(&verb, self.agreed.get().copied());
+        match self.setting.shown_headers(self.counterpart.as_ref()).await {
+            Ok(shown) => headers.extend(shown),
+            Err(why) => {
+                tracing::debug!(upstream = %self.setting.spec.id, %why, "the server cannot be shown what it asks for");
+                return None;
+            }
+        }
+        Some(self.endpoint.request(verb).headers(headers))
     }
 
     /// An MCP request with everything but its body.
@@ -69,6 +79,7 @@ impl Address {
         {
             headers.insert(name, value);
         }
+        headers.extend(request.shown.clone());
         self.endpoint.request(Method::POST).headers(headers)
     }
 

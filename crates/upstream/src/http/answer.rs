@@ -5,7 +5,10 @@ mod refusal;
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use reqwest::{Response, header::CONTENT_TYPE};
+use reqwest::{
+    Response, StatusCode,
+    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+};
 use servanda_mcp::{Era, Id, Message};
 
 use self::refusal::{Agreement, disowns, refused, retry_after_ms};
@@ -15,7 +18,7 @@ use super::{
     resume::{self, Resumed},
 };
 use crate::{
-    PerformFailure,
+    PerformFailure, Rejection,
     conversation::Conversations,
     frame::grow,
     link::{Departure, Ended, Gone, rejected},
@@ -23,6 +26,8 @@ use crate::{
     sse::EventReader,
 };
 
+/// How much of a challenge is kept.
+const CHALLENGE_CHARS_MAX: usize = 8 * 1024;
 /// How much of an error's body is read.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
@@ -54,8 +59,12 @@ impl Reading<'_> {
         let status = response.status();
         if !status.is_success() {
             let retry_after_ms = retry_after_ms(status, response.headers());
-            let body = read_beginning(response).await;
+            let rejection = self.rejection(&response);
+            let body = self.setting.redaction.clean(&read_beginning(response).await.into());
             let failure = refused(status, retry_after_ms, &body, self.id, self.era(), &self.setting.redaction);
+            if let Some(rejection) = rejection {
+                return Ended::NotLetIn { failure, rejection };
+            }
             let in_session = self.address.in_session();
             let agreement = self.agreed.map(|era| Agreement { era, in_session });
             let disowned = agreement.is_some_and(|agreement| disowns(agreement, status, &failure));
@@ -69,6 +78,20 @@ impl Reading<'_> {
             }
         };
         outcome.map_or_else(Ended::Failed, Ended::Answered)
+    }
+
+    /// How the server did not let us in, where it was shown something.
+    fn rejection(&self, response: &Response) -> Option<Rejection> {
+        let status = response.status();
+        let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if !refused || self.setting.credentials.is_none() {
+            return None;
+        }
+        let fields = response.headers().get_all(WWW_AUTHENTICATE).into_iter();
+        let fields: Vec<&str> = fields.filter_map(|field| field.to_str().ok()).collect();
+        let joined = self.setting.redaction.remove(&fields.join(", "));
+        let www_authenticate = (!joined.is_empty()).then(|| joined.chars().take(CHALLENGE_CHARS_MAX).collect());
+        Some(Rejection { status: status.as_u16(), www_authenticate, rejected_before: 0 })
     }
 
     fn era(&self) -> Era {
@@ -182,6 +205,7 @@ impl Reading<'_> {
     /// The outcome, if the message is the answer. Everything else is passed on or skipped.
     fn recognise(&self, bytes: &Bytes) -> Option<Result<Bytes, PerformFailure>> {
         let ours = |id: &Id| *id == Id::Number(self.id);
+        let bytes = &self.setting.redaction.clean(bytes);
         match Message::parse(bytes) {
             Ok(Message::Response { id, result }) if ours(&id) => Some(Ok(bytes.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id, error }) if id.as_ref().is_none_or(ours) => {

@@ -38,7 +38,12 @@ async fn say_all(
     while let Some(parcel) = parcels.recv().await {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let Some(body) = parcel.take() else { continue };
-        let sending = address.builder(Method::POST).body(body).send();
+        let address = Arc::clone(&address);
+        let sending = async move {
+            if let Some(request) = address.builder(Method::POST).await {
+                let _ = request.body(body).send().await;
+            }
+        };
         let departure = departure.clone();
         setting.tasks.spawn(async move {
             tokio::select! {

@@ -63,14 +63,14 @@ impl EventWire {
     ) -> Result<Self, String> {
         let bytes_max = setting.spec.limits.message_bytes_max;
         let deadline = deadline.min(Instant::now() + Duration::from_millis(ENDPOINT_MS_MAX));
-        let opened = tokio::time::timeout_at(deadline, open(endpoint, bytes_max))
+        let opened = tokio::time::timeout_at(deadline, open(setting, counterpart.as_ref(), endpoint, bytes_max))
             .await
             .map_err(|_| "its stream brought no `endpoint` event in time".to_owned())??;
-        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart);
+        let (duplex, inbound, parcels) = Duplex::new(setting, counterpart.clone());
         let stop = CancellationToken::new();
         let target = opened.target.clone();
         let reading = read(opened, inbound);
-        let writing = write(endpoint.clone(), target, parcels);
+        let writing = write(Arc::clone(setting), counterpart, endpoint.clone(), target, parcels);
         let (pending, departure) = (Arc::clone(&duplex.pending), duplex.departure().clone());
         let stopped = stop.clone();
         setting.tasks.spawn(async move {
@@ -115,8 +115,15 @@ fn end(pending: &PendingRequests, departure: &Departure, why: String) {
     departure.tell(Gone::Broke { why });
 }
 
-async fn open(endpoint: &Endpoint, bytes_max: usize) -> Result<Opened, String> {
-    let response = endpoint.request(Method::GET).header(ACCEPT, "text/event-stream").send().await;
+async fn open(
+    setting: &Setting,
+    counterpart: Option<&Counterpart>,
+    endpoint: &Endpoint,
+    bytes_max: usize,
+) -> Result<Opened, String> {
+    let shown = setting.shown_headers(counterpart).await.map_err(|why| why.to_string())?;
+    let request = endpoint.request(Method::GET).header(ACCEPT, "text/event-stream").headers(shown);
+    let response = request.send().await;
     let response = response.map_err(|error| describe(&error))?;
     if !response.status().is_success() || content_type(&response) != ContentType::EventStream {
         return Err(format!("it offers no stream of events either (HTTP status {})", response.status().as_u16()));
@@ -176,11 +183,22 @@ async fn read(opened: Opened, inbound: Inbound) {
 }
 
 /// Posts one message after the other. Returns when one was not taken: who waits for its answer would wait in vain.
-async fn write(endpoint: Endpoint, target: Url, mut parcels: mpsc::Receiver<Parcel>) -> String {
+async fn write(
+    setting: Arc<Setting>,
+    counterpart: Option<Counterpart>,
+    endpoint: Endpoint,
+    target: Url,
+    mut parcels: mpsc::Receiver<Parcel>,
+) -> String {
     while let Some(parcel) = parcels.recv().await {
+        let shown = match setting.shown_headers(counterpart.as_ref()).await {
+            Ok(shown) => shown,
+            Err(why) => return why.to_string(),
+        };
         let Some(body) = parcel.take() else { continue };
         let request = endpoint.request_to(Method::POST, target.clone()).header(ACCEPT, "application/json");
-        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json").body(body.clone());
+        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
+        let request = request.headers(shown).body(body.clone());
         match tokio::time::timeout(Duration::from_millis(POST_MS_MAX), request.send()).await {
             Ok(Ok(response)) if response.status().is_success() => {}
             Ok(Ok(response)) => {

@@ -54,7 +54,7 @@ impl HttpWire {
         while let Some(Ok(chunk)) = chunks.next().await {
             let read = events.read(&chunk, |event| {
                 said_something |= !event.data.is_empty();
-                self.on_event(&event.data);
+                self.on_event(event.data);
                 true
             });
             if read.is_err() {
@@ -64,8 +64,8 @@ impl HttpWire {
         said_something
     }
 
-    fn on_event(&self, data: &[u8]) {
-        match Message::parse(data) {
+    fn on_event(&self, data: Vec<u8>) {
+        match Message::parse(&self.setting.redaction.clean(&data.into())) {
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             // Answers come on the streams of their requests.

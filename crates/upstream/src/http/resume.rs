@@ -51,7 +51,7 @@ pub(super) fn after_nothing(fruitless: u32) -> u32 {
 
 /// Opens a stream, or goes on with one where it ended. Cancel safe.
 pub(super) async fn open(address: &Address, events: &EventReader) -> Resumed {
-    let mut request = address.builder(Method::GET);
+    let Some(mut request) = address.builder(Method::GET).await else { return Resumed::NotNow };
     match events.last_id().map(place).transpose() {
         Ok(Some(place)) => request = request.header(header::LAST_EVENT_ID, place),
         Ok(None) => {}

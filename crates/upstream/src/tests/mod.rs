@@ -117,7 +117,7 @@ struct Server {
 async fn serve(traits: &str) -> Server {
     let args = python("http_server.py", &[traits]);
     let env = BTreeMap::new();
-    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], cwd: None };
+    let program = Program { command: "python3", args: &args, env: &env, env_pass: &[], shown: &[], cwd: None };
     let (process, Pipes { input, output, .. }) = Process::start(program).unwrap();
     let mut port = String::new();
     tokio::time::timeout(PATIENCE, BufReader::new(output).read_line(&mut port)).await.unwrap().unwrap();

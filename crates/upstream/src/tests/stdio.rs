@@ -245,7 +245,7 @@ async fn a_secret_argument_is_not_repeated() {
     let upstream = Upstream::new(stdio_spec(&["legacy", "--api-key=key_in_argument"], limits()), notebook());
     let rejected = failure(call(&upstream, "error-with-argument").await);
     let PerformFailure::Rejected { message, data: Some(data), .. } = rejected else { panic!("{rejected}") };
-    assert_eq!((message.as_str(), data.get()), ("bad [redacted]", r#"{"tried":["[redacted]"]}"#));
+    assert_eq!((message.as_str(), data.get()), ("bad [redacted]", r#"{"tried": ["[redacted]"]}"#));
     let died = failure(call(&upstream, "die-with-argument").await).to_string();
     assert!(died.contains("fatal: bad credential [redacted]"), "{died}");
     assert!(!died.contains("key_in_argument"), "{died}");

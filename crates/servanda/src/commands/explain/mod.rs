@@ -40,7 +40,7 @@ const INPUT_NEXT: &str =
 const TASK_NEXT: &str = "  why       the upstream works on it as a task; nobody has learned yet how the task ended";
 
 /// Every stage there is, in order, so that the ones not reached are shown too.
-const STAGES: [GateName; 12] = [
+const STAGES: [GateName; 15] = [
     GateName::Resolve,
     GateName::Parse,
     GateName::Structure,
@@ -48,8 +48,11 @@ const STAGES: [GateName; 12] = [
     GateName::Bounds,
     GateName::Semantics,
     GateName::Behaviour,
+    GateName::Scope,
+    GateName::Policy,
     GateName::State,
     GateName::Confirmation,
+    GateName::Budget,
     GateName::Fence,
     GateName::Perform,
     GateName::Observe,

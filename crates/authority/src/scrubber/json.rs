@@ -1,0 +1,77 @@
+//! JSON without the secrets that is JSON still. Token by token, so that whatever has no secret in it keeps its bytes.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{REDACTED, Scrubber};
+
+/// The JSON text without the secrets; the same bytes if there were none. What is not JSON is scrubbed as text.
+pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
+    let Cow::Owned(as_text) = scrubber.scrub(text) else { return Cow::Borrowed(text) };
+    let clean = rewritten(scrubber, text).filter(|clean| is_json(clean) && scrubber.spans(clean).is_empty());
+    Cow::Owned(match clean {
+        Some(clean) => clean,
+        None if !is_json(text) => as_text,
+        // A secret that reaches over the border of two tokens: nothing of it can be kept.
+        None => quoted(),
+    })
+}
+
+/// Every token by itself; none if this is no sequence of tokens.
+fn rewritten(scrubber: &Scrubber, text: &[u8]) -> Option<Vec<u8>> {
+    let mut clean = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(first) = text.get(at) {
+        let end = match first {
+            b'"' => end_of_string(text, at)?,
+            byte if is_between(*byte) => at + 1,
+            _ => text
+                .get(at..)?
+                .iter()
+                .position(|byte| is_between(*byte) || *byte == b'"')
+                .map_or(text.len(), |n| at + n),
+        };
+        let token = text.get(at..end)?;
+        match first {
+            b'"' => clean.extend_from_slice(&string(scrubber, token)?),
+            _ if scrubber.spans(token).is_empty() => clean.extend_from_slice(token),
+            _ => clean.extend_from_slice(&quoted()),
+        }
+        at = end;
+    }
+    Some(clean)
+}
+
+/// A string without the secrets. Read first: a secret in the text may begin or end inside of an escape.
+fn string<'a>(scrubber: &Scrubber, token: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    if scrubber.spans(token).is_empty() {
+        return Some(Cow::Borrowed(token));
+    }
+    let meant: String = serde_json::from_slice(token).ok()?;
+    let clean = Value::from(scrubber.scrub_text(&meant).into_owned()).to_string().into_bytes();
+    Some(Cow::Owned(if scrubber.spans(&clean).is_empty() { clean } else { quoted() }))
+}
+
+fn end_of_string(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+fn is_between(byte: u8) -> bool {
+    matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':') || byte.is_ascii_whitespace()
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<&serde_json::value::RawValue>(text).is_ok()
+}
+
+fn quoted() -> Vec<u8> {
+    format!("\"{REDACTED}\"").into_bytes()
+}

@@ -1,0 +1,61 @@
+//! Who is let in at the HTTP door. A port: what a credential is and how it is checked is the doorkeeper's business; the door hands
+//! the header over and passes on what it is told.
+
+use std::{fmt, sync::Arc};
+
+use axum::http::{HeaderValue, StatusCode, header};
+use servanda_authority::{Authenticated, challenge::Challenge};
+use servanda_engine::{PortFuture, local_authority};
+
+/// Knows who is let in.
+pub trait Doorkeeper: Send + Sync + fmt::Debug {
+    /// Checks what a request brought in its `Authorization` header, if anything.
+    fn admit<'a>(
+        &'a self,
+        authorization: Option<&'a HeaderValue>,
+    ) -> PortFuture<'a, Result<Arc<Authenticated>, NotAdmitted>>;
+
+    /// What somebody is told whose credential lacks only scopes for a call; none if no challenge would help them.
+    fn step_up(&self, authority: &Authenticated, scopes_needed: &[String]) -> Option<Challenge>;
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// With another credential they may be.
+    Challenged {
+        /// What the client is told, status and header.
+        challenge: Challenge,
+        /// The same in words.
+        told: String,
+    },
+    /// It cannot be found out at present.
+    Later {
+        /// What the client is told.
+        told: String,
+    },
+}
+
+/// Local mode: whoever reaches the door is the one local principal. For loopback only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalDoorkeeper;
+
+impl Doorkeeper for LocalDoorkeeper {
+    fn admit<'a>(
+        &'a self,
+        _authorization: Option<&'a HeaderValue>,
+    ) -> PortFuture<'a, Result<Arc<Authenticated>, NotAdmitted>> {
+        Box::pin(std::future::ready(Ok(local_authority())))
+    }
+
+    fn step_up(&self, _authority: &Authenticated, _scopes_needed: &[String]) -> Option<Challenge> {
+        None
+    }
+}
+
+/// The header and status of a challenge.
+pub(super) fn header_of(challenge: &Challenge) -> (StatusCode, Option<(header::HeaderName, HeaderValue)>) {
+    let status = StatusCode::from_u16(challenge.status).unwrap_or(StatusCode::UNAUTHORIZED);
+    let value = HeaderValue::from_str(&challenge.header).ok();
+    (status, value.map(|value| (header::WWW_AUTHENTICATE, value)))
+}

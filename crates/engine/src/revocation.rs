@@ -1,0 +1,45 @@
+//! Whether the credential of a call is still good at the moment of dispatch. A call may have waited for its turn, for an answer or
+//! for a question; what was revoked meanwhile sends nothing.
+//!
+//! The store is asked every time: what is remembered here would be what others revoked a moment ago. Local mode has no
+//! credential, so nothing is asked for it.
+
+use std::collections::BTreeMap;
+
+use servanda_authority::{Authenticated, Method, caller::Standing};
+use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
+use servanda_gates::NoteKind;
+
+use crate::core::Core;
+
+/// Looks again.
+pub(crate) async fn recheck(core: &Core, authority: &Authenticated, call_id: &CallId) -> Result<(), Box<Refusal>> {
+    if *authority.method() == Method::Local {
+        return Ok(());
+    }
+    let now = core.clock.now();
+    let mut standings = BTreeMap::new();
+    for credential in authority.lineage() {
+        let standing = match core.notebook.read(NoteKind::Revoked, credential.as_str(), now).await {
+            Ok(None) => Standing::Good,
+            Ok(Some(_)) => Standing::Revoked,
+            Err(error) => {
+                tracing::warn!(%call_id, %credential, %error, "whether a credential was revoked cannot be found out");
+                Standing::Unknown
+            }
+        };
+        standings.insert(credential, standing);
+    }
+    let standing_of = |credential: &_| standings.get(credential).copied().unwrap_or(Standing::Unknown);
+    authority.recheck(now, standing_of).map(drop).map_err(|error| refuse(call_id.clone(), error.to_string()))
+}
+
+/// The store did not say it in time.
+pub(crate) fn not_in_time(call_id: CallId) -> Box<Refusal> {
+    refuse(call_id, "whether the credential was revoked could not be found out in time".to_owned())
+}
+
+fn refuse(call_id: CallId, message: String) -> Box<Refusal> {
+    let hint = "nothing was sent; get a new credential and call again".to_owned();
+    Box::new(Refusal::new(call_id, GateName::Scope, TaxonomyClass::PermissionDenied, message, hint))
+}

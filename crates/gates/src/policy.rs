@@ -1,0 +1,66 @@
+//! Gate 8, policy: what the operator has written permits this caller this call, and nothing forbids it.
+//!
+//! The decision is the policy crate's; this gate asks it and puts a refusal into words. An agent is told which policy refused it
+//! and what its author says about it, never what it would have to say instead: that is not an agent's to negotiate.
+
+use servanda_contract::{GateName, Refusal, TaxonomyClass};
+use servanda_policy::{Call, Cause, Circumstances, Decision, Refused};
+
+use crate::{Mandate, mandate::InForce, scope::Covered, semantics::Meant};
+
+/// Evidence: the policies permit the call.
+#[derive(Debug)]
+pub(crate) struct Sanctioned {
+    pub(crate) meant: Meant,
+}
+
+pub(crate) fn gate(covered: Covered, mandate: &Mandate<'_>) -> Result<Sanctioned, Box<Refusal>> {
+    let Covered { meant } = covered;
+    let Mandate::Caller { policy, .. } = mandate else { return Ok(Sanctioned { meant }) };
+    let InForce { policies, principal, environment } = *policy;
+    let circumstances = circumstances(&meant, environment);
+    let call = Call {
+        principal,
+        tool: &meant.resolved.contract.contract().identity.name,
+        arguments: &meant.arguments,
+        circumstances: &circumstances,
+    };
+    match policies.decide(&call) {
+        Decision::Allowed(_) => Ok(Sanctioned { meant }),
+        Decision::Refused(refused) => Err(refuse(&meant, &refused)),
+    }
+}
+
+fn circumstances(meant: &Meant, environment: &str) -> Circumstances {
+    let proposal = &meant.resolved.proposal;
+    Circumstances {
+        tenant: proposal.caller.tenant.clone(),
+        environment: environment.to_owned(),
+        time: proposal.received_at,
+        client: proposal.caller.client.clone(),
+        task: proposal.aims.task.clone(),
+        intent: proposal.aims.intent.clone(),
+    }
+}
+
+fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {
+    let proposal = &meant.resolved.proposal;
+    let by: Vec<String> = refused.by().iter().map(|policy| told(&policy.policy, policy.reason.as_deref())).collect();
+    let by = by.join("; ");
+    let why = match refused.cause() {
+        Cause::Forbidden => format!("is forbidden by {by}"),
+        Cause::NotPermitted => "is permitted by no policy".to_owned(),
+        Cause::ErrorInPolicy { .. } => format!("cannot be decided: there is an error in {by}"),
+        Cause::UnknownTool => "is a tool that the policies do not know".to_owned(),
+        Cause::Arguments { reason } => format!("cannot be decided: its arguments have {reason}"),
+        Cause::Engine { .. } => "cannot be decided by the policies".to_owned(),
+    };
+    let hint = "do not try another way around it; tell the user, who can ask whoever writes the policies";
+    let message = format!("`{}` {why}", proposal.tool);
+    let class = TaxonomyClass::PolicyViolation;
+    Box::new(Refusal::new(proposal.call_id.clone(), GateName::Policy, class, message, hint.to_owned()))
+}
+
+fn told(policy: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| format!("policy `{policy}`"), |reason| format!("policy `{policy}`: {reason}"))
+}

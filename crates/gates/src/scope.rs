@@ -1,0 +1,43 @@
+//! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, what this payload touches, how grave it is, and
+//! the time. Whether the credential was revoked meanwhile is looked at again when the call is dispatched.
+
+use servanda_authority::{Need, rights::Lack};
+use servanda_contract::{GateName, Refusal, TaxonomyClass};
+
+use crate::{Mandate, behaviour::Fitting, order, semantics::Meant};
+
+/// Evidence: the credential covers the call.
+#[derive(Debug)]
+pub(crate) struct Covered {
+    pub(crate) meant: Meant,
+}
+
+pub(crate) fn gate(fitting: Fitting, mandate: &Mandate<'_>) -> Result<Covered, Box<Refusal>> {
+    let Fitting { meant } = fitting;
+    let Mandate::Caller { authenticated, .. } = mandate else { return Ok(Covered { meant }) };
+    let rights = authenticated.rights();
+    let contract = meant.resolved.contract.contract();
+    // The names of what a payload touches are made only for those to whom they make a difference.
+    let resources = if rights.resources.is_all() { Vec::new() } else { order::touched(&meant) };
+    let need = Need {
+        scopes: meant.resolved.contract.scopes(),
+        tool: &contract.identity.name,
+        resources: &resources,
+        class: contract.transactional.side_effect_class,
+        at: meant.resolved.proposal.received_at,
+    };
+    match rights.lacks(&need) {
+        None => Ok(Covered { meant }),
+        Some(lack) => Err(refuse(&meant, &lack)),
+    }
+}
+
+fn refuse(meant: &Meant, lack: &Lack) -> Box<Refusal> {
+    let call_id = meant.resolved.proposal.call_id.clone();
+    let class = TaxonomyClass::PermissionDenied;
+    let mut refusal = Refusal::new(call_id, GateName::Scope, class, lack.message(), lack.hint());
+    if lack.only_scopes() {
+        refusal.scopes_needed = lack.scopes_needed.iter().map(|scope| scope.as_str().to_owned()).collect();
+    }
+    Box::new(refusal)
+}

@@ -1,0 +1,120 @@
+//! Gates 7 and 8 on a contract's call: what a credential has to cover, and what policies say.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use serde_json::json;
+use servanda_authority::{
+    Authenticated, Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    rights::{Resources, Scopes, Tools},
+};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, tool::SideEffectClass};
+use servanda_policy::{Defaults, Identity, Limits, Policies, Principal, Source, ToolFacts, Vocabulary};
+
+use super::{LIMITS, Ticks, admitted, booking, proposal};
+use crate::{CompiledContract, InForce, Mandate, Permit, Resolved, Trail, pass_all};
+
+const NOW: Timestamp = Timestamp::from_unix_ms(0);
+
+/// The holder of a real key with these rights.
+fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
+    let mut rights = Rights { scopes: Scopes::of(["rooms:write"]).unwrap(), ..Rights::unlimited() };
+    change(&mut rights);
+    let (tenant, principal, label) = ("acme".to_owned(), "ada".to_owned(), "test".to_owned());
+    let terms = KeyTerms { tenant, principal, label, rights, expires_at: Timestamp::from_unix_ms(60_000) };
+    let MadeKey { stored, text } = api_key::make(terms, NOW).unwrap();
+    let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
+    stored.authenticate(&presented, NOW).unwrap()
+}
+
+fn judged(
+    contract: &Arc<CompiledContract>,
+    authenticated: &Authenticated,
+    policies: &str,
+    at: Timestamp,
+) -> Result<Permit, Box<Refusal>> {
+    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
+    let sources = [Source { name: "test.cedar", text: policies }];
+    let policies = Policies::load(vocabulary, &sources, Defaults::On, &Limits::default()).unwrap();
+    let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
+    let principal = Principal::user(policies.vocabulary(), &user).unwrap();
+    let policy = InForce { policies: &policies, principal: &principal, environment: "test" };
+    let mut proposal = proposal(booking(&json!({})).to_string());
+    proposal.caller = authenticated.caller();
+    proposal.received_at = at;
+    let ticks = Ticks(AtomicU64::new(0));
+    let mandate = Mandate::Caller { authenticated, policy };
+    pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut Trail::new(&ticks))
+}
+
+fn refused(authenticated: &Authenticated, policies: &str, at: Timestamp) -> Refusal {
+    *judged(&admitted(&[]), authenticated, policies, at).unwrap_err()
+}
+
+#[test]
+fn a_credential_that_covers_the_call_and_no_policy_against_it_let_it_through() {
+    assert!(judged(&admitted(&[]), &holder(|_| {}), "", NOW).is_ok());
+}
+
+/// Each member of the rights taken away alone, and what the refusal says.
+#[test]
+fn every_part_of_the_rights_holds_a_call_back() {
+    type Taken = fn(&mut Rights);
+    let cases: [(Taken, &str); 4] = [
+        (|rights| rights.scopes = Scopes::of(["rooms:read"]).unwrap(), "it lacks the scopes `rooms:write`"),
+        (|rights| rights.tools = Tools::read(&["crm.*"]).unwrap(), "it is not for the tool"),
+        (|rights| rights.resources = Resources::read(&["room/room_2"]).unwrap(), "it is not for 1 of the resources"),
+        (|rights| rights.ceiling = SideEffectClass::ReadOnly, "it allows nothing graver than"),
+    ];
+    for (taken, words) in cases {
+        let refusal = refused(&holder(taken), "", NOW);
+        assert_eq!((refusal.gate, refusal.error_code), (GateName::Scope, TaxonomyClass::PermissionDenied));
+        assert!(refusal.message.contains(words), "{}", refusal.message);
+        // Only who could be helped by more scopes is told to get them.
+        let only_scopes = words.contains("scopes");
+        assert_eq!(!refusal.scopes_needed.is_empty(), only_scopes, "{words}");
+    }
+    let late = refused(&holder(|_| {}), "", Timestamp::from_unix_ms(60_000));
+    assert!(late.message.contains("expired"), "{}", late.message);
+}
+
+/// What a payload touches decides, not the tool alone; a contract that names nothing may touch anything.
+#[test]
+fn resources_are_those_of_this_payload() {
+    let one_room = holder(|rights| rights.resources = Resources::read(&["room/room_1"]).unwrap());
+    assert!(judged(&admitted(&[]), &one_room, "", NOW).is_ok());
+    let silent = admitted(&[
+        ("/effect", json!({ "class": "R", "mutation_class": "read_only" })),
+        ("/transactional/side_effect_class", json!("READ_ONLY")),
+        ("/transactional/semantics", json!("read_only")),
+    ]);
+    assert!(judged(&silent, &holder(|_| {}), "", NOW).is_ok());
+    let refusal = judged(&silent, &one_room, "", NOW).unwrap_err();
+    assert_eq!(refusal.gate, GateName::Scope);
+}
+
+#[test]
+fn a_policy_that_forbids_is_named_with_its_reason() {
+    let forbid = r#"@id("no-rooms") @reason("rooms are booked by the desk") forbid (principal, action, resource);"#;
+    let refusal = refused(&holder(|_| {}), forbid, NOW);
+    assert_eq!((refusal.gate, refusal.error_code), (GateName::Policy, TaxonomyClass::PolicyViolation));
+    assert!(refusal.message.contains("`no-rooms`: rooms are booked by the desk"), "{}", refusal.message);
+}
+
+/// Policies see the user of the credential, whatever the proposal says of itself.
+#[test]
+fn a_call_in_another_tenants_name_is_refused() {
+    let contract = admitted(&[]);
+    let authenticated = holder(|_| {});
+    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
+    let policies = Policies::load(vocabulary, &[], Defaults::On, &Limits::default()).unwrap();
+    let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
+    let principal = Principal::user(policies.vocabulary(), &user).unwrap();
+    let policy = InForce { policies: &policies, principal: &principal, environment: "test" };
+    let ticks = Ticks(AtomicU64::new(0));
+    let mut elsewhere = proposal(booking(&json!({})).to_string());
+    elsewhere.caller.tenant = "globex".to_owned();
+    let mandate = Mandate::Caller { authenticated: &authenticated, policy };
+    let refusal = pass_all(Resolved::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
+    assert_eq!(refusal.gate, GateName::Policy);
+}

@@ -1,0 +1,177 @@
+//! The sources of one upstream together: asks all of them within the request's time, sees to it that whatever they present
+//! is known to the redaction before it leaves, and puts it where it belongs.
+//!
+//! Where no source is configured there is none of this, and nothing is asked.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use servanda_authority::Secret;
+use tokio::time::Instant;
+
+use crate::{
+    Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
+    injection,
+    link::{Outgoing, Terms},
+    redaction::Kept,
+    setting::Setting,
+};
+
+/// How many tools are remembered that take something of ours.
+const TOOLS_MAX: usize = 10_000;
+
+/// What one upstream is shown.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    sources: Vec<Arc<dyn CredentialSource>>,
+    personal: bool,
+    /// The arguments that are put in, by JSON pointer.
+    arguments: BTreeSet<String>,
+    /// Which of them a tool takes, as far as it was listed.
+    taken: RwLock<BTreeMap<String, BTreeSet<String>>>,
+}
+
+/// What is presented, kept out of everything that comes back for as long as this lives, and for a while longer.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) presented: Presented,
+    _kept: Vec<Kept>,
+}
+
+impl Credentials {
+    /// None where there is no source.
+    pub(crate) fn new(sources: Vec<Arc<dyn CredentialSource>>) -> Option<Self> {
+        if sources.is_empty() {
+            return None;
+        }
+        Some(Self {
+            personal: sources.iter().any(|source| source.is_personal()),
+            arguments: sources.iter().flat_map(|source| source.argument_pointers()).collect(),
+            taken: RwLock::default(),
+            sources,
+        })
+    }
+
+    /// Whether users do not share connections.
+    pub(crate) fn is_personal(&self) -> bool {
+        self.personal
+    }
+
+    /// What is shown, known to the redaction. Cancel safe.
+    pub(crate) async fn present(&self, setting: &Setting, errand: &Errand) -> Result<Held, NotPresented> {
+        let all = async {
+            let mut presented = Presented::default();
+            for source in &self.sources {
+                presented = presented.and(source.present(errand).await?);
+            }
+            Ok(presented)
+        };
+        let late = || NotPresented::unavailable("what it is shown could not be had in time");
+        let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
+        let kept = setting.redaction.keep(&presented)?;
+        Ok(Held { presented, _kept: kept })
+    }
+
+    /// What can be done about a request that was not let in: whatever one source can do. Cancel safe.
+    pub(crate) async fn rejected(&self, errand: &Errand, rejection: &Rejection) -> Remedy {
+        let mut hopeless = None;
+        for source in &self.sources {
+            let asked = tokio::time::timeout_at(errand.deadline, source.rejected(errand, rejection)).await;
+            let late = || Remedy::GiveUp(NotPresented::unavailable("what it is shown could not be renewed in time"));
+            match asked.unwrap_or_else(|_| late()) {
+                Remedy::TryAgain => return Remedy::TryAgain,
+                Remedy::GiveUp(why) => hopeless = hopeless.or(Some(why)),
+            }
+        }
+        Remedy::GiveUp(hopeless.unwrap_or_else(|| NotPresented::unavailable("the server does not let us in")))
+    }
+
+    /// Takes what is put in out of the definition of a tool, and remembers it.
+    pub(crate) fn hide(&self, tool: &mut ListedTool) {
+        if self.arguments.is_empty() {
+            return;
+        }
+        let (definition, taken) = match injection::without(&tool.definition, &self.arguments) {
+            Some((definition, taken)) => (Some(definition), taken),
+            None => (None, BTreeSet::new()),
+        };
+        if let Some(definition) = definition {
+            tool.definition = definition;
+        }
+        let mut all = self.taken.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() < TOOLS_MAX || all.contains_key(&tool.name) {
+            all.insert(tool.name.clone(), taken);
+        }
+    }
+
+    /// Whether a tool takes an argument; one that was never listed does.
+    fn takes(&self, tool: &str, pointer: &str) -> bool {
+        let all = self.taken.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(tool).is_none_or(|taken| taken.contains(pointer))
+    }
+
+    /// The body of a request with what is presented among its arguments.
+    pub(crate) fn body(&self, request: &Outgoing<'_>, presented: &Presented) -> Result<Vec<u8>, NotPresented> {
+        let (Some(range), Some(tool)) = (&request.arguments, request.name) else { return Ok(request.body.clone()) };
+        let part = |range: std::ops::Range<usize>| request.body.get(range).unwrap_or_default();
+        let mut arguments = part(range.clone()).to_vec();
+        for (pointer, value) in presented.arguments.iter().filter(|(pointer, _)| self.takes(tool, pointer)) {
+            arguments = injection::put(&arguments, pointer, value).map_err(|why| {
+                NotPresented::unavailable(format!("the argument `{pointer}` cannot be put in: {why}"))
+            })?;
+        }
+        Ok([part(0..range.start), &arguments, part(range.end..request.body.len())].concat())
+    }
+}
+
+impl Setting {
+    /// What is shown with a request that is made for the sake of a connection; nothing where nothing is.
+    pub(crate) async fn shown(&self, whose: Option<&Counterpart>) -> Result<Option<Held>, NotPresented> {
+        let Some(credentials) = &self.credentials else { return Ok(None) };
+        let deadline = Instant::now() + Duration::from_millis(self.spec.limits.connect_ms_max);
+        credentials.present(self, &self.errand(whose, deadline)).await.map(Some)
+    }
+
+    /// The same as header fields.
+    pub(crate) async fn shown_headers(&self, whose: Option<&Counterpart>) -> Result<HeaderMap, NotPresented> {
+        let held = self.shown(whose).await?;
+        held.map_or_else(|| Ok(HeaderMap::new()), |held| header_map(&held.presented.headers))
+    }
+
+    /// An errand for the sake of a connection.
+    pub(crate) fn errand(&self, whose: Option<&Counterpart>, deadline: Instant) -> Errand {
+        let on_behalf_of = whose.and_then(|whose| whose.on_behalf_of.clone());
+        Errand { upstream: self.spec.id.clone(), on_behalf_of, call: None, deadline }
+    }
+}
+
+/// Waits for something as long as the request is waited for.
+pub(crate) async fn in_time<T>(terms: &Terms, work: impl Future<Output = T>) -> Result<T, PerformFailure> {
+    tokio::select! {
+        biased;
+        () = terms.cancel.cancelled() => Err(PerformFailure::Cancelled { sent: false }),
+        () = terms.patience.over() => {
+            let late = NotPresented::unavailable("what it is shown could not be had in time");
+            Err(PerformFailure::NotPresented(late))
+        }
+        done = work => Ok(done),
+    }
+}
+
+/// Header fields as HTTP takes them.
+pub(crate) fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, NotPresented> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let field = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_bytes(value.expose()).ok());
+        let (key, mut value) = field.ok_or_else(|| {
+            NotPresented::unavailable(format!("the header `{name}` cannot carry what it is to carry"))
+        })?;
+        value.set_sensitive(true);
+        map.insert(key, value);
+    }
+    Ok(map)
+}
