@@ -166,7 +166,11 @@ mod tests {
             (200, json!({"access_token": "a\r\nX: y", "token_type": "Bearer"}), NoTokens::Form),
             (200, json!({"access_token": long, "token_type": "Bearer"}), NoTokens::Form),
             (200, json!("a"), NoTokens::Form),
-            (400, json!({"error": "invalid_grant", "error_description": "s3cret"}), NoTokens::Refused { word: "invalid_grant".to_owned() }),
+            (
+                400,
+                json!({"error": "invalid_grant", "error_description": "s3cret"}),
+                NoTokens::Refused { word: "invalid_grant".to_owned() },
+            ),
             (401, json!({"error": "has a space"}), NoTokens::Status { status: 401 }),
             (503, json!(null), NoTokens::Status { status: 503 }),
             (302, json!({"access_token": "a", "token_type": "Bearer"}), NoTokens::Status { status: 302 }),

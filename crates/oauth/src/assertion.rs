@@ -4,9 +4,14 @@ use std::{fmt, sync::Arc};
 
 use aws_lc_rs::{
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaKeyPair},
+    signature::{
+        ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaKeyPair,
+    },
 };
-use base64::{Engine as _, engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD}};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use serde_json::json;
 use servanda_authority::{Secret, signature::Algorithm};
 use servanda_contract::Timestamp;
@@ -105,7 +110,8 @@ fn der(pem: &Secret) -> Option<Zeroizing<Vec<u8>>> {
     let text = pem.as_text().filter(|text| text.len() <= KEY_BYTES_MAX)?;
     let (_, rest) = text.split_once("-----BEGIN PRIVATE KEY-----")?;
     let (body, _) = rest.split_once("-----END PRIVATE KEY-----")?;
-    let body: Zeroizing<String> = Zeroizing::new(body.chars().filter(|character| !character.is_ascii_whitespace()).collect());
+    let body: Zeroizing<String> =
+        Zeroizing::new(body.chars().filter(|character| !character.is_ascii_whitespace()).collect());
     STANDARD.decode(body.as_bytes()).ok().map(Zeroizing::new)
 }
 

@@ -127,8 +127,7 @@ impl LoginBook {
 
     /// Remembers what the upstream wants.
     pub async fn want(&self, whose: &Whose, demand: &Demand, now: Timestamp) -> Result<(), BookError> {
-        let wanted =
-            Wanted { resource_metadata: demand.resource_metadata.clone(), scopes: demand.scopes.clone() };
+        let wanted = Wanted { resource_metadata: demand.resource_metadata.clone(), scopes: demand.scopes.clone() };
         let value = serde_json::to_string(&wanted).unwrap_or_default();
         let expires_at = Some(after(now, DEMAND_MS_MAX));
         Ok(self.notebook.write(Note { kind: NoteKind::Demand, key: whose.key(), value, expires_at }).await?)
@@ -177,6 +176,11 @@ impl LoginBook {
         Ok(self.notebook.write_first(ours.clone()).await? == ours)
     }
 
+    /// Lets somebody else try.
+    pub async fn release(&self, whose: &Whose, generation: u64) -> Result<(), BookError> {
+        Ok(self.notebook.erase(NoteKind::Refreshing, &format!("{} {generation}", whose.key())).await?)
+    }
+
     fn open(&self, key: &str, value: &str) -> Result<Login, BookError> {
         #[derive(Deserialize)]
         struct Kept {
@@ -195,3 +199,6 @@ fn client_key(upstream: &str, client: &str) -> String {
 fn after(now: Timestamp, ms: u64) -> Timestamp {
     Timestamp::from_unix_ms(now.unix_ms().saturating_add(ms))
 }
+
+#[cfg(test)]
+mod tests;

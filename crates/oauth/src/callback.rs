@@ -102,7 +102,8 @@ mod tests {
             assert_eq!(answer(&format!("code=c&state=st{iss}"), names_itself), expected, "{names_itself} {named:?}");
             // On a mismatch not even the refusal is shown.
             let denied = answer(&format!("error=access_denied&state=st{iss}"), names_itself);
-            let expected = if taken { NoConsent::Denied { word: "access_denied".to_owned() } } else { NoConsent::Issuer };
+            let expected =
+                if taken { NoConsent::Denied { word: "access_denied".to_owned() } } else { NoConsent::Issuer };
             assert_eq!(denied, Err(expected));
         }
     }

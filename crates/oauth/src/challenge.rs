@@ -144,7 +144,8 @@ impl<'a> Reader<'a> {
         let Some((word, after)) = rest.split_at_checked(end) else { return };
         let padded = after.trim_start_matches('=');
         let alone = padded.is_empty() || padded.trim_start_matches([' ', '\t']).starts_with(',');
-        let is_word_of_its_own = !word.is_empty() && alone && (after.len() != padded.len() || word.contains(['/', '+']));
+        let is_word_of_its_own =
+            !word.is_empty() && alone && (after.len() != padded.len() || word.contains(['/', '+']));
         if is_word_of_its_own {
             self.rest = padded;
         }

@@ -17,6 +17,8 @@ use crate::{
 pub struct Known {
     /// The upstream.
     pub trust: Trust,
+    /// Whether it asked for a token. One that lets everybody in is not taken for a server of old that says nothing.
+    pub challenged: bool,
     /// Where its challenge says that its document is.
     pub resource_metadata: Option<String>,
     /// The issuer that the operator wants, or that our credentials belong to.
@@ -135,7 +137,7 @@ impl Search {
                 let own = self.known.trust.upstream().origin().ascii_serialization();
                 let (issuer, alone) = match &self.known.issuer {
                     Some(issuer) => (issuer.clone(), false),
-                    None => (own, true),
+                    None => (own, self.known.challenged),
                 };
                 let resource = canonical(self.known.trust.upstream());
                 self.look_for_server(resource, None, issuer, alone)

@@ -190,7 +190,9 @@ mod tests {
 
     fn http(status: &str, kind: &str, body: &str) -> String {
         let length = body.len();
-        format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
     }
 
     async fn looked(answer: String) -> &'static str {

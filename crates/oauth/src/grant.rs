@@ -1,17 +1,19 @@
 //! Gets tokens: takes a flow from step to step, and asks for the next tokens of a login.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use reqwest::Url;
+use servanda_authority::Secret;
 use servanda_contract::time::Clock;
 use servanda_gates::PortFuture;
+use servanda_upstream::NotPresented;
 
 use crate::{
     answer::{self, Kind},
-    client::Configured,
+    client::{Client, Configured},
     discovery::Known,
     fetch::{Courier, Unreachable},
-    flow::{Action, Event, Flow, Granted, NotGranted, Plan, Turn},
+    flow::{Action, Event, Flow, Granted, NotGranted, Plan, Subject, Turn},
     login::Login,
     request::{Endpoint, Grant, Purpose, token_request},
     scope::Scopes,
@@ -19,6 +21,13 @@ use crate::{
 
 /// How many steps a flow may take.
 const STEPS_MAX: usize = 32;
+
+/// The terms on which tokens of an upstream are got. They are read anew whenever tokens are asked for: secrets among them
+/// may have been changed by then.
+pub trait Terms: Send + Sync + fmt::Debug {
+    /// The terms as they are now.
+    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>>;
+}
 
 /// An upstream, as tokens for it are got.
 #[derive(Debug, Clone)]
@@ -35,6 +44,30 @@ pub struct Access {
     pub scopes: Option<Scopes>,
     /// Addresses that the operator wrote down.
     pub named: Vec<Url>,
+    /// What tokens are asked for by, where that is not a user's consent.
+    pub standing: Standing,
+}
+
+/// What tokens are asked for by, without anybody being there.
+#[derive(Debug, Clone)]
+pub enum Standing {
+    /// The client itself.
+    Client,
+    /// A signed statement that is a grant by itself.
+    Assertion(Secret),
+    /// A statement of the gateway's about the user, exchanged by the upstream's authorization server.
+    Statement,
+    /// Something that the operator keeps, exchanged by the upstream's authorization server.
+    Subject(Subject),
+    /// The same, exchanged elsewhere for a grant that the upstream's authorization server takes.
+    Relayed {
+        /// What is exchanged.
+        subject: Subject,
+        /// Where.
+        endpoint: Url,
+        /// Who we are there.
+        client: Client,
+    },
 }
 
 /// Shows a user an address, and waits for what comes back by way of their browser.

@@ -16,10 +16,15 @@ pub mod fetch;
 pub mod flow;
 pub mod grant;
 pub mod login;
+pub mod machine;
 pub mod metadata;
+pub mod personal;
 pub mod place;
+pub mod probe;
 pub mod proof;
 pub mod request;
 pub mod scope;
 pub mod sealing;
+#[cfg(test)]
+mod testing;
 pub mod well_known;

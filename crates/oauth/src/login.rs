@@ -87,6 +87,12 @@ impl Login {
         }
     }
 
+    /// The same without what gets the next tokens: it was tried, and it is used up or withdrawn.
+    #[must_use]
+    pub fn exhausted(&self) -> Self {
+        Self { refresh: None, generation: self.generation + 1, ..self.clone() }
+    }
+
     /// Whether its tokens are for what is at that address.
     pub fn is_for(&self, upstream: &Url) -> bool {
         metadata::names(&self.resource, upstream)

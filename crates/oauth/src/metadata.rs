@@ -288,7 +288,9 @@ mod tests {
         });
         assert!(Server::believe(good.to_string().as_bytes(), "https://as.test", &trust()).is_ok());
         for field in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
-            for address in ["http://as.test/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "javascript:alert(1)"] {
+            for address in
+                ["http://as.test/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "javascript:alert(1)"]
+            {
                 let mut bad = good.clone();
                 bad[field] = json!(address);
                 let believed = Server::believe(bad.to_string().as_bytes(), "https://as.test", &trust());

@@ -139,7 +139,10 @@ fn of_v4(address: Ipv4Addr) -> Network {
     let [first, second, ..] = address.octets();
     if address.is_loopback() {
         Network::Loopback
-    } else if address.is_private() || (first == 100 && (64..128).contains(&second)) || (first == 198 && second & 0xfe == 18) {
+    } else if address.is_private()
+        || (first == 100 && (64..128).contains(&second))
+        || (first == 198 && second & 0xfe == 18)
+    {
         Network::Private
     } else if first == 0 || first >= 224 || address.is_link_local() {
         Network::Link

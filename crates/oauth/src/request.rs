@@ -194,7 +194,10 @@ mod tests {
             ),
             (Grant::Refresh(&code), "grant_type=refresh_token&refresh_token=c%26&"),
             (Grant::ClientCredentials, "grant_type=client_credentials&scope=a+b&"),
-            (Grant::JwtBearer(&code), "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=c%26&scope=a+b&"),
+            (
+                Grant::JwtBearer(&code),
+                "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=c%26&scope=a+b&",
+            ),
             (
                 Grant::Exchange { subject: &code, subject_type: "t", requested_type: Some("r"), audience: Some("x") },
                 "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=c%26&\

@@ -34,7 +34,9 @@ pub struct Wishes<'a> {
 
 /// Text that is no set of scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a scope has up to {SCOPE_BYTES_MAX} visible ASCII characters, without quotes and backslashes; at most {SCOPES_MAX}")]
+#[error(
+    "a scope has up to {SCOPE_BYTES_MAX} visible ASCII characters, without quotes and backslashes; at most {SCOPES_MAX}"
+)]
 pub struct BadScopes(());
 
 impl Scopes {

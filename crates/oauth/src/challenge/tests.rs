@@ -39,7 +39,10 @@ fn challenges_are_told_apart() {
 
 #[test]
 fn only_a_challenge_for_a_bearer_token_is_a_demand() {
-    let demand = Demand::of(["Basic realm=\"x\"", "Bearer error=\"insufficient_scope\", scope=\"b a b\", resource_metadata=\"https://x.test/m\""]);
+    let demand = Demand::of([
+        "Basic realm=\"x\"",
+        "Bearer error=\"insufficient_scope\", scope=\"b a b\", resource_metadata=\"https://x.test/m\"",
+    ]);
     let demand = demand.unwrap();
     assert_eq!(demand.resource_metadata.as_deref(), Some("https://x.test/m"));
     assert_eq!(demand.scopes.unwrap().line().unwrap(), "a b");

@@ -75,13 +75,18 @@ fn registered_for_us_then_a_document_then_by_registering() {
         );
         assert_eq!(shown(way), expected, "{id} {secret} {key} {document} {proofs:?}");
     }
-    let nobody_to_ask = configured(false, false, false, false).way(&server(None, false, true), None, &Scopes::default());
+    let nobody_to_ask =
+        configured(false, false, false, false).way(&server(None, false, true), None, &Scopes::default());
     assert_eq!(shown(nobody_to_ask), "NotConfigured");
 }
 
 #[test]
 fn a_registration_says_what_kind_of_program_we_are() {
-    let way = Configured::default().way(&server(None, false, true), Some("http://127.0.0.1:1/callback"), &Scopes::read("b a").unwrap());
+    let way = Configured::default().way(
+        &server(None, false, true),
+        Some("http://127.0.0.1:1/callback"),
+        &Scopes::read("b a").unwrap(),
+    );
     let Ok(Way::Register { request, .. }) = way else { panic!("{way:?}") };
     assert_eq!(request["application_type"], "native");
     assert_eq!(request["redirect_uris"], json!(["http://127.0.0.1:1/callback"]));
@@ -95,14 +100,24 @@ fn the_answer_to_a_registration_decides_how_we_prove_ourselves() {
         (201, json!({"client_id": "a"}), ProofMethod::None, "a by none"),
         // A password that was not asked for and has no method is not used.
         (201, json!({"client_id": "a", "client_secret": "s"}), ProofMethod::None, "a by none"),
-        (201, json!({"client_id": "a", "client_secret": "s"}), ProofMethod::ClientSecretPost, "a by client_secret_post"),
+        (
+            201,
+            json!({"client_id": "a", "client_secret": "s"}),
+            ProofMethod::ClientSecretPost,
+            "a by client_secret_post",
+        ),
         (
             200,
             json!({"client_id": "a", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic"}),
             ProofMethod::None,
             "a by client_secret_basic",
         ),
-        (201, json!({"client_id": "a", "token_endpoint_auth_method": "client_secret_basic"}), ProofMethod::None, "NoProof"),
+        (
+            201,
+            json!({"client_id": "a", "token_endpoint_auth_method": "client_secret_basic"}),
+            ProofMethod::None,
+            "NoProof",
+        ),
         (201, json!({"client_id": "a", "token_endpoint_auth_method": "private_key_jwt"}), ProofMethod::None, "NoProof"),
         (201, json!({"client_id": ""}), ProofMethod::None, "Form"),
         (201, json!([]), ProofMethod::None, "Form"),

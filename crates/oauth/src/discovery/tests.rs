@@ -20,10 +20,15 @@ fn server(issuer: &str) -> Value {
 }
 
 /// What is looked at, and how it ends.
-fn search(web: &[(&str, Option<Value>)], metadata: Option<&str>, issuer: Option<&str>) -> (Vec<String>, Result<Found, NotFound>) {
+fn search(
+    web: &[(&str, Option<Value>)],
+    metadata: Option<&str>,
+    issuer: Option<&str>,
+) -> (Vec<String>, Result<Found, NotFound>) {
     let web: BTreeMap<_, _> = web.iter().cloned().collect();
     let known = Known {
         trust: Trust::new(Url::parse(MCP).unwrap(), Network::Public),
+        challenged: true,
         resource_metadata: metadata.map(ToOwned::to_owned),
         issuer: issuer.map(ToOwned::to_owned),
     };
@@ -49,8 +54,14 @@ fn search(web: &[(&str, Option<Value>)], metadata: Option<&str>, issuer: Option<
 #[test]
 fn below_the_path_then_at_the_root_then_as_servers_did_before() {
     let as_server = "https://as.test/.well-known/oauth-authorization-server";
-    let (looked_at, found) =
-        search(&[(PRM, Some(resource("https://mcp.test", &["https://as.test"]))), (as_server, Some(server("https://as.test")))], None, None);
+    let (looked_at, found) = search(
+        &[
+            (PRM, Some(resource("https://mcp.test", &["https://as.test"]))),
+            (as_server, Some(server("https://as.test"))),
+        ],
+        None,
+        None,
+    );
     assert_eq!(looked_at, [PRM_BELOW, PRM, as_server]);
     assert_eq!(found.unwrap().resource, "https://mcp.test", "as it is published");
 
@@ -88,11 +99,13 @@ fn a_challenge_that_names_the_document_is_the_only_place() {
 #[test]
 fn a_document_that_is_not_believed_ends_the_search() {
     let as_server = "https://as.test/.well-known/oauth-authorization-server";
-    let (looked_at, found) = search(&[(PRM_BELOW, Some(resource("https://evil.test/mcp", &["https://as.test"])))], None, None);
+    let (looked_at, found) =
+        search(&[(PRM_BELOW, Some(resource("https://evil.test/mcp", &["https://as.test"])))], None, None);
     assert_eq!(looked_at, [PRM_BELOW]);
     assert_eq!(found.unwrap_err(), NotFound::NotBelieved(NotBelieved::OtherResource));
     let good = resource(MCP, &["https://as.test"]);
-    let (looked_at, found) = search(&[(PRM_BELOW, Some(good.clone())), (as_server, Some(server("https://evil.test")))], None, None);
+    let (looked_at, found) =
+        search(&[(PRM_BELOW, Some(good.clone())), (as_server, Some(server("https://evil.test")))], None, None);
     assert_eq!(looked_at, [PRM_BELOW, as_server]);
     assert_eq!(found.unwrap_err(), NotFound::NotBelieved(NotBelieved::OtherIssuer));
     // A server that is out of order is not one that has no document: what comes next would be weaker.
@@ -111,4 +124,14 @@ fn an_issuer_that_was_agreed_on_is_the_only_one() {
     let web = [(as_server, Some(server("https://as.test")))];
     assert_eq!(search(&web, None, Some("https://as.test")).1.unwrap().server.issuer, "https://as.test");
     assert_eq!(search(&[], None, Some("https://as.test")).1.unwrap_err(), NotFound::NoServer);
+}
+
+#[test]
+fn a_server_that_asked_for_nothing_is_not_taken_for_one_of_old() {
+    let trust = Trust::new(Url::parse(MCP).unwrap(), Network::Public);
+    let mut next = Search::begin(Known { trust, challenged: false, resource_metadata: None, issuer: None });
+    while let Ok(Next::At(search, _)) = next {
+        next = search.step(Look::Nothing);
+    }
+    assert_eq!(next.unwrap_err(), NotFound::NoServer);
 }

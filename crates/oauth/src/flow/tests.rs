@@ -58,6 +58,7 @@ impl Play {
     fn play(&mut self, plan: Plan) -> Result<Granted, NotGranted> {
         let known = Known {
             trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
+            challenged: true,
             resource_metadata: None,
             issuer: None,
         };
@@ -113,7 +114,8 @@ fn a_user_agrees_and_a_token_is_issued() {
     assert_eq!(stage.told[0], expected[0]);
     assert_eq!(stage.told[2], expected[2]);
     let (before, after) = (&stage.told[1], expected[1]);
-    let without = |text: &str| text.split('&').filter(|part| !part.starts_with("code_challenge=")).collect::<Vec<_>>().join("&");
+    let without =
+        |text: &str| text.split('&').filter(|part| !part.starts_with("code_challenge=")).collect::<Vec<_>>().join("&");
     assert_eq!(without(before), without(after));
     assert!(before.contains(&format!("code_challenge={}", proof::challenge(&Secret::from("v".to_owned())))));
 }
@@ -174,7 +176,8 @@ fn without_a_user_the_client_or_a_statement_stands_in() {
     let with = |means: Means| Plan { client: configured.clone(), ..plan(means) };
     let subject = || Subject { token: Secret::from("s".to_owned()), kind: "k".to_owned() };
     let for_what = "scope=a&resource=https%3A%2F%2Fmcp.test%2Fmcp&client_id=me";
-    let exchange = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=s&subject_token_type=k";
+    let exchange =
+        "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=s&subject_token_type=k";
     let bearer = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer";
     let table = [
         (Means::ClientCredentials, format!("grant_type=client_credentials&{for_what}")),
@@ -207,6 +210,7 @@ fn without_a_user_the_client_or_a_statement_stands_in() {
 fn nothing_is_taken_out_of_turn() {
     let known = Known {
         trust: Trust::new(Url::parse("https://mcp.test/mcp").unwrap(), Network::Public),
+        challenged: true,
         resource_metadata: None,
         issuer: None,
     };

@@ -51,9 +51,12 @@ fn a_token_is_not_shown_when_it_is_about_to_end() {
 #[test]
 fn tokens_are_for_the_address_they_were_issued_for() {
     let login = registered();
-    for (url, expected) in
-        [("https://mcp.test/mcp", true), ("https://mcp.test/mcp/x", true), ("https://mcp.test/", false), ("https://evil.test/mcp", false)]
-    {
+    for (url, expected) in [
+        ("https://mcp.test/mcp", true),
+        ("https://mcp.test/mcp/x", true),
+        ("https://mcp.test/", false),
+        ("https://evil.test/mcp", false),
+    ] {
         assert_eq!(login.is_for(&Url::parse(url).unwrap()), expected, "{url}");
     }
 }
@@ -79,7 +82,10 @@ fn a_client_of_the_configuration_is_the_one_that_is_configured_now() {
     let proof = ClientProof::Basic(Secret::from("old".to_owned()));
     let login = Login::of(&granted(Client { id: "me".to_owned(), proof }), &configured("me", "old"), None, NOW);
     assert!(login.registered_client().is_none());
-    assert!(!String::from_utf8_lossy(login.written().unwrap().expose()).contains("\"old\""), "it is in the configuration");
+    assert!(
+        !String::from_utf8_lossy(login.written().unwrap().expose()).contains("\"old\""),
+        "it is in the configuration"
+    );
     let client = login.client(&configured("me", "new")).unwrap();
     assert_eq!(client.proof.secret().unwrap().as_text(), Some("new"));
     assert!(login.client(&configured("other", "new")).is_none());
