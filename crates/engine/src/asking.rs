@@ -19,7 +19,7 @@ use crate::{
     core::{Core, within_ms},
     observe::{self, Observed},
     scene::{Member, Scene},
-    trace,
+    sessions, trace,
 };
 
 /// How long a server may take to be there.
@@ -87,8 +87,9 @@ async fn ask_for(
         let exposed = exposed.ok_or_else(|| format!("there is no contract `{tool}`"))?;
         let ready = ready(scene, &exposed).await;
         let Ready { contract, member } = ready.ok_or_else(|| format!("`{tool}` cannot be called"))?;
+        let counterpart = sessions::on_record(&asking.caller);
         let fenced = fenced(core, Arc::clone(&contract), asking).await?;
-        let performed = member.server.perform(fenced, Delivery::until(deadline)).await;
+        let performed = member.server.perform(fenced, Delivery { counterpart, ..Delivery::until(deadline) }).await;
         member.guard.learn(&performed.outcome);
         let answer = performed.outcome.map_err(|failure| failure.to_string())?;
         Ok::<_, String>((contract, answer))

@@ -86,7 +86,7 @@ impl Discovery {
     ///
     /// Cancel safe: nothing but the list is lost.
     pub async fn listing(&self, guest: &Guest) -> Arc<Listing> {
-        if guest.capabilities.answers_anything() {
+        if guest.capabilities.answers_anything() || self.acquaintances.values().any(|upstream| upstream.is_personal()) {
             let counterpart = sessions::counterpart(guest);
             let mut asking = tokio::task::JoinSet::new();
             for acquaintance in self.acquaintances.values().filter(|upstream| upstream.knows_alone(&counterpart)) {
@@ -118,7 +118,7 @@ impl Discovery {
             Duration::from_millis(wait_ms)
         };
         let mut counterpart = sessions::counterpart(guest);
-        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() {
+        if counterpart.capabilities.answers_anything() && !acquaintance.knows_era() && !acquaintance.is_personal() {
             // Only the shared connection tells whether this guest gets one of its own.
             acquaintance.refresh(&self.nobody, wait()).await;
         }

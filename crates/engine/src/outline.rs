@@ -1,10 +1,12 @@
 //! The terms of a guest's request that stay the same however often it is made at the upstream.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 use servanda_gates::Fenced;
 use servanda_mcp::{envelope::to_json, fields::meta};
-use servanda_upstream::{Counterpart, Delivery};
+use servanda_upstream::{Counterpart, Delivery, Entrusted};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Leg;
@@ -19,6 +21,7 @@ pub(crate) struct Outline {
     pub(crate) trace_parent: Option<String>,
     pub(crate) meta: Vec<(String, Box<RawValue>)>,
     pub(crate) key_header: Option<(String, String)>,
+    pub(crate) entrusted: Option<Arc<Entrusted>>,
 }
 
 impl Outline {
@@ -56,6 +59,7 @@ impl Outline {
             meta: self.meta.clone(),
             key_header: self.key_header.clone(),
             continuation: leg.continuation,
+            entrusted: self.entrusted.clone(),
             ..Delivery::until(leg.deadline)
         }
     }

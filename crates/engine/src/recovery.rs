@@ -19,7 +19,7 @@ use servanda_gates::{
     recover,
 };
 use servanda_mcp::{RawObject, fields::member as field};
-use servanda_upstream::{Answer, Counterpart, Delivery, PerformFailure};
+use servanda_upstream::{Answer, Delivery, PerformFailure};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ use crate::{
     records::{self, Settling},
     refusals,
     scene::Scene,
-    trace,
+    sessions, trace,
     turns::{Changes, Crowded, Turn},
     upstream_failure, works,
 };
@@ -240,12 +240,13 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     let held = Some(core.in_hand.hold(&claim.id));
     let mut outline = Outline {
         cancel: CancellationToken::new(),
-        counterpart: Counterpart::nobody(),
+        counterpart: sessions::on_record(&record.caller),
         wants_progress: false,
         log_level: None,
         trace_parent: None,
         meta: Vec::new(),
         key_header: None,
+        entrusted: None,
     };
     outline.carry_key(contract.contract(), Some(&fenced), None);
     // Nobody waits who could have said for how long.

@@ -32,6 +32,7 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
     fn edition(&self, counterpart: &Counterpart) -> Option<u64>;
+    fn is_shown_credentials(&self) -> bool;
 }
 
 impl Server for Upstream {
@@ -90,6 +91,10 @@ impl Server for Upstream {
 
     fn release(&self, affinity: &str) {
         self.release(affinity);
+    }
+
+    fn is_shown_credentials(&self) -> bool {
+        self.is_shown_credentials()
     }
 
     fn edition(&self, counterpart: &Counterpart) -> Option<u64> {

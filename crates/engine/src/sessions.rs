@@ -7,8 +7,9 @@ use std::{
 };
 
 use serde_json::value::RawValue;
+use servanda_contract::Caller;
 use servanda_mcp::{Era, LogLevel, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Counterpart, Delivery, Question, Remark, RemarkSink};
+use servanda_upstream::{Behalf, Counterpart, Delivery, Question, Remark, RemarkSink};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
@@ -125,6 +126,11 @@ impl Sessions {
     }
 }
 
+/// Whoever's call is on record, when it is taken up again: they cannot be asked anything.
+pub(crate) fn on_record(caller: &Caller) -> Counterpart {
+    Counterpart { on_behalf_of: Some(Behalf::Recorded(Arc::new(caller.clone()))), ..Counterpart::nobody() }
+}
+
 /// The guest as upstreams see it. What is a task to a legacy guest is the gateway's, so that it promises none.
 pub(crate) fn counterpart(guest: &Guest) -> Counterpart {
     let capabilities = match guest.era {
@@ -134,7 +140,7 @@ pub(crate) fn counterpart(guest: &Guest) -> Counterpart {
     Counterpart {
         capabilities,
         affinity: Arc::clone(&guest.affinity),
-        on_behalf_of: Some(Arc::new(guest.caller.clone())),
+        on_behalf_of: Some(Behalf::Holder(Arc::clone(&guest.authority))),
     }
 }
 

@@ -204,6 +204,10 @@ impl Server for Scripted {
         self.attached.lock().unwrap().remove(affinity);
     }
 
+    fn is_shown_credentials(&self) -> bool {
+        false
+    }
+
     fn edition(&self, _: &Counterpart) -> Option<u64> {
         Some(self.edition.load(Ordering::Relaxed))
     }

@@ -6,7 +6,7 @@ use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, tool::ToolContract,
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
-use servanda_upstream::PerformFailure;
+use servanda_upstream::{CredentialLack, PerformFailure};
 
 /// The refusal a failure becomes, and the outcome to record.
 pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &PerformFailure) -> (Refusal, Outcome) {
@@ -18,7 +18,9 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
     // Nothing was sent, or nothing can be changed and the class says so: then, and only then, the same call may be made again.
     let cancelled = matches!(failure, PerformFailure::Cancelled { .. });
     let read_again = effect == EffectKnowledge::None && (refusal.retryable || class == TaxonomyClass::Timeout);
-    refusal.retryable = !cancelled && (outcome == Outcome::NotExecuted || read_again);
+    // Nobody gets in by trying again.
+    let locked_out = class == TaxonomyClass::PermissionDenied && failure.lack().is_some();
+    refusal.retryable = !cancelled && !locked_out && (outcome == Outcome::NotExecuted || read_again);
     if refusal.retryable {
         refusal.next_action = servanda_contract::taxonomy::NextAction::RetryAfterDelay;
     }
@@ -69,6 +71,9 @@ pub(crate) fn after_sending(failure: PerformFailure) -> PerformFailure {
             PerformFailure::Died { why: format!("it already has {in_flight_max} requests in flight") }
         }
         PerformFailure::Cancelled { .. } => PerformFailure::Cancelled { sent: true },
+        lacking @ (PerformFailure::NotPresented(_) | PerformFailure::NotLetIn { .. }) => {
+            PerformFailure::Died { why: lacking.to_string() }
+        }
         other => other,
     }
 }
@@ -86,6 +91,10 @@ fn class(contract: &ToolContract, failure: &PerformFailure) -> TaxonomyClass {
         | PerformFailure::Died { .. }
         | PerformFailure::Cancelled { .. }
         | PerformFailure::HttpStatus { .. } => TaxonomyClass::DependencyUnavailable,
+        PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. } => match why.lack {
+            CredentialLack::Unavailable => TaxonomyClass::DependencyUnavailable,
+            CredentialLack::NotPermitted => TaxonomyClass::PermissionDenied,
+        },
         PerformFailure::Busy { .. } => TaxonomyClass::RateLimited,
         PerformFailure::TooLarge { .. } | PerformFailure::Malformed { .. } => {
             TaxonomyClass::ObservationNormalizationFail
@@ -115,6 +124,10 @@ fn hint(failure: &PerformFailure, effect: EffectKnowledge) -> String {
         (_, PerformFailure::Unavailable { .. }) => {
             "nothing was sent; try again later, or use another tool (operators: `servanda doctor`)".to_owned()
         }
+        (_, PerformFailure::NotPresented(why) | PerformFailure::NotLetIn { why, .. }) => match &why.hint {
+            Some(hint) => format!("nothing was done; tell a person who runs this: `{hint}`"),
+            None => "nothing was done; tell a person who runs this (operators: `servanda doctor`)".to_owned(),
+        },
         (_, PerformFailure::Busy { .. }) => "nothing was sent; wait a moment and try again".to_owned(),
         (_, PerformFailure::TimedOut { .. }) => "nothing was changed; ask for less, or try again later".to_owned(),
         (_, PerformFailure::TooLarge { .. }) => "nothing was changed; ask for less at a time".to_owned(),

@@ -5,10 +5,13 @@
 //! come from, a store, an authorization server or a key, is the source's business. How long it may take is ours: the
 //! request's deadline.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use servanda_authority::Secret;
-use servanda_contract::{CallId, Caller, Digest, tool::EffectClass};
+use servanda_authority::{Authenticated, Secret, rights::Scope};
+use servanda_contract::{
+    CallId, Caller, Digest,
+    tool::{EffectClass, SideEffectClass},
+};
 use servanda_gates::PortFuture;
 use tokio::time::Instant;
 
@@ -47,6 +50,8 @@ pub struct Errand {
     pub upstream: UpstreamId,
     /// On whose behalf; none is the gateway itself, as when it asks what the server offers.
     pub on_behalf_of: Option<Arc<Caller>>,
+    /// Their checked credential, where it is at hand: not for what the gateway takes up again from its records.
+    pub authority: Option<Arc<Authenticated>>,
     /// The call, if it is one.
     pub call: Option<CallErrand>,
     /// When the request is not waited for any more.
@@ -64,6 +69,28 @@ pub struct CallErrand {
     pub arguments: Digest,
     /// What it may do.
     pub effect: EffectClass,
+    /// Under which contract it was let through.
+    pub entrusted: Option<Arc<Entrusted>>,
+}
+
+/// What a call was judged to need, for sources that tell the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entrusted {
+    /// The contract's name.
+    pub tool: String,
+    /// Every scope of the contract.
+    pub scopes: BTreeSet<Scope>,
+    /// How grave it is.
+    pub class: SideEffectClass,
+}
+
+/// On whose behalf a request is made.
+#[derive(Debug, Clone)]
+pub enum Behalf {
+    /// Somebody whose credential was checked.
+    Holder(Arc<Authenticated>),
+    /// Somebody whose call is on record: who they are is all that is left of it.
+    Recorded(Arc<Caller>),
 }
 
 /// What is shown. Every value is taken out of whatever comes back from the server.
@@ -121,6 +148,30 @@ pub enum Remedy {
     TryAgain,
     /// There is nothing to be done by us.
     GiveUp(NotPresented),
+}
+
+impl Behalf {
+    /// Tenant and principal.
+    pub fn user(&self) -> (&str, &str) {
+        match self {
+            Self::Holder(authority) => (authority.tenant(), authority.principal()),
+            Self::Recorded(caller) => (&caller.tenant, &caller.principal),
+        }
+    }
+
+    pub(crate) fn caller(&self) -> Arc<Caller> {
+        match self {
+            Self::Holder(authority) => Arc::new(authority.caller()),
+            Self::Recorded(caller) => Arc::clone(caller),
+        }
+    }
+
+    pub(crate) fn authority(&self) -> Option<Arc<Authenticated>> {
+        match self {
+            Self::Holder(authority) => Some(Arc::clone(authority)),
+            Self::Recorded(_) => None,
+        }
+    }
 }
 
 impl Presented {

@@ -14,7 +14,7 @@ use servanda_authority::Secret;
 use tokio::time::Instant;
 
 use crate::{
-    Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
+    Behalf, Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
     injection,
     link::{Outgoing, Terms},
     redaction::Kept,
@@ -144,8 +144,14 @@ impl Setting {
 
     /// An errand for the sake of a connection.
     pub(crate) fn errand(&self, whose: Option<&Counterpart>, deadline: Instant) -> Errand {
-        let on_behalf_of = whose.and_then(|whose| whose.on_behalf_of.clone());
-        Errand { upstream: self.spec.id.clone(), on_behalf_of, call: None, deadline }
+        let behalf = whose.and_then(|whose| whose.on_behalf_of.as_ref());
+        Errand {
+            upstream: self.spec.id.clone(),
+            on_behalf_of: behalf.map(Behalf::caller),
+            authority: behalf.and_then(Behalf::authority),
+            call: None,
+            deadline,
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use servanda_contract::Caller;
 use servanda_gates::Fenced;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use tokio::{
@@ -16,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::PerformFailure;
+use crate::{Behalf, Entrusted, PerformFailure};
 
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
@@ -30,7 +29,7 @@ pub struct Counterpart {
     /// asked something: a legacy server does not say for whom its own requests are.
     pub affinity: Arc<str>,
     /// The user and who acts for them; none is the gateway itself.
-    pub on_behalf_of: Option<Arc<Caller>>,
+    pub on_behalf_of: Option<Behalf>,
 }
 
 /// Something a server says while a request is under way, or between requests.
@@ -102,6 +101,8 @@ pub struct Delivery {
     pub key_header: Option<(String, String)>,
     /// The raw `task` of a legacy request that wants a task.
     pub task: Option<Box<RawValue>>,
+    /// What a call was judged to need, where [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
+    pub entrusted: Option<Arc<Entrusted>>,
 }
 
 /// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
@@ -180,7 +181,7 @@ impl Counterpart {
 
     /// Tenant and principal.
     pub(crate) fn user(&self) -> Option<(&str, &str)> {
-        self.on_behalf_of.as_ref().map(|caller| (caller.tenant.as_str(), caller.principal.as_str()))
+        self.on_behalf_of.as_ref().map(Behalf::user)
     }
 }
 
@@ -216,6 +217,7 @@ impl Delivery {
             param_headers: Vec::new(),
             key_header: None,
             task: None,
+            entrusted: None,
         }
     }
 }

@@ -54,6 +54,16 @@ impl Upstream {
         Self(Arc::new(Handle { connections, _stop_when_dropped: stop.clone().drop_guard(), stop }))
     }
 
+    /// Whether it is shown anything that a source presents.
+    pub fn is_shown_credentials(&self) -> bool {
+        self.setting().credentials.is_some()
+    }
+
+    /// Whether that is each user's own, so that users do not share connections.
+    pub fn is_personal(&self) -> bool {
+        self.setting().is_personal()
+    }
+
     /// How it is configured.
     pub fn spec(&self) -> &UpstreamSpec {
         &self.setting().spec
@@ -104,6 +114,7 @@ impl Upstream {
                 tool: tool.to_owned(),
                 arguments: Digest::of(Domain::Arguments, &[arguments]),
                 effect: fenced.effect_class(),
+                entrusted: delivery.entrusted.clone(),
             });
             self.deliver(&draft.known(call), delivery).await
         } else {

@@ -13,7 +13,7 @@ use servanda_gates::{
     pass_all,
 };
 use servanda_mcp::Era;
-use servanda_upstream::Counterpart;
+use servanda_upstream::{Counterpart, Entrusted};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -313,6 +313,7 @@ impl Passage<'_> {
         let counterpart = Counterpart { capabilities, ..sessions::counterpart(&guest) };
         let level = self.core.sessions.level(&guest, terms.log_level.as_deref());
         self.core.sessions.tell_level(member, &counterpart, level, deadline).await;
+        let entrusted = member.server.is_shown_credentials().then(|| entrusted(contract));
         let contract = contract.contract();
         let param_headers = headers::of(&contract.affordance.input_schema, fenced.arguments());
         let outline = Outline {
@@ -323,6 +324,7 @@ impl Passage<'_> {
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(self.core, &guest, terms.meta).await,
             key_header: None,
+            entrusted,
         };
         let listener = Listener {
             era: guest.era,
@@ -380,3 +382,10 @@ impl Passage<'_> {
 
 /// A day: what no call outlasts, whatever its contract says.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
+
+/// What the call was judged to need, for an upstream that is told.
+fn entrusted(contract: &CompiledContract) -> Arc<Entrusted> {
+    let (scopes, contract) = (contract.scopes().clone(), contract.contract());
+    let class = contract.transactional.side_effect_class;
+    Arc::new(Entrusted { tool: contract.identity.name.clone(), scopes, class })
+}

@@ -75,6 +75,11 @@ impl Acquaintance {
         self.upstream.has_own_connection(counterpart)
     }
 
+    /// Whether every user has a connection of their own, whatever it speaks.
+    pub(super) fn is_personal(&self) -> bool {
+        self.upstream.is_personal()
+    }
+
     /// Whether the server has not been reached yet.
     pub(super) fn is_starting(&self) -> bool {
         matches!(self.upstream.status(), UpstreamStatus::NotConnected | UpstreamStatus::Connecting)
@@ -167,10 +172,15 @@ impl Acquaintance {
 
     async fn turn(&self, counterpart: &Counterpart) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let others = ASKING_MAX as u64 - 1;
-        let own = counterpart.capabilities.answers_anything();
+        let own = self.is_somebodys(counterpart);
         let place = if own { 1 + self.hashing.hash_one(counterpart) % others } else { 0 };
         let turn = usize::try_from(place).ok().and_then(|place| self.asking.get(place))?;
         Some(turn.lock().await)
+    }
+
+    /// Whether it is asked on behalf of one client or user, and not of everybody.
+    fn is_somebodys(&self, counterpart: &Counterpart) -> bool {
+        counterpart.capabilities.answers_anything() || (self.is_personal() && counterpart.on_behalf_of.is_some())
     }
 
     fn failed_just_now(&self, counterpart: &Counterpart) -> bool {
@@ -189,7 +199,7 @@ impl Acquaintance {
             Err(error) => {
                 let first = self.memory().failed.replace((counterpart.clone(), Instant::now())).is_none();
                 // What could not be asked on behalf of one client says nothing about the others.
-                if !counterpart.capabilities.answers_anything() {
+                if !self.is_somebodys(counterpart) {
                     if first || self.catalog.silence(&self.id).is_none() {
                         tracing::warn!(upstream = %self.id, %error, "the upstream could not be asked for its tools");
                     }

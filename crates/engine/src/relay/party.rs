@@ -46,6 +46,7 @@ impl Party {
             trace_parent: terms.trace_parent,
             meta: tasks::with_their_id(core, &guest, terms.meta).await,
             key_header: None,
+            entrusted: None,
         };
         let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
         let hearer = Hearer { sink: terms.remarks, level };

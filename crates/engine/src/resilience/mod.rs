@@ -82,6 +82,8 @@ fn is_trouble(failure: &PerformFailure) -> bool {
         PerformFailure::HttpStatus { status, .. } => *status >= 500,
         PerformFailure::Busy { .. }
         | PerformFailure::Cancelled { .. }
+        | PerformFailure::NotPresented(_)
+        | PerformFailure::NotLetIn { .. }
         | PerformFailure::Rejected { .. }
         | PerformFailure::TooLarge { .. }
         | PerformFailure::Malformed { .. } => false,

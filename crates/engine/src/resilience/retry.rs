@@ -59,6 +59,8 @@ fn passes_by_itself(failure: &PerformFailure) -> bool {
         | PerformFailure::TimedOut { .. } => true,
         PerformFailure::HttpStatus { status, .. } => *status == 429 || *status >= 500,
         PerformFailure::Cancelled { .. }
+        | PerformFailure::NotPresented(_)
+        | PerformFailure::NotLetIn { .. }
         | PerformFailure::Rejected { .. }
         | PerformFailure::TooLarge { .. }
         | PerformFailure::Malformed { .. } => false,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use servanda_contract::CallRecord;
+use servanda_contract::{CallRecord, Caller};
 use servanda_gates::effect::{Awaits, Effect, EffectQuery, EffectState, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
 use servanda_upstream::{Counterpart, Delivery, PerformFailure};
@@ -22,6 +22,7 @@ use crate::{
     records::{self, Settling},
     recovery::{Judged, judge},
     scene::Scene,
+    sessions,
     tasks::question,
     upstream_failure,
 };
@@ -90,7 +91,8 @@ impl Adopted {
         let left_ms = submitted.until_ms.saturating_sub(core.clock.now().unix_ms());
         let claim = effect.claim();
         let held = Some(core.in_hand.hold(&effect.id));
-        let delivery = |until: Instant| Delivery { counterpart: asker(&submitted.place), ..Delivery::until(until) };
+        let asker = asker(&submitted.place, sessions::on_record(&record.caller));
+        let delivery = |until: Instant| Delivery { counterpart: asker.clone(), ..Delivery::until(until) };
         let followed = Followed {
             ear: Ear { core: Arc::clone(core), work, id: effect.id.clone() },
             member: &ready.member,
@@ -125,7 +127,8 @@ pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
     let Some(Submitted { place, .. }) = submitted(core, effect).await else { return };
     let Some(member) = core.scene().member(&effect.order.upstream).cloned() else { return };
     let until = Instant::now() + Duration::from_millis(CANCEL_MS_MAX);
-    let delivery = Delivery { counterpart: asker(&place), ..Delivery::until(until) };
+    let whose = sessions::on_record(&Caller::named(&effect.key.tenant, &effect.key.principal));
+    let delivery = Delivery { counterpart: asker(&place, whose), ..Delivery::until(until) };
     // Of an operation the contract names no way to give it up.
     let Place::Task { theirs, .. } = &place else { return };
     if let Err(error) = member.server.ask(question(method::TASKS_CANCEL, theirs), delivery).await {
@@ -133,13 +136,12 @@ pub(super) async fn cancel_there(core: &Arc<Core>, effect: &Effect) {
     }
 }
 
-/// Nobody but us, who know tasks.
-fn asker(place: &Place) -> Counterpart {
-    let nobody = Counterpart::nobody();
+/// On behalf of whoever it is for; nobody but us, who know tasks, can be told anything.
+fn asker(place: &Place, whose: Counterpart) -> Counterpart {
     match place {
         Place::Task { modern, .. } if Place::era(*modern) == Era::Modern => {
-            Counterpart { capabilities: nobody.capabilities.with_extension(TASKS_EXTENSION), ..nobody }
+            Counterpart { capabilities: whose.capabilities.with_extension(TASKS_EXTENSION), ..whose }
         }
-        Place::Task { .. } | Place::Operation { .. } => nobody,
+        Place::Task { .. } | Place::Operation { .. } => whose,
     }
 }

@@ -1,0 +1,16 @@
+//! Where secrets are kept: variables of the environment, files, and an encrypted store of our own.
+//!
+//! A secret is named by a reference, `env:NAME`, `file:PATH` or `store:NAME`, which may stand in a configuration and on a
+//! screen. Its value goes to whoever asked as an [`authority::Secret`](servanda_authority::Secret) and is in no error. What
+//! it is for, and whether anybody may have it, is not known here.
+
+mod error;
+mod local;
+mod reference;
+mod sealed;
+mod sources;
+
+pub use error::{NoSecret, StoreFault};
+pub use local::{KEY_FILE, KEY_VARIABLE, Kept, LocalStore, STORE_FILE};
+pub use reference::{NotAReference, SecretName, SecretReference};
+pub use sources::{EnvironmentStore, FileStore, SECRET_BYTES_MAX, SecretStore, Vault};

@@ -1,0 +1,207 @@
+//! The encrypted store: one file of sealed secrets, and beside it the file of its key unless that comes from the environment.
+//!
+//! Every reading reads the file and every writing replaces it as a whole, under a lock that others wait for: several
+//! processes may use it at once, and a process that dies leaves the old file or the new one.
+
+mod document;
+mod files;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use servanda_authority::Secret;
+use servanda_contract::Timestamp;
+
+use self::{
+    document::{Document, Entry},
+    files::Lock,
+};
+use crate::{
+    SecretName, StoreFault,
+    sealed::{KEY_BYTES, StoreKey},
+};
+
+/// The store's file, in the folder of what the gateway keeps for itself.
+pub const STORE_FILE: &str = "secrets.json";
+/// The file of its key.
+pub const KEY_FILE: &str = "secrets.key";
+/// The variable that has the key instead.
+pub const KEY_VARIABLE: &str = "SERVANDA_SECRET_KEY";
+
+const LOCK_FILE: &str = "secrets.lock";
+/// How many secrets a store takes.
+const SECRETS_MAX: usize = 1_000;
+
+/// The store of one folder.
+#[derive(Debug)]
+pub struct LocalStore {
+    folder: PathBuf,
+    /// The key, in base64, where the environment has it.
+    given: Option<Secret>,
+    /// What was read last, and of which file.
+    read: Mutex<Option<(files::Stamp, Document)>>,
+}
+
+/// A secret that is kept: all that may be said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name.
+    pub name: SecretName,
+    /// When it was set.
+    pub set_at: Timestamp,
+}
+
+impl LocalStore {
+    /// The store of a folder. Nothing is read or made before it is needed. `given` is the key in base64, if not the key
+    /// file is meant.
+    pub fn new(folder: impl Into<PathBuf>, given: Option<Secret>) -> Self {
+        Self { folder: folder.into(), given, read: Mutex::default() }
+    }
+
+    /// The store's file.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join(STORE_FILE)
+    }
+
+    /// What is kept, by name. No key is needed for that.
+    pub fn list(&self) -> Result<Vec<Kept>, StoreFault> {
+        let document = Document::read(&self.file())?.unwrap_or_default();
+        Ok(document.secrets.into_iter().map(|(name, entry)| Kept { name, set_at: entry.set_at }).collect())
+    }
+
+    /// The secret of that name, if there is one.
+    pub fn read(&self, name: &SecretName) -> Result<Option<Secret>, StoreFault> {
+        let Some((key, entry)) = self
+            .with_document(|document| document.secrets.get(name).map(|entry| (document.key.clone(), entry.clone())))?
+        else {
+            return Ok(None);
+        };
+        let found = self.key()?;
+        self.check_key(&found, &key)?;
+        let opened = found.open(name.as_str(), entry.set_at, &entry.sealed);
+        opened.map(Some).ok_or_else(|| StoreFault::Tampered(name.to_string()))
+    }
+
+    /// Sets a secret. Says whether there was one before. Makes the store and its key where there are none.
+    pub fn set(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, StoreFault> {
+        let _lock = self.lock()?;
+        self.put(name, secret, now)
+    }
+
+    /// Removes a secret. False if there was none.
+    pub fn remove(&self, name: &SecretName) -> Result<bool, StoreFault> {
+        let _lock = self.lock()?;
+        let Some(mut document) = Document::read(&self.file())? else { return Ok(false) };
+        let removed = document.secrets.remove(name).is_some();
+        if removed {
+            files::replace(&self.file(), &document.written())?;
+        }
+        Ok(removed)
+    }
+
+    /// A secret of the gateway's own, of so many random bytes, made when first asked for. People cannot name it.
+    pub fn own(&self, name: &str, bytes_count: usize, now: Timestamp) -> Result<Secret, StoreFault> {
+        let name = SecretName::own(name);
+        if let Some(known) = self.read(&name)? {
+            return Ok(known);
+        }
+        let _lock = self.lock()?;
+        // Somebody else may have been faster.
+        if let Some(known) = self.read(&name)? {
+            return Ok(known);
+        }
+        let made = Secret::random(bytes_count).map_err(|_| StoreFault::NoRandomness)?;
+        self.put(&name, &made, now)?;
+        Ok(made)
+    }
+
+    /// Whoever calls has the lock.
+    fn put(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, StoreFault> {
+        let mut document = Document::read(&self.file())?.unwrap_or_default();
+        let key = if document.is_new() { self.key_or_new()? } else { self.key()? };
+        if document.is_new() {
+            key.id().clone_into(&mut document.key);
+        }
+        self.check_key(&key, &document.key)?;
+        let is_known = document.secrets.contains_key(name);
+        if document.secrets.len() >= SECRETS_MAX && !is_known {
+            return Err(StoreFault::Full(SECRETS_MAX));
+        }
+        let nonce = Secret::random(12).map_err(|_| StoreFault::NoRandomness)?;
+        let nonce = nonce.expose().try_into().map_err(|_| StoreFault::NoRandomness)?;
+        let sealed = key.seal(name.as_str(), now, secret, nonce).ok_or(StoreFault::NoRandomness)?;
+        document.secrets.insert(name.clone(), Entry { set_at: now, sealed });
+        files::replace(&self.file(), &document.written())?;
+        Ok(is_known)
+    }
+
+    /// Works with the store as it is: read again only where the file is another.
+    fn with_document<T>(&self, work: impl FnOnce(&Document) -> Option<T>) -> Result<Option<T>, StoreFault> {
+        let stamp = files::stamp(&self.file());
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(stamp), Some((known, document))) = (&stamp, &*read)
+            && stamp == known
+        {
+            return Ok(work(document));
+        }
+        let Some(document) = Document::read(&self.file())? else {
+            *read = None;
+            return Ok(None);
+        };
+        let found = work(&document);
+        *read = stamp.map(|stamp| (stamp, document));
+        Ok(found)
+    }
+
+    fn check_key(&self, key: &StoreKey, id: &str) -> Result<(), StoreFault> {
+        if key.id() == id { Ok(()) } else { Err(StoreFault::WrongKey { place: self.key_place() }) }
+    }
+
+    fn key(&self) -> Result<StoreKey, StoreFault> {
+        let path = self.folder.join(KEY_FILE);
+        let text = match &self.given {
+            Some(given) => given.clone(),
+            None => files::read_private(&path)?.ok_or(StoreFault::NoKey { path })?,
+        };
+        let bytes = STANDARD.decode(text.expose().trim_ascii()).ok().map(Secret::new);
+        bytes
+            .and_then(|bytes| StoreKey::from_bytes(&bytes))
+            .ok_or_else(|| StoreFault::BadKey { place: self.key_place() })
+    }
+
+    /// The key, made now if there is none: for a store that has nothing in it yet.
+    fn key_or_new(&self) -> Result<StoreKey, StoreFault> {
+        match self.key() {
+            Err(StoreFault::NoKey { path }) => {
+                let made = Secret::random(KEY_BYTES).map_err(|_| StoreFault::NoRandomness)?;
+                let text = Secret::from(format!("{}\n", STANDARD.encode(made.expose())));
+                files::replace(&path, text.expose())?;
+                self.key()
+            }
+            other => other,
+        }
+    }
+
+    fn key_place(&self) -> String {
+        match self.given {
+            Some(_) => KEY_VARIABLE.to_owned(),
+            None => format!("`{}`", self.folder.join(KEY_FILE).display()),
+        }
+    }
+
+    fn lock(&self) -> Result<Lock, StoreFault> {
+        files::make_folder(&self.folder)?;
+        Lock::take(&self.folder.join(LOCK_FILE))
+    }
+
+    /// The folder it is in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! The files of the store: private, replaced as a whole, one writer at a time.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::Path,
+};
+
+use servanda_authority::Secret;
+use zeroize::Zeroizing;
+
+use crate::StoreFault;
+
+/// Bytes of the key file, at most.
+const KEY_FILE_BYTES_MAX: u64 = 1_024;
+
+/// Tells one file from the one that took its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+}
+
+/// That nobody else writes, as long as this lives.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+/// What the file is now; none if there is none.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    let modified = (metadata.mtime(), metadata.mtime_nsec());
+    Some(Stamp { inode: metadata.ino(), length: metadata.len(), modified })
+}
+
+impl Lock {
+    /// Waits for it.
+    pub(super) fn take(path: &Path) -> Result<Self, StoreFault> {
+        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
+        let file = open.map_err(|source| fault(path, "cannot be opened", source))?;
+        file.lock().map_err(|source| fault(path, "cannot be locked", source))?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Makes a folder that only its owner can look into. What is there stays as it is.
+pub(super) fn make_folder(folder: &Path) -> Result<(), StoreFault> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| fault(folder, "cannot be made", source))
+}
+
+/// Puts these bytes in the place of a file, or leaves it as it was. Whoever calls has the lock.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreFault> {
+    let temporary = path.with_extension("tmp");
+    let written = (|| {
+        // What a dead process left there is nobody's.
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        // The new name is durable with its folder.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    })();
+    written.map_err(|source| fault(path, "cannot be written", source))
+}
+
+/// A file that only its owner may read; none if there is none.
+pub(super) fn read_private(path: &Path) -> Result<Option<Secret>, StoreFault> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(fault(path, "cannot be read", source)),
+    };
+    let metadata = file.metadata().map_err(|source| fault(path, "cannot be read", source))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(StoreFault::Exposed { path: path.to_owned() });
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(128));
+    file.take(KEY_FILE_BYTES_MAX).read_to_end(&mut bytes).map_err(|source| fault(path, "cannot be read", source))?;
+    Ok(Some(Secret::new(&**bytes)))
+}
+
+pub(super) fn fault(path: &Path, what: &'static str, source: io::Error) -> StoreFault {
+    StoreFault::Io { path: path.to_owned(), what, source }
+}

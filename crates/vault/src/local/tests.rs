@@ -1,0 +1,158 @@
+//! The store keeps what was set, for whoever has the key, and says what is wrong otherwise.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+
+use super::*;
+use crate::sealed::Sealed;
+
+const CANARY: &str = "canary-s3cret-value";
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_unix_ms(ms)
+}
+
+fn name(text: &str) -> SecretName {
+    text.parse().unwrap()
+}
+
+fn secret(text: &str) -> Secret {
+    Secret::from(text.to_owned())
+}
+
+fn value(store: &LocalStore, of: &str) -> Option<String> {
+    store.read(&name(of)).unwrap().map(|secret| secret.as_text().unwrap().to_owned())
+}
+
+fn rewrite(path: &Path, change: impl FnOnce(String) -> String) {
+    let text = fs::read_to_string(path).unwrap();
+    fs::write(path, change(text)).unwrap();
+}
+
+#[test]
+fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = LocalStore::new(folder.path().join("state"), None);
+    assert_eq!(store.list().unwrap(), []);
+    assert!(store.read(&name("crm")).unwrap().is_none());
+    assert!(!store.set(&name("crm"), &secret(CANARY), at(1_000)).unwrap());
+    assert!(store.set(&name("crm"), &secret("another-value"), at(2_000)).unwrap());
+    store.set(&name("b"), &secret(CANARY), at(3_000)).unwrap();
+    assert_eq!(value(&store, "crm").unwrap(), "another-value");
+    // Another process.
+    let other = LocalStore::new(folder.path().join("state"), None);
+    assert_eq!(value(&other, "b").unwrap(), CANARY);
+    let kept: Vec<_> = other.list().unwrap().into_iter().map(|kept| (kept.name.to_string(), kept.set_at)).collect();
+    assert_eq!(kept, [("b".to_owned(), at(3_000)), ("crm".to_owned(), at(2_000))]);
+    for entry in fs::read_dir(folder.path().join("state")).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o077, 0, "{entry:?}");
+        assert!(!String::from_utf8_lossy(&fs::read(entry.path()).unwrap()).contains(CANARY), "{entry:?}");
+    }
+    assert!(other.remove(&name("b")).unwrap());
+    assert!(!other.remove(&name("b")).unwrap());
+    // The first one sees it although it had read the store before.
+    assert!(store.read(&name("b")).unwrap().is_none());
+}
+
+#[test]
+fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let store = || LocalStore::new(state, None);
+    store().set(&name("crm"), &secret(CANARY), at(1_000)).unwrap();
+    store().set(&name("two"), &secret("second-value"), at(1_000)).unwrap();
+    let (file, key) = (state.join(STORE_FILE), state.join(KEY_FILE));
+    let (good, good_key) = (fs::read_to_string(&file).unwrap(), fs::read(&key).unwrap());
+    let fails = |store: &LocalStore| {
+        let error = store.read(&name("crm")).unwrap_err();
+        assert!(!error.to_string().contains(CANARY) && !error.hint().is_empty());
+        error
+    };
+
+    // A secret in another's place.
+    let parsed: serde_json::Value = serde_json::from_str(&good).unwrap();
+    let mut swapped = parsed.clone();
+    swapped["secrets"]["crm"] = parsed["secrets"]["two"].clone();
+    fs::write(&file, swapped.to_string()).unwrap();
+    assert!(matches!(fails(&store()), StoreFault::Tampered(name) if name == "crm"));
+    // Set back in time.
+    rewrite(&file, |_| good.replacen("1000", "999", 1));
+    assert!(matches!(fails(&store()), StoreFault::Tampered(_)));
+    // Every cut.
+    for length in 0..good.trim_end().len() {
+        fs::write(&file, good.get(..length).unwrap()).unwrap();
+        assert!(matches!(fails(&store()), StoreFault::Damaged { .. }), "{length}");
+    }
+    fs::write(&file, good.replacen("\"version\": 1", "\"version\": 2", 1)).unwrap();
+    assert!(matches!(fails(&store()), StoreFault::Newer { version: 2, .. }));
+    fs::write(&file, &good).unwrap();
+
+    let stranger = Secret::from(STANDARD.encode([7; 32]));
+    assert!(
+        matches!(fails(&LocalStore::new(state, Some(stranger.clone()))), StoreFault::WrongKey { place } if place == KEY_VARIABLE)
+    );
+    let refused = LocalStore::new(state, Some(stranger)).set(&name("x"), &secret(CANARY), at(1));
+    assert!(matches!(refused.unwrap_err(), StoreFault::WrongKey { .. }));
+    assert!(matches!(fails(&LocalStore::new(state, Some(secret("short")))), StoreFault::BadKey { .. }));
+    fs::write(&key, "no key").unwrap();
+    assert!(matches!(fails(&store()), StoreFault::BadKey { .. }));
+    fs::write(&key, &good_key).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(matches!(fails(&store()), StoreFault::Exposed { .. }));
+    fs::remove_file(&key).unwrap();
+    assert!(matches!(fails(&store()), StoreFault::NoKey { .. }));
+    // A store that has secrets never gets a new key by itself: the old ones would be lost without a word.
+    assert!(matches!(store().set(&name("x"), &secret(CANARY), at(1)).unwrap_err(), StoreFault::NoKey { .. }));
+    assert!(!key.exists());
+    assert_eq!(store().list().unwrap().len(), 2, "names are told without a key");
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Arc::new(folder.path().to_owned());
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let path = Arc::clone(&path);
+            std::thread::spawn(move || {
+                let store = LocalStore::new(&*path, None);
+                for number in 0..10 {
+                    store.set(&name(&format!("s-{writer}-{number}")), &secret(CANARY), at(1)).unwrap();
+                    store.own("statement-key", 32, at(1)).unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    let store = LocalStore::new(&*path, None);
+    assert_eq!(store.list().unwrap().len(), 81);
+    assert_eq!(value(&store, "s-7-9").unwrap(), CANARY);
+}
+
+#[test]
+fn what_the_gateway_keeps_for_itself_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = LocalStore::new(folder.path(), None).own("statement-key", 32, at(1)).unwrap();
+    let again = LocalStore::new(folder.path(), None).own("statement-key", 32, at(2)).unwrap();
+    assert_eq!(first.expose(), again.expose());
+    let kept = LocalStore::new(folder.path(), None).list().unwrap();
+    assert!(kept.len() == 1 && kept.iter().all(|kept| kept.name.is_own()));
+}
+
+#[test]
+fn the_stored_shape_is_golden() {
+    let key = StoreKey::from_bytes(&Secret::new([9; 32])).unwrap();
+    let sealed = key.seal("crm-token", at(1_000), &secret(CANARY), [3; 12]).unwrap();
+    let entry = Entry { set_at: at(1_000), sealed };
+    let document = Document { key: key.id().to_owned(), secrets: [(name("crm-token"), entry)].into() };
+    let golden = include_str!("../../tests/golden/secrets.json");
+    assert_eq!(String::from_utf8(document.written()).unwrap(), golden);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(STORE_FILE), golden).unwrap();
+    let store = LocalStore::new(folder.path(), Some(Secret::from(STANDARD.encode([9; 32]))));
+    assert_eq!(value(&store, "crm-token").unwrap(), CANARY);
+    let changed = Sealed { nonce: [4; 12], ..document.secrets[&name("crm-token")].sealed.clone() };
+    assert!(key.open("crm-token", at(1_000), &changed).is_none());
+}

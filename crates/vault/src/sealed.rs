@@ -1,0 +1,83 @@
+//! One secret, sealed: AES-256-GCM under a random nonce, bound to its name and to when it was set, so that none can be put
+//! in another's place.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use servanda_authority::Secret;
+use servanda_contract::{Timestamp, digest::hex};
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+/// The version of the sealing, and the first byte of what is bound to it.
+pub(crate) const VERSION: u8 = 1;
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// The key of a store.
+pub(crate) struct StoreKey {
+    key: LessSafeKey,
+    id: String,
+}
+
+/// The nonce, and the ciphertext with its tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    pub(crate) nonce: [u8; NONCE_LEN],
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl StoreKey {
+    /// A key from its bytes; none if there are not as many as there must be.
+    pub(crate) fn from_bytes(bytes: &Secret) -> Option<Self> {
+        if bytes.expose().len() != KEY_BYTES {
+            return None;
+        }
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes.expose()).ok()?);
+        let hash = Sha256::new().chain_update(b"servanda/store-key").chain_update(bytes.expose()).finalize();
+        Some(Self { key, id: hex(hash.get(..8).unwrap_or_default()) })
+    }
+
+    /// What it is told from others by. Nothing can be made of it: the key is 32 random bytes.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Seals a secret under a nonce that is used for nothing else.
+    pub(crate) fn seal(
+        &self,
+        name: &str,
+        set_at: Timestamp,
+        secret: &Secret,
+        nonce: [u8; NONCE_LEN],
+    ) -> Option<Sealed> {
+        let mut bytes = Zeroizing::new(secret.expose().to_vec());
+        let tag = self.key.seal_in_place_separate_tag(
+            Nonce::assume_unique_for_key(nonce),
+            Aad::from(bound(name, set_at)),
+            &mut bytes,
+        );
+        let sealed = [bytes.as_slice(), tag.ok()?.as_ref()].concat();
+        Some(Sealed { nonce, bytes: sealed })
+    }
+
+    /// Opens it; none if it is not what was sealed under this name then.
+    pub(crate) fn open(&self, name: &str, set_at: Timestamp, sealed: &Sealed) -> Option<Secret> {
+        let mut bytes = Zeroizing::new(sealed.bytes.clone());
+        let nonce = Nonce::assume_unique_for_key(sealed.nonce);
+        let opened = self.key.open_in_place(nonce, Aad::from(bound(name, set_at)), &mut bytes).ok()?;
+        Some(Secret::new(&*opened))
+    }
+}
+
+/// What a sealed secret is bound to.
+fn bound(name: &str, set_at: Timestamp) -> Vec<u8> {
+    let mut bound = vec![VERSION];
+    bound.extend_from_slice(&set_at.unix_ms().to_be_bytes());
+    bound.extend_from_slice(name.as_bytes());
+    bound
+}
+
+impl std::fmt::Debug for StoreKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StoreKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}

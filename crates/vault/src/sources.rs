@@ -1,0 +1,165 @@
+//! The places a secret may be in, and the one who knows all of them.
+
+use std::{
+    fmt, fs,
+    io::Read as _,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use servanda_authority::Secret;
+use zeroize::Zeroizing;
+
+use crate::{LocalStore, NoSecret, SecretName, SecretReference};
+
+/// Bytes of the longest secret.
+pub const SECRET_BYTES_MAX: usize = servanda_authority::scrubber::SECRET_BYTES_MAX;
+
+/// One place that keeps secrets under names. Implement it for others.
+pub trait SecretStore: Send + Sync + fmt::Debug {
+    /// The secret of that name.
+    fn get(&self, name: &str) -> Result<Secret, NoSecret>;
+}
+
+/// The gateway's environment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EnvironmentStore;
+
+/// Files, relative to a folder.
+#[derive(Debug, Clone)]
+pub struct FileStore {
+    folder: PathBuf,
+}
+
+/// Every place there is. Clones share the store.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    files: FileStore,
+    local: Option<Arc<LocalStore>>,
+}
+
+impl SecretStore for EnvironmentStore {
+    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+        let reference = || SecretReference::Environment(name.to_owned());
+        let value = std::env::var_os(name).ok_or_else(|| NoSecret::Missing(reference()))?;
+        checked(Secret::new(value.into_encoded_bytes()), reference)
+    }
+}
+
+impl FileStore {
+    /// Files whose paths are relative to that folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    fn read(&self, path: &Path) -> Result<Secret, NoSecret> {
+        let reference = || SecretReference::File(path.to_owned());
+        let full = self.folder.join(path);
+        let unreadable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => NoSecret::Missing(reference()),
+            kind => NoSecret::Unreadable { path: full.clone(), kind },
+        };
+        let file = fs::File::open(&full).map_err(unreadable)?;
+        // Of the opened file: what the path means may change meanwhile.
+        let metadata = file.metadata().map_err(unreadable)?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(NoSecret::Exposed { path: full });
+        }
+        let mut bytes = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + 2));
+        file.take(SECRET_BYTES_MAX as u64 + 2).read_to_end(&mut bytes).map_err(unreadable)?;
+        let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        checked(Secret::new(text.strip_suffix(b"\r").unwrap_or(text)), reference)
+    }
+}
+
+impl SecretStore for FileStore {
+    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+        self.read(Path::new(name))
+    }
+}
+
+impl Vault {
+    /// The places of a configuration in that folder.
+    pub fn new(folder: impl Into<PathBuf>, local: Option<Arc<LocalStore>>) -> Self {
+        Self { files: FileStore::new(folder), local }
+    }
+
+    /// The encrypted store.
+    pub fn local(&self) -> Option<&Arc<LocalStore>> {
+        self.local.as_ref()
+    }
+
+    /// The secret. Looked up every time: who sets a new one need not start anything anew.
+    pub fn get(&self, reference: &SecretReference) -> Result<Secret, NoSecret> {
+        match reference {
+            SecretReference::Environment(name) => EnvironmentStore.get(name),
+            SecretReference::File(path) => self.files.read(path),
+            SecretReference::Store(name) => self.in_store(name),
+        }
+    }
+
+    fn in_store(&self, name: &SecretName) -> Result<Secret, NoSecret> {
+        let reference = || SecretReference::Store(name.clone());
+        let store = self.local.as_ref().ok_or_else(|| NoSecret::NoStore(reference()))?;
+        let secret = store.read(name)?.ok_or_else(|| NoSecret::Missing(reference()))?;
+        checked(secret, reference)
+    }
+}
+
+/// A secret that is one.
+fn checked(secret: Secret, reference: impl Fn() -> SecretReference) -> Result<Secret, NoSecret> {
+    match secret.expose().len() {
+        0 => Err(NoSecret::Empty(reference())),
+        1..=SECRET_BYTES_MAX => Ok(secret),
+        _ => Err(NoSecret::TooLong { reference: reference(), bytes_max: SECRET_BYTES_MAX }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &Path, name: &str, text: &[u8], mode: u32) {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn files_of_others_are_refused_and_one_line_end_is_not_part_of_the_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::new(folder.path());
+        for (text, expected) in [(&b"s3cret\n"[..], &b"s3cret"[..]), (b"s3cret\r\n", b"s3cret"), (b" a\n\n", b" a\n")] {
+            file(folder.path(), "good", text, 0o600);
+            assert_eq!(store.get("good").unwrap().expose(), expected);
+        }
+        for mode in [0o640, 0o604, 0o644, 0o660] {
+            file(folder.path(), "open", b"s3cret", mode);
+            let error = store.get("open").unwrap_err();
+            assert!(matches!(error, NoSecret::Exposed { .. }), "{error}");
+            assert!(error.hint().starts_with("chmod 600 "), "{}", error.hint());
+        }
+        file(folder.path(), "empty", b"\n", 0o600);
+        file(folder.path(), "long", &vec![b'x'; SECRET_BYTES_MAX + 1], 0o600);
+        assert!(matches!(store.get("empty").unwrap_err(), NoSecret::Empty(_)));
+        assert!(matches!(store.get("long").unwrap_err(), NoSecret::TooLong { .. }));
+        assert!(matches!(store.get("absent").unwrap_err(), NoSecret::Missing(_)));
+        file(folder.path(), "longest", &[vec![b'x'; SECRET_BYTES_MAX], b"\n".to_vec()].concat(), 0o400);
+        assert_eq!(store.get("longest").unwrap().expose().len(), SECRET_BYTES_MAX);
+    }
+
+    #[test]
+    fn what_is_not_set_says_how_to_set_it() {
+        let vault = Vault::new("/", None);
+        let table = [
+            ("env:SERVANDA_TEST_NO_SUCH", "export SERVANDA_TEST_NO_SUCH=... where servanda is started"),
+            ("file:/nonexistent/x", "write it to /nonexistent/x and chmod 600"),
+            ("store:crm", "run servanda in the folder of its configuration"),
+        ];
+        for (reference, hint) in table {
+            let error = vault.get(&reference.parse().unwrap()).unwrap_err();
+            assert_eq!(error.hint(), hint, "{error}");
+        }
+    }
+}
