@@ -233,8 +233,7 @@ impl CredentialSource for MachineSource {
                 return Remedy::TryAgain;
             }
             let told = format!("`{}` does not take the token that was issued for it", errand.upstream);
-            let hint = "look at the scopes and the issuer of its `credential` in the configuration";
-            Remedy::GiveUp(NotPresented::not_permitted(told).hinting(hint))
+            Remedy::GiveUp(NotPresented::not_permitted(told))
         })
     }
 
@@ -254,7 +253,6 @@ fn refused(upstream: &str, error: &NoGrant) -> NotPresented {
     let told = format!("no token is to be had for `{upstream}`: {error}");
     if error.is_final() {
         NotPresented::not_permitted(told)
-            .hinting(format!("look at the `credential` of `{upstream}` in the configuration"))
     } else {
         NotPresented::unavailable(told)
     }

@@ -120,7 +120,7 @@ impl Inner {
         if login.asked.contain(&scopes) {
             let told =
                 format!("`{}` asks {} for {line}, which was asked for and did not help", whose.upstream, name(whose));
-            return NotPresented::not_permitted(told).hinting("ask whoever runs that server which rights this needs");
+            return NotPresented::not_permitted(told);
         }
         let told = format!("`{}` asks {} for {line} besides", whose.upstream, name(whose));
         NotPresented::not_permitted(told).hinting(login_hint(whose))
@@ -221,9 +221,9 @@ pub(crate) fn bearer(token: &Secret) -> Presented {
 pub fn login_hint(whose: &Whose) -> String {
     let local = Caller::local();
     if (whose.tenant.as_str(), whose.principal.as_str()) == (&local.tenant, &local.principal) {
-        format!("run `servanda login {}`", whose.upstream)
+        format!("servanda login {}", whose.upstream)
     } else {
-        format!("run `servanda login {} --user {}/{}`", whose.upstream, whose.tenant, whose.principal)
+        format!("servanda login {} --user {}/{}", whose.upstream, whose.tenant, whose.principal)
     }
 }
 

@@ -179,6 +179,7 @@ pub(crate) fn errand(tenant: &str, principal: &str) -> Errand {
     Errand {
         upstream: "crm".into(),
         on_behalf_of: Some(Arc::new(Caller::named(tenant, principal))),
+        authority: None,
         call: None,
         deadline: tokio::time::Instant::now() + std::time::Duration::from_secs(30),
     }

@@ -58,7 +58,7 @@ async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
     assert_eq!(refused.lack, CredentialLack::NotPermitted);
     assert_eq!(
         shown(Err(refused)),
-        "acme/eve has not agreed to the use of `crm` / run `servanda login crm --user acme/eve`"
+        "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve"
     );
     assert!(source.present(&errand("evil", "ada")).await.is_err(), "the same name of another tenant");
     let nobody = Errand { on_behalf_of: None, ..errand("acme", "ada") };
@@ -115,7 +115,7 @@ async fn a_login_that_was_withdrawn_has_ended() {
     world.agree("acme", "ada", "t0", Some("stolen")).await;
     world.clock.forward(3_600_000);
     let source = world.source();
-    let expected = "the login of acme/ada at `crm` has ended / run `servanda login crm --user acme/ada`";
+    let expected = "the login of acme/ada at `crm` has ended / servanda login crm --user acme/ada";
     assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
     assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
     assert_eq!(world.server.forms().len(), 1, "what was refused is not asked for again");
@@ -171,7 +171,7 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let (source, ada) = (world.source(), errand("acme", "ada"));
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\", resource_metadata=\"http://x/\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
-    assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / run `servanda login crm --user acme/ada`");
+    assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
     let whose = Whose::of("crm", &Caller::named("acme", "ada"));
     let wanted = world.book.wanted(&whose, world.clock.now()).await.unwrap();
     assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
