@@ -27,6 +27,9 @@ const STEPS_MAX: usize = 32;
 pub trait Terms: Send + Sync + fmt::Debug {
     /// The terms as they are now.
     fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>>;
+
+    /// The upstream's address, which no secret is needed for.
+    fn url(&self) -> &Url;
 }
 
 /// An upstream, as tokens for it are got.

@@ -84,8 +84,7 @@ impl Inner {
             let told = format!("{} has not agreed to the use of `{}`", name(whose), whose.upstream);
             NotPresented::not_permitted(told).hinting(login_hint(whose))
         })?;
-        let access = self.terms.access().await?;
-        if !login.is_for(&access.url) {
+        if !login.is_for(self.terms.url()) {
             let told = format!("the login of {} is for another address than `{}` has now", name(whose), whose.upstream);
             return Err(NotPresented::not_permitted(told).hinting(login_hint(whose)));
         }

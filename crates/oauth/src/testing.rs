@@ -168,6 +168,10 @@ impl Terms for FixedTerms {
     fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>> {
         Box::pin(std::future::ready(Ok(self.0.clone())))
     }
+
+    fn url(&self) -> &Url {
+        &self.0.url
+    }
 }
 
 pub(crate) fn book() -> LoginBook {
