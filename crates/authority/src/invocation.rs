@@ -175,14 +175,22 @@ impl StatementKey {
         self.sign_as(SUBJECT_TYPE, &claims).ok_or(NotMinted::Signing)
     }
 
+    /// How every statement of this key begins, for [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
+    pub fn stem(&self) -> String {
+        self.head(TYPE)
+    }
+
+    fn head(&self, kind: &str) -> String {
+        let header = json!({"typ": kind, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
+        format!("{}.", URL_SAFE_NO_PAD.encode(header.to_string()))
+    }
+
     fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
         self.sign_as(TYPE, claims)
     }
 
     fn sign_as(&self, kind: &str, claims: &impl Serialize) -> Option<Secret> {
-        let header = json!({"typ": kind, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
-        let header = URL_SAFE_NO_PAD.encode(header.to_string());
-        let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
+        let signed = format!("{}{}", self.head(kind), URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
         let signature = self.pair.try_sign(signed.as_bytes()).ok()?;
         Some(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))))
     }

@@ -1,9 +1,15 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod login;
+mod secret;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
+
+pub(crate) use login::{LoginArgs, LogoutArgs};
+pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
     clients::{ClientName, Scope},
@@ -85,6 +91,14 @@ pub(crate) enum Command {
     Identity(IdentityArgs),
     /// List who is told how long work ends, and what was not delivered; test one
     Callbacks(CallbacksArgs),
+    /// Set, list and remove the secrets that upstreams are shown
+    Secret(SecretArgs),
+    /// Agree to the use of an upstream that asks for a login
+    Login(LoginArgs),
+    /// Take that back
+    Logout(LogoutArgs),
+    /// List who agreed to the use of which upstream, and until when
+    Logins,
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working

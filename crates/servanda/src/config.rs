@@ -1,8 +1,10 @@
 //! The configuration: one YAML file, `servanda.yaml`, read whole or not at all. An error names file, line and field, and
 //! nothing is started.
 
+mod credential;
 mod expected;
 mod naming;
+mod oauth;
 
 use std::{
     collections::BTreeMap,
@@ -23,8 +25,10 @@ use servanda_contract::{
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
+pub(crate) use credential::{CredentialConfig, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
+pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 
 use crate::{
     callback_config::CallbackConfig,
@@ -42,6 +46,9 @@ pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
 const PROBE_INTERVAL_MS_MIN: u64 = 100;
 /// What was agreed to about tools, beside the configuration.
 pub(crate) const LOCK_FILE: &str = "servanda.lock";
+
+/// What the gateway keeps for itself, beside the configuration.
+pub(crate) const STATE_FOLDER: &str = ".servanda";
 
 /// What `servanda.yaml` says.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -162,6 +169,10 @@ pub(crate) struct UpstreamConfig {
     /// Headers sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// What it is shown, after everything was decided and out of every agent's sight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "credential::one_or_many")]
+    #[schemars(with = "credential::OneOrManySchema")]
+    pub credential: Vec<CredentialConfig>,
 }
 
 /// How much is taken. Every limit has a default.
@@ -211,6 +222,13 @@ impl Default for LimitsConfig {
 impl Default for LongWorkConfig {
     fn default() -> Self {
         Self { wait_ms_max: Some(LONG_WAIT_MS_MAX) }
+    }
+}
+
+impl UpstreamConfig {
+    /// How its tokens are got, where it is shown tokens.
+    pub(crate) fn oauth(&self) -> Option<&OauthConfig> {
+        self.credential.iter().find_map(|credential| credential.oauth.as_ref())
     }
 }
 
@@ -331,6 +349,11 @@ impl Loaded {
         self.beside(Path::new(LOCK_FILE))
     }
 
+    /// The folder of what the gateway keeps for itself.
+    pub(crate) fn state_folder(&self) -> PathBuf {
+        self.beside(Path::new(STATE_FOLDER))
+    }
+
     /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
     fn beside(&self, path: &Path) -> PathBuf {
         if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
@@ -420,7 +443,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
-    if let Some((field, reason)) = expected::fault(config) {
+    if let Some((field, reason)) = expected::fault(config).or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }
     for (id, upstream) in &config.upstreams {

@@ -6,6 +6,7 @@ mod clients;
 mod commands;
 mod config;
 mod contracts;
+mod credentials;
 mod doubts;
 mod expansion;
 mod failure;
@@ -21,6 +22,7 @@ mod screen;
 mod state_folder;
 mod stopping;
 mod survey;
+mod visitors_notebook;
 mod wiring;
 
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
@@ -59,6 +61,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
         Command::Check => return commands::check::run(&cli.config, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
+        Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
         _ => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -76,11 +79,16 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
+            Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
+            Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,
+            Command::Logins => until_stopped(commands::login::list(&cli.config, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) => Ok(()),
+            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) | Command::Secret(_) => {
+                Ok(())
+            }
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.

@@ -15,17 +15,18 @@ use servanda_engine::{
     names,
     quarantine::{self, History},
 };
-use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
+use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    config::Loaded,
-    contracts,
+    config::{CredentialConfig, Loaded, UpstreamConfig},
+    contracts, credentials,
     failure::Failure,
     lock::{self, LockKeeper},
     stopping::Stop,
+    visitors_notebook::VisitorsNotebook,
 };
 
 /// How long the records of calls that were cut off may take.
@@ -53,6 +54,8 @@ pub(crate) struct Station {
 struct Round {
     lock: Arc<LockKeeper>,
     probe_interval: Duration,
+    /// What each upstream is shown.
+    shown: BTreeMap<String, Vec<CredentialConfig>>,
     stop: CancellationToken,
 }
 
@@ -137,8 +140,13 @@ impl Station {
         let mut upstreams = BTreeMap::new();
         for (id, config) in &loaded.config.upstreams {
             let spec = loaded.upstream(id, config)?;
-            let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
-            upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
+            let shown_as_before = self.round().shown.get(id) == Some(&config.credential);
+            let kept = before.get(id).filter(|upstream| *upstream.spec() == spec && shown_as_before).cloned();
+            let upstream = match kept {
+                Some(kept) => kept,
+                None => credentials::upstream(loaded, config, spec, notebook.clone())?,
+            };
+            upstreams.insert(id.clone(), upstream);
         }
         let next = world(loaded, catalog, upstreams, callbacks)?;
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
@@ -213,6 +221,7 @@ impl Round {
         Self {
             lock: Arc::new(LockKeeper::new(loaded.lock_file(), engine.discovery())),
             probe_interval: Duration::from_millis(loaded.config.limits.probe_interval_ms),
+            shown: loaded.config.upstreams.iter().map(|(id, config)| (id.clone(), config.credential.clone())).collect(),
             stop: stop.child_token(),
         }
     }
@@ -283,12 +292,15 @@ fn world(
 }
 
 /// A notebook for commands that leave nothing behind.
-pub(crate) fn fleeting() -> Arc<dyn Notebook> {
-    Arc::new(FleetingNotebook::default())
+pub(crate) fn fleeting(loaded: &Loaded) -> Result<Arc<dyn Notebook>, Failure> {
+    Ok(Arc::new(VisitorsNotebook::new(loaded.ledger_place()?)))
 }
 
 /// Every upstream of a configuration, not connected yet.
 pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
-    let of = |(id, config)| Ok((String::clone(id), Upstream::new(loaded.upstream(id, config)?, notebook.clone())));
+    let of = |(id, config): (&String, &UpstreamConfig)| {
+        let spec = loaded.upstream(id, config)?;
+        Ok((id.clone(), credentials::upstream(loaded, config, spec, notebook.clone())?))
+    };
     loaded.config.upstreams.iter().map(of).collect()
 }

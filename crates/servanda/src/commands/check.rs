@@ -14,7 +14,7 @@ use servanda_identity::classifier::Objection;
 
 use crate::{
     config::Loaded,
-    contracts, doubts,
+    contracts, credentials, doubts,
     failure::Failure,
     lock,
     screen::{Screen, count},
@@ -34,7 +34,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let (admitted, problems) = contracts::judge_all(&loaded)?;
     let lock = lock::read(&loaded.lock_file())?;
     let notes = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted));
-    let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).collect();
+    let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).chain(lacking(&loaded)).collect();
     let flagged = flagged(&admitted, lock.as_ref());
     if screen.json {
         let names: Vec<_> = admitted.iter().map(|contract| &contract.contract().identity.name).collect();
@@ -156,6 +156,17 @@ fn unpinned(admitted: &[CompiledContract], lock: Option<&Lock>, loaded: &Loaded)
     let waiting: Vec<String> = waiting.map(|contract| contract.contract().identity.name.clone()).collect();
     let shown = short_list(&waiting);
     (!waiting.is_empty()).then(|| format!("held back until `servanda pin`, because nobody has agreed to it: {shown}"))
+}
+
+/// Secrets that upstreams are to be shown and that are not there: their tools cannot be called until they are.
+fn lacking(loaded: &Loaded) -> Vec<String> {
+    let needed = credentials::needed(loaded).into_iter();
+    needed
+        .filter_map(|needed| {
+            let lack = needed.lack?;
+            Some(format!("`{}` cannot be called: {lack}; `{}`", needed.upstream, lack.hint()))
+        })
+        .collect()
 }
 
 fn class_name(class: TimeoutClass) -> &'static str {

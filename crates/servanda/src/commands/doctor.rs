@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     config::{LOCK_FILE, Loaded},
-    contracts, doubts,
+    contracts, credentials, doubts,
     failure::Failure,
     lock, remembered,
     screen::{Mood, Screen, count, paint},
@@ -95,7 +95,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     };
     look_at_ledger(loaded, findings).await;
     look_at_address(loaded, findings).await;
-    let upstreams = match wiring::upstreams(loaded, &wiring::fleeting()) {
+    let upstreams = match wiring::fleeting(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
         Ok(upstreams) => upstreams,
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
@@ -103,6 +103,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
         }
     };
     look_at_variables(loaded, findings);
+    look_at_secrets(loaded, findings);
     let waiting = screen.wait(format!("connecting to {}", count(upstreams.len(), "upstream")));
     for (id, upstream) in upstreams {
         waiting.set_message(format!("connecting to {id}"));
@@ -122,6 +123,23 @@ fn look_at_variables(loaded: &Loaded, findings: &mut Findings) {
                 format!("is to be passed the variable `{name}`, which is not set"),
                 format!("`export {name}=...` where servanda is started, or take it out of `env_pass`"),
             );
+        }
+    }
+}
+
+/// Secrets that upstreams are to be shown.
+fn look_at_secrets(loaded: &Loaded, findings: &mut Findings) {
+    for needed in credentials::needed(loaded) {
+        let what = format!("upstream {}", needed.upstream);
+        match needed.lack {
+            None => findings.good(what, format!("is shown the secret `{}`, which is there", needed.secret)),
+            Some(lack) => {
+                findings.bad(
+                    what,
+                    format!("is to be shown a secret that it lacks: {lack}"),
+                    format!("`{}`", lack.hint()),
+                );
+            }
         }
     }
 }

@@ -16,7 +16,6 @@ use servanda_catalog::{
 };
 use servanda_contract::legibility::reveal;
 use servanda_gates::{Registered, admit};
-use servanda_upstream::Upstream;
 
 use self::{report::Report, writing::Writing};
 use crate::{
@@ -201,7 +200,9 @@ async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Survey,
     let configured = loaded.config.upstreams.iter();
     let upstreams = configured
         .map(|(id, config)| {
-            Ok((id.clone(), Upstream::new(loaded.upstream_filled(id, config, &fill)?, crate::wiring::fleeting())))
+            let spec = loaded.upstream_filled(id, config, &fill)?;
+            let notebook = crate::wiring::fleeting(loaded)?;
+            Ok((id.clone(), crate::credentials::upstream(loaded, config, spec, notebook)?))
         })
         .collect::<Result<BTreeMap<_, _>, Failure>>()?;
     Ok(survey::of(upstreams, screen).await)

@@ -186,7 +186,7 @@ fn plan(
 async fn hear(loaded: &Loaded, id: &str, screen: Screen) -> Result<Option<Demand>, Failure> {
     let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
     let probe = Arc::new(Probe::default());
-    let upstream = Upstream::showing(loaded.upstream(id, config)?, wiring::fleeting(), vec![probe.clone()]);
+    let upstream = Upstream::showing(loaded.upstream(id, config)?, wiring::fleeting(loaded)?, vec![probe.clone()]);
     let waiting = screen.wait(format!("asking `{id}` what it wants"));
     let asked = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&Counterpart::nobody())).await;
     upstream.shutdown().await;

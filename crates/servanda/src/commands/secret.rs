@@ -1,0 +1,185 @@
+//! `servanda secret`: sets, lists and removes the secrets in the encrypted store. Works beside a gateway that is running, which
+//! uses a new one within seconds. No value is ever shown.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal as _, Read as _},
+    path::Path,
+};
+
+use serde::Serialize;
+use serde_json::json;
+use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_vault::{LocalStore, SECRET_BYTES_MAX, SecretName, SecretReference, StoreFault, Vault};
+
+use crate::{
+    cli::{SecretArgs, SecretCommand},
+    config::{Loaded, STATE_FOLDER},
+    credentials,
+    failure::Failure,
+    screen::{Screen, lines, table},
+};
+
+pub(crate) fn run(config: &Path, args: &SecretArgs, screen: Screen) -> Result<(), Failure> {
+    let place = Place::of(config)?;
+    match &args.command {
+        Some(SecretCommand::Set { name }) => set(&place, name, screen),
+        None | Some(SecretCommand::List) => list(&place, screen),
+        Some(SecretCommand::Rm { name }) => remove(&place, name, screen),
+        Some(SecretCommand::Jwks) => screen.json(&credentials::published_keys(&place.vault)?),
+    }
+}
+
+/// Where secrets are, and what the configuration makes of them.
+struct Place {
+    vault: Vault,
+    /// Upstreams, by the secret they are shown. Nothing where there is no configuration yet: a secret may be set before.
+    used: BTreeMap<SecretReference, Vec<String>>,
+}
+
+/// A secret, as far as it may be shown.
+#[derive(Debug, Serialize)]
+struct Listed {
+    secret: String,
+    set_at: Option<Timestamp>,
+    used_by: Vec<String>,
+    /// Why it cannot be had, if it cannot.
+    lacks: Option<String>,
+}
+
+impl Place {
+    fn of(config: &Path) -> Result<Self, Failure> {
+        if !config.exists() {
+            let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let vault = credentials::vault(folder, &folder.join(STATE_FOLDER));
+            return Ok(Self { vault, used: BTreeMap::new() });
+        }
+        let loaded = Loaded::read(config)?;
+        let mut used: BTreeMap<SecretReference, Vec<String>> = BTreeMap::new();
+        for (id, upstream) in &loaded.config.upstreams {
+            for reference in upstream.credential.iter().filter_map(crate::config::CredentialConfig::reference) {
+                used.entry(reference).or_default().push(id.clone());
+            }
+        }
+        Ok(Self { vault: loaded.vault(), used })
+    }
+
+    fn store(&self) -> Result<&LocalStore, Failure> {
+        self.vault.local().map(AsRef::as_ref).ok_or_else(|| Failure::failed("there is no encrypted store here"))
+    }
+
+    fn used_by(&self, reference: &SecretReference) -> Vec<String> {
+        self.used.get(reference).cloned().unwrap_or_default()
+    }
+}
+
+fn set(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
+    let name = secret_name(name)?;
+    let secret = value(&name, screen)?;
+    let replaced = place.store()?.set(&name, &secret, SystemClock.now()).map_err(|fault| failure(&fault))?;
+    let used_by = place.used_by(&SecretReference::Store(name.clone()));
+    if screen.json {
+        return screen.json(&json!({ "name": name.as_str(), "replaced": replaced, "used_by": used_by }));
+    }
+    screen.say(format_args!("`{name}` is {}", if replaced { "set anew" } else { "set" }));
+    if used_by.is_empty() {
+        screen.hint(format_args!(
+            "no upstream is shown it yet; write `credential: {{ secret: \"store:{name}\", header: Authorization, format: \"Bearer {{}}\" }}` \
+             to one in servanda.yaml"
+        ));
+    }
+    Ok(())
+}
+
+fn list(place: &Place, screen: Screen) -> Result<(), Failure> {
+    let kept = place.store()?.list().map_err(|fault| failure(&fault))?;
+    let mut listed: BTreeMap<SecretReference, Option<Timestamp>> =
+        place.used.keys().map(|reference| (reference.clone(), None)).collect();
+    let kept = kept.into_iter().filter(|kept| !kept.name.is_own());
+    listed.extend(kept.map(|kept| (SecretReference::Store(kept.name), Some(kept.set_at))));
+    let listed: Vec<Listed> = listed
+        .into_iter()
+        .map(|(reference, set_at)| Listed {
+            lacks: place.vault.get(&reference).err().map(|lack| lack.to_string()),
+            used_by: place.used_by(&reference),
+            secret: reference.to_string(),
+            set_at,
+        })
+        .collect();
+    if screen.json {
+        return screen.json(&json!({ "secrets": listed }));
+    }
+    if listed.is_empty() {
+        screen.say("there are no secrets");
+        screen.hint("`servanda secret set NAME` sets one");
+        return Ok(());
+    }
+    let mut shown = table(&["secret", "set", "used by", "state"]);
+    for one in &listed {
+        shown.add_row([
+            one.secret.clone(),
+            one.set_at.map_or_else(|| "-".to_owned(), |at| at.to_string()),
+            if one.used_by.is_empty() { "nobody".to_owned() } else { one.used_by.join(", ") },
+            one.lacks.clone().unwrap_or_else(|| "there".to_owned()),
+        ]);
+    }
+    screen.data(lines(&shown))
+}
+
+fn remove(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
+    let name = secret_name(name)?;
+    let removed = place.store()?.remove(&name).map_err(|fault| failure(&fault))?;
+    if !removed {
+        return Err(
+            Failure::bad_input(format!("there is no secret `{name}`")).hint("`servanda secret list` lists them")
+        );
+    }
+    let used_by = place.used_by(&SecretReference::Store(name.clone()));
+    if screen.json {
+        return screen.json(&json!({ "name": name.as_str(), "used_by": used_by }));
+    }
+    screen.say(format_args!("`{name}` is removed"));
+    if !used_by.is_empty() {
+        screen.hint(format_args!("it was shown to {}, which cannot be called without it", used_by.join(", ")));
+    }
+    Ok(())
+}
+
+/// The value, from a pipe or from a person, who does not see it.
+fn value(name: &SecretName, screen: Screen) -> Result<Secret, Failure> {
+    let secret = if io::stdin().is_terminal() {
+        screen.say(format_args!("the value of `{name}` (it is not shown):"));
+        Secret::from(console::Term::stderr().read_secure_line()?)
+    } else {
+        // As much as is looked at, so that nothing is left behind by a buffer that grew.
+        let mut bytes = Vec::with_capacity(SECRET_BYTES_MAX + 3);
+        io::stdin().take(SECRET_BYTES_MAX as u64 + 3).read_to_end(&mut bytes)?;
+        let length =
+            bytes.strip_suffix(b"\n").map_or(bytes.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
+        bytes.truncate(length);
+        Secret::new(bytes)
+    };
+    let hint = "it is read from stdin: `printf %s \"$VALUE\" | servanda secret set NAME`";
+    match secret.expose().len() {
+        0 => Err(Failure::bad_input("the value is empty").hint(hint)),
+        1..SECRET_BYTES_MIN => Err(Failure::bad_input(format!(
+            "the value has fewer than {SECRET_BYTES_MIN} bytes, so it could not be kept out of what servers answer"
+        ))
+        .hint("use a longer one")),
+        SECRET_BYTES_MIN..=SECRET_BYTES_MAX => Ok(secret),
+        _ => Err(Failure::bad_input(format!("the value has more than {SECRET_BYTES_MAX} bytes"))),
+    }
+}
+
+fn secret_name(name: &str) -> Result<SecretName, Failure> {
+    // Not repeated: it may be the value, typed in the wrong place.
+    name.parse().map_err(|error: servanda_vault::NotAReference| {
+        Failure::bad_input(error.to_string()).hint("`servanda secret set NAME` reads the value from stdin")
+    })
+}
+
+fn failure(fault: &StoreFault) -> Failure {
+    Failure::failed(fault.to_string()).hint(fault.hint())
+}

@@ -1,0 +1,95 @@
+//! What upstreams are shown: makes the sources that the configuration names, and says which secrets they need and lack.
+//!
+//! Values go from the vault to the upstream and pass through here on the way; nothing here prints, keeps or compares one for
+//! longer than that takes.
+
+mod oauth;
+mod statement;
+mod stored_secret;
+
+use std::{path::Path, sync::Arc};
+
+use servanda_authority::Secret;
+use servanda_gates::Notebook;
+use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
+use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};
+
+pub(crate) use oauth::{VaultTerms, book};
+pub(crate) use statement::published_keys;
+
+use self::{statement::Statements, stored_secret::StoredSecret};
+use crate::{
+    config::{Loaded, UpstreamConfig},
+    failure::Failure,
+};
+
+/// A secret that an upstream needs.
+#[derive(Debug)]
+pub(crate) struct Needed {
+    /// Which upstream.
+    pub upstream: String,
+    /// Which secret.
+    pub secret: SecretReference,
+    /// Why it is not there, if it is not.
+    pub lack: Option<NoSecret>,
+}
+
+/// The places of a configuration in that folder, whose state is in that one.
+pub(crate) fn vault(folder: &Path, state_folder: &Path) -> Vault {
+    let given = std::env::var_os(KEY_VARIABLE).map(|key| Secret::new(key.into_encoded_bytes()));
+    Vault::new(folder, Some(Arc::new(LocalStore::new(state_folder, given))))
+}
+
+/// An upstream with everything that it is shown. Logins are looked for in the notebook.
+pub(crate) fn upstream(
+    loaded: &Loaded,
+    config: &UpstreamConfig,
+    spec: UpstreamSpec,
+    notebook: Arc<dyn Notebook>,
+) -> Result<Upstream, Failure> {
+    let sources = sources(loaded, config, &spec, &notebook)?;
+    Ok(Upstream::showing(spec, notebook, sources))
+}
+
+/// Every secret that somebody has to set for an upstream, and whether it is there.
+pub(crate) fn needed(loaded: &Loaded) -> Vec<Needed> {
+    let vault = loaded.vault();
+    let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
+        upstream.credential.iter().filter_map(move |credential| Some((id.clone(), credential.reference()?)))
+    });
+    all.map(|(upstream, secret)| {
+        let lack = vault.get(&secret).err();
+        Needed { upstream, secret, lack }
+    })
+    .collect()
+}
+
+impl Loaded {
+    /// Where its secrets are kept.
+    pub(crate) fn vault(&self) -> Vault {
+        vault(&self.folder, &self.state_folder())
+    }
+}
+
+fn sources(
+    loaded: &Loaded,
+    config: &UpstreamConfig,
+    spec: &UpstreamSpec,
+    notebook: &Arc<dyn Notebook>,
+) -> Result<Vec<Arc<dyn CredentialSource>>, Failure> {
+    let vault = loaded.vault();
+    let mut sources: Vec<Arc<dyn CredentialSource>> = Vec::with_capacity(config.credential.len());
+    for credential in &config.credential {
+        match (&credential.statement, &credential.oauth, &spec.transport) {
+            (Some(statement), ..) => {
+                sources.push(Arc::new(Statements::new(vault.clone(), statement, config.url.as_deref())));
+            }
+            (None, Some(oauth), Transport::Http { url, .. }) => {
+                let terms = VaultTerms::new(spec.id.as_str(), url, oauth, vault.clone())?;
+                sources.push(oauth::source(terms, Arc::clone(notebook))?);
+            }
+            _ => sources.extend(StoredSecret::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
+        }
+    }
+    Ok(sources)
+}
