@@ -31,6 +31,30 @@ pub struct StatementKey {
     pair: Ed25519KeyPair,
 }
 
+/// `typ` of a statement about whom a call is made for: no access token either.
+pub const SUBJECT_TYPE: &str = "servanda-subject+jwt";
+/// How long such a statement is good: as long as an exchange may take.
+const SUBJECT_LIFETIME_S: u64 = 60;
+
+/// Whom a token of an upstream is wanted for.
+#[derive(Debug, Clone, Copy)]
+pub struct SubjectStatement<'a> {
+    /// Who says so: the gateway's identifier.
+    pub issuer: &'a str,
+    /// The authorization server that it is for.
+    pub audience: &'a str,
+    /// Tells this statement from every other.
+    pub id: &'a str,
+    /// The user's tenant.
+    pub tenant: &'a str,
+    /// The user.
+    pub principal: &'a str,
+    /// Who acts for the user, the one who acts now first.
+    pub actors: &'a [String],
+    /// The upstream's id in the configuration.
+    pub upstream: &'a str,
+}
+
 /// One call to one upstream.
 #[derive(Debug, Clone, Copy)]
 pub struct Invocation<'a> {
@@ -125,14 +149,48 @@ impl StatementKey {
         self.sign(&claims).ok_or(NotMinted::Signing)
     }
 
+    /// A statement about who a call is made for, for the authorization server that is to exchange it for a token of the
+    /// upstream's (RFC 8693). It says who acts and nothing about rights: what the token may do is that server's to say.
+    pub fn mint_subject(&self, subject: &SubjectStatement<'_>, now: Timestamp) -> Result<Secret, NotMinted> {
+        let issued_s = seconds(now);
+        let acting = subject.actors.iter().rev().fold(None, |before: Option<Value>, name| {
+            let mut actor = json!({"sub": name});
+            if let (Some(before), Some(fields)) = (before, actor.as_object_mut()) {
+                fields.insert("act".to_owned(), before);
+            }
+            Some(actor)
+        });
+        let mut claims = json!({
+            "iss": subject.issuer,
+            "sub": subject.principal,
+            "aud": subject.audience,
+            "jti": subject.id,
+            "iat": issued_s,
+            "exp": issued_s + SUBJECT_LIFETIME_S,
+            "servanda/subject": {"tenant": subject.tenant, "upstream": subject.upstream},
+        });
+        if let (Some(acting), Some(fields)) = (acting, claims.as_object_mut()) {
+            fields.insert("act".to_owned(), acting);
+        }
+        self.sign_as(SUBJECT_TYPE, &claims).ok_or(NotMinted::Signing)
+    }
+
     /// How every statement of this key begins, for [`Scrubber::with_stems`](crate::scrubber::Scrubber::with_stems).
     pub fn stem(&self) -> String {
-        let header = json!({"typ": TYPE, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
+        self.head(TYPE)
+    }
+
+    fn head(&self, kind: &str) -> String {
+        let header = json!({"typ": kind, "alg": Algorithm::EdDsa.name(), "kid": self.kid});
         format!("{}.", URL_SAFE_NO_PAD.encode(header.to_string()))
     }
 
     fn sign(&self, claims: &Claims<'_>) -> Option<Secret> {
-        let signed = format!("{}{}", self.stem(), URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
+        self.sign_as(TYPE, claims)
+    }
+
+    fn sign_as(&self, kind: &str, claims: &impl Serialize) -> Option<Secret> {
+        let signed = format!("{}{}", self.head(kind), URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?));
         let signature = self.pair.try_sign(signed.as_bytes()).ok()?;
         Some(Secret::from(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()))))
     }

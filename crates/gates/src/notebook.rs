@@ -35,6 +35,14 @@ pub enum NoteKind {
     Observed,
     /// Who holds a tool back and who let it go, by upstream and the tool's own name.
     Quarantine,
+    /// What a user agreed to at an upstream's authorization server, sealed, by upstream, tenant and principal.
+    Login,
+    /// What an upstream wanted a user to agree to besides, by the same.
+    Demand,
+    /// The authorization server that a client of ours belongs to, by upstream and client.
+    Issuer,
+    /// Who asks for the next token of a login, by login and generation.
+    Refreshing,
     /// What is kept of an API key, by its id.
     ApiKey,
     /// That a credential was revoked, by what it is revoked by.
@@ -99,6 +107,10 @@ impl NoteKind {
             Self::Names => "names",
             Self::Observed => "observed",
             Self::Quarantine => "quarantine",
+            Self::Login => "login",
+            Self::Demand => "demand",
+            Self::Issuer => "issuer",
+            Self::Refreshing => "refreshing",
             Self::ApiKey => "api_key",
             Self::Revoked => "revoked",
         }

@@ -1,5 +1,6 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod login;
 mod secret;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
 
+pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
@@ -91,6 +93,12 @@ pub(crate) enum Command {
     Callbacks(CallbacksArgs),
     /// Set, list and remove the secrets that upstreams are shown
     Secret(SecretArgs),
+    /// Agree to the use of an upstream that asks for a login
+    Login(LoginArgs),
+    /// Take that back
+    Logout(LogoutArgs),
+    /// List who agreed to the use of which upstream, and until when
+    Logins,
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working

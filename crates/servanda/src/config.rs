@@ -4,6 +4,7 @@
 mod credential;
 mod expected;
 mod naming;
+mod oauth;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 pub(crate) use credential::{CredentialConfig, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
+pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 
 use crate::{
     callback_config::CallbackConfig,
@@ -220,6 +222,13 @@ impl Default for LimitsConfig {
 impl Default for LongWorkConfig {
     fn default() -> Self {
         Self { wait_ms_max: Some(LONG_WAIT_MS_MAX) }
+    }
+}
+
+impl UpstreamConfig {
+    /// How its tokens are got, where it is shown tokens.
+    pub(crate) fn oauth(&self) -> Option<&OauthConfig> {
+        self.credential.iter().find_map(|credential| credential.oauth.as_ref())
     }
 }
 

@@ -22,6 +22,7 @@ mod screen;
 mod state_folder;
 mod stopping;
 mod survey;
+mod visitors_notebook;
 mod wiring;
 
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
@@ -78,6 +79,9 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
+            Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
+            Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,
+            Command::Logins => until_stopped(commands::login::list(&cli.config, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,

@@ -25,7 +25,7 @@ pub(crate) type Survey = Vec<(String, Result<Inventory, UpstreamError>)>;
 
 /// Asks every upstream, or those named.
 pub(crate) async fn ask(loaded: &Loaded, only: Option<&BTreeSet<String>>, screen: Screen) -> Result<Survey, Failure> {
-    let mut upstreams = wiring::upstreams(loaded, &wiring::fleeting())?;
+    let mut upstreams = wiring::upstreams(loaded, &wiring::fleeting(loaded)?)?;
     upstreams.retain(|id, _| only.is_none_or(|only| only.contains(id)));
     Ok(of(upstreams, screen).await)
 }

@@ -15,7 +15,7 @@ use servanda_engine::{
     names,
     quarantine::{self, History},
 };
-use servanda_gates::{CompiledContract, FleetingNotebook, GateLimits, Notebook, repair::RepairLimits};
+use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -26,6 +26,7 @@ use crate::{
     failure::Failure,
     lock::{self, LockKeeper},
     stopping::Stop,
+    visitors_notebook::VisitorsNotebook,
 };
 
 /// How long the records of calls that were cut off may take.
@@ -141,8 +142,11 @@ impl Station {
             let spec = loaded.upstream(id, config)?;
             let shown_as_before = self.round().shown.get(id) == Some(&config.credential);
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec && shown_as_before).cloned();
-            let made = || credentials::upstream(loaded, config, spec, notebook.clone());
-            upstreams.insert(id.clone(), kept.unwrap_or_else(made));
+            let upstream = match kept {
+                Some(kept) => kept,
+                None => credentials::upstream(loaded, config, spec, notebook.clone())?,
+            };
+            upstreams.insert(id.clone(), upstream);
         }
         let next = world(loaded, catalog, upstreams, callbacks)?;
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
@@ -288,15 +292,15 @@ fn world(
 }
 
 /// A notebook for commands that leave nothing behind.
-pub(crate) fn fleeting() -> Arc<dyn Notebook> {
-    Arc::new(FleetingNotebook::default())
+pub(crate) fn fleeting(loaded: &Loaded) -> Result<Arc<dyn Notebook>, Failure> {
+    Ok(Arc::new(VisitorsNotebook::new(loaded.ledger_place()?)))
 }
 
 /// Every upstream of a configuration, not connected yet.
 pub(crate) fn upstreams(loaded: &Loaded, notebook: &Arc<dyn Notebook>) -> Result<BTreeMap<String, Upstream>, Failure> {
     let of = |(id, config): (&String, &UpstreamConfig)| {
         let spec = loaded.upstream(id, config)?;
-        Ok((id.clone(), credentials::upstream(loaded, config, spec, notebook.clone())))
+        Ok((id.clone(), credentials::upstream(loaded, config, spec, notebook.clone())?))
     };
     loaded.config.upstreams.iter().map(of).collect()
 }

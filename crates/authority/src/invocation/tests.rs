@@ -98,3 +98,26 @@ fn keys_are_of_one_form() {
     assert!(StatementKey::from_seed("", &Secret::new([5; 32])).is_err());
     assert!(StatementKey::from_seed("a", &Secret::new([5; 31])).is_err());
 }
+
+#[test]
+fn t7_a_statement_for_an_exchange_says_who_and_who_acts_and_is_no_access_token() {
+    let actors = ["planner".to_owned(), "assistant".to_owned()];
+    let subject = SubjectStatement {
+        issuer: "https://gateway.test",
+        audience: "https://upstream.test/mcp",
+        id: "one",
+        tenant: "acme",
+        principal: "ada",
+        actors: &actors,
+        upstream: "billing",
+    };
+    let token = key().mint_subject(&subject, NOW).unwrap();
+    let token = token.as_text().unwrap();
+    let claims = read_by_upstream(token);
+    assert_eq!((claims["sub"].as_str(), claims["act"]["sub"].as_str()), (Some("ada"), Some("planner")));
+    assert_eq!(claims["act"]["act"]["sub"].as_str(), Some("assistant"));
+    assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 60);
+    assert_eq!(UnverifiedToken::read(token).unwrap_err(), TokenError::Type);
+    let alone = key().mint_subject(&SubjectStatement { actors: &[], ..subject }, NOW).unwrap();
+    assert_eq!(read_by_upstream(alone.as_text().unwrap()).get("act"), None);
+}

@@ -95,7 +95,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     };
     look_at_ledger(loaded, findings).await;
     look_at_address(loaded, findings).await;
-    let upstreams = match wiring::upstreams(loaded, &wiring::fleeting()) {
+    let upstreams = match wiring::fleeting(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
         Ok(upstreams) => upstreams,
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();

@@ -12,6 +12,7 @@ pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod identity;
 pub(crate) mod init;
+pub(crate) mod login;
 pub(crate) mod pin;
 pub(crate) mod pins;
 pub(crate) mod quarantine;

@@ -9,7 +9,7 @@ use serde::{
 };
 use servanda_vault::{NotAReference, SecretReference};
 
-use super::UpstreamConfig;
+use super::{UpstreamConfig, oauth::OauthConfig};
 
 /// Credentials of one upstream.
 const CREDENTIALS_MAX: usize = 8;
@@ -49,6 +49,9 @@ pub(crate) struct CredentialConfig {
     /// A signed statement about the one call it comes with: who calls, through whom, which tool, which arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<StatementConfig>,
+    /// A token of an OAuth 2.1 authorization server, for a `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<OauthConfig>,
 }
 
 /// A signed statement about each call.
@@ -89,9 +92,13 @@ impl CredentialConfig {
     }
 
     fn fault(&self, upstream: &UpstreamConfig) -> Option<String> {
+        if let Some(oauth) = &self.oauth {
+            let alone = Self { oauth: None, ..self.clone() } == Self::default();
+            return if alone { oauth_fault(oauth, upstream) } else { Some("`oauth` stands by itself".to_owned()) };
+        }
         let places = [&self.header, &self.argument, &self.env];
         match (&self.secret, &self.statement) {
-            (None, None) => return Some("needs a `secret` or a `statement`".to_owned()),
+            (None, None) => return Some("needs a `secret`, a `statement` or `oauth`".to_owned()),
             (Some(_), Some(_)) => return Some("has a `secret` and a `statement`; write two of them".to_owned()),
             (None, Some(statement)) => {
                 if places.iter().any(|place| place.is_some()) || self.format.is_some() {
@@ -153,6 +160,7 @@ fn same_place(upstream: &UpstreamConfig) -> Option<String> {
         .iter()
         .filter_map(|one| {
             let header = one.header.as_ref().or(one.statement.as_ref().map(|statement| &statement.header));
+            let header = header.cloned().or_else(|| one.oauth.as_ref().map(|_| "authorization".to_owned()));
             header.map(|name| name.to_ascii_lowercase()).or(one.argument.clone()).or(one.env.clone())
         })
         .collect();
@@ -161,6 +169,12 @@ fn same_place(upstream: &UpstreamConfig) -> Option<String> {
         [one, other] if one == other => Some(format!("two of them go into `{one}`")),
         _ => None,
     })
+}
+
+fn oauth_fault(oauth: &OauthConfig, upstream: &UpstreamConfig) -> Option<String> {
+    header_fault("authorization", upstream)
+        .map(|_| "`oauth` goes with a `url` that has no `authorization` among its `headers`".to_owned())
+        .or_else(|| oauth.fault().map(|(field, reason)| format!("`oauth.{field}` {reason}")))
 }
 
 fn header_fault(name: &str, upstream: &UpstreamConfig) -> Option<String> {
@@ -259,7 +273,13 @@ mod tests {
             (url, r#"credential: [{ secret: "env:A", header: X-A }, { statement: { header: X-Call } }]"#, "good"),
             (url, r#"credential: { secret: "file:/run/s", argument: /api_key }"#, "good"),
             (command, r#"credential: { secret: "store:crm", env: API_KEY }"#, "good"),
-            (url, "credential: {}", "needs a `secret` or a `statement`"),
+            (url, "credential: { oauth: {} }", "good"),
+            (url, r#"credential: { oauth: { scopes: [a], flow: user } }"#, "good"),
+            (url, r#"credential: { oauth: {}, header: X }"#, "stands by itself"),
+            (command, "credential: { oauth: {} }", "`oauth` goes with a `url`"),
+            (url, r#"credential: [{ oauth: {} }, { secret: "env:A", header: Authorization }]"#, "two of them go into"),
+            (url, r#"credential: { oauth: { client_secret: canary } }"#, "`oauth.client_secret` a secret is named"),
+            (url, "credential: {}", "needs a `secret`, a `statement` or `oauth`"),
             (url, r#"credential: { secret: "sk_live_canary", header: X }"#, "a secret is named `env:NAME`"),
             (url, r#"credential: { secret: "store:crm" }"#, "goes into one of"),
             (url, r#"credential: { secret: "store:crm", header: X, env: Y }"#, "goes into one of"),

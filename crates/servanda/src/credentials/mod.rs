@@ -3,6 +3,7 @@
 //! Values go from the vault to the upstream and pass through here on the way; nothing here prints, keeps or compares one for
 //! longer than that takes.
 
+mod oauth;
 mod statement;
 mod stored_secret;
 
@@ -10,13 +11,17 @@ use std::{path::Path, sync::Arc};
 
 use servanda_authority::Secret;
 use servanda_gates::Notebook;
-use servanda_upstream::{CredentialSource, Upstream, UpstreamSpec};
+use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};
 
+pub(crate) use oauth::{VaultTerms, book};
 pub(crate) use statement::published_keys;
 
 use self::{statement::Statements, stored_secret::StoredSecret};
-use crate::config::{Loaded, UpstreamConfig};
+use crate::{
+    config::{Loaded, UpstreamConfig},
+    failure::Failure,
+};
 
 /// A secret that an upstream needs.
 #[derive(Debug)]
@@ -35,15 +40,15 @@ pub(crate) fn vault(folder: &Path, state_folder: &Path) -> Vault {
     Vault::new(folder, Some(Arc::new(LocalStore::new(state_folder, given))))
 }
 
-/// An upstream with everything that it is shown.
+/// An upstream with everything that it is shown. Logins are looked for in the notebook.
 pub(crate) fn upstream(
     loaded: &Loaded,
     config: &UpstreamConfig,
     spec: UpstreamSpec,
     notebook: Arc<dyn Notebook>,
-) -> Upstream {
-    let sources = sources(loaded, config);
-    Upstream::showing(spec, notebook, sources)
+) -> Result<Upstream, Failure> {
+    let sources = sources(loaded, config, &spec, &notebook)?;
+    Ok(Upstream::showing(spec, notebook, sources))
 }
 
 /// Every secret that somebody has to set for an upstream, and whether it is there.
@@ -66,13 +71,25 @@ impl Loaded {
     }
 }
 
-fn sources(loaded: &Loaded, config: &UpstreamConfig) -> Vec<Arc<dyn CredentialSource>> {
+fn sources(
+    loaded: &Loaded,
+    config: &UpstreamConfig,
+    spec: &UpstreamSpec,
+    notebook: &Arc<dyn Notebook>,
+) -> Result<Vec<Arc<dyn CredentialSource>>, Failure> {
     let vault = loaded.vault();
-    let of = |credential: &crate::config::CredentialConfig| -> Option<Arc<dyn CredentialSource>> {
-        match &credential.statement {
-            Some(statement) => Some(Arc::new(Statements::new(vault.clone(), statement, config.url.as_deref()))),
-            None => StoredSecret::new(vault.clone(), credential).map(|source| Arc::new(source) as _),
+    let mut sources: Vec<Arc<dyn CredentialSource>> = Vec::with_capacity(config.credential.len());
+    for credential in &config.credential {
+        match (&credential.statement, &credential.oauth, &spec.transport) {
+            (Some(statement), ..) => {
+                sources.push(Arc::new(Statements::new(vault.clone(), statement, config.url.as_deref())));
+            }
+            (None, Some(oauth), Transport::Http { url, .. }) => {
+                let terms = VaultTerms::new(spec.id.as_str(), url, oauth, vault.clone())?;
+                sources.push(oauth::source(terms, Arc::clone(notebook))?);
+            }
+            _ => sources.extend(StoredSecret::new(vault.clone(), credential).map(|source| Arc::new(source) as _)),
         }
-    };
-    config.credential.iter().filter_map(of).collect()
+    }
+    Ok(sources)
 }

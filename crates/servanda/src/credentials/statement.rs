@@ -44,7 +44,7 @@ pub(crate) fn published_keys(vault: &Vault) -> Result<Value, Failure> {
 }
 
 /// The key; none if what is kept is none.
-fn key_of(vault: &Vault) -> Result<Option<StatementKey>, StoreFault> {
+pub(super) fn key_of(vault: &Vault) -> Result<Option<StatementKey>, StoreFault> {
     let Some(store) = vault.local() else { return Ok(None) };
     let seed = store.own(KEY_NAME, SEED_BYTES, SystemClock.now())?;
     let hash = Sha256::new().chain_update(b"servanda/statement-key").chain_update(seed.expose()).finalize();

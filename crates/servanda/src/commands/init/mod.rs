@@ -201,7 +201,8 @@ async fn ask_all(loaded: &Loaded, held: &Held, screen: Screen) -> Result<Survey,
     let upstreams = configured
         .map(|(id, config)| {
             let spec = loaded.upstream_filled(id, config, &fill)?;
-            Ok((id.clone(), crate::credentials::upstream(loaded, config, spec, crate::wiring::fleeting())))
+            let notebook = crate::wiring::fleeting(loaded)?;
+            Ok((id.clone(), crate::credentials::upstream(loaded, config, spec, notebook)?))
         })
         .collect::<Result<BTreeMap<_, _>, Failure>>()?;
     Ok(survey::of(upstreams, screen).await)

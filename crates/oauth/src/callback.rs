@@ -1,0 +1,129 @@
+//! What comes back by way of the user's browser. Anybody can send such a request to our port, so nothing in it is acted on
+//! or shown before its state is ours and its issuer the one we sent the user to (RFC 9207).
+
+use servanda_authority::Secret;
+
+use crate::answer::is_word;
+
+/// Bytes of what comes back.
+pub const QUERY_BYTES_MAX: usize = 16 << 10;
+const PARAMETERS_MAX: usize = 32;
+
+/// What an answer is held against.
+#[derive(Debug, Clone)]
+pub struct Expected {
+    /// What we sent along.
+    pub state: Secret,
+    /// Whom we sent the user to, as it is published.
+    pub issuer: String,
+    /// Whether that server says that its answers name it.
+    pub names_itself: bool,
+}
+
+/// Why an answer is no consent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoConsent {
+    /// It is not for us: it has another state, or none.
+    #[error("the answer does not belong to this login")]
+    State,
+    /// It is from another server.
+    #[error("the answer does not come from the authorization server that was asked")]
+    Issuer,
+    /// The user or the server said no.
+    #[error("consent was refused: {word}")]
+    Denied {
+        /// As `access_denied`.
+        word: String,
+    },
+    /// It is no answer.
+    #[error("the answer is not of the expected form")]
+    Form,
+}
+
+/// The code that an answer brings.
+pub fn read(query: &str, expected: &Expected) -> Result<Secret, NoConsent> {
+    if query.len() > QUERY_BYTES_MAX {
+        return Err(NoConsent::Form);
+    }
+    let parameters: Vec<_> = form_urlencoded::parse(query.as_bytes()).take(PARAMETERS_MAX).collect();
+    let one = |wanted: &str| {
+        let mut found = parameters.iter().filter(|(name, _)| name == wanted);
+        match (found.next(), found.next()) {
+            (found, None) => Ok(found.map(|(_, value)| value.as_ref())),
+            _ => Err(NoConsent::Form),
+        }
+    };
+    let state = one("state")?.ok_or(NoConsent::State)?;
+    if aws_lc_rs::constant_time::verify_slices_are_equal(state.as_bytes(), expected.state.expose()).is_err() {
+        return Err(NoConsent::State);
+    }
+    match one("iss")? {
+        Some(issuer) if issuer == expected.issuer => {}
+        None if !expected.names_itself => {}
+        _ => return Err(NoConsent::Issuer),
+    }
+    if let Some(word) = one("error")? {
+        let word = if is_word(word) { word } else { "without a reason" };
+        return Err(NoConsent::Denied { word: word.to_owned() });
+    }
+    let code = one("code")?.filter(|code| !code.is_empty()).ok_or(NoConsent::Form)?;
+    Ok(Secret::from(code.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(query: &str, names_itself: bool) -> Result<String, NoConsent> {
+        let issuer = "https://as.test".to_owned();
+        let expected = Expected { state: Secret::from("st".to_owned()), issuer, names_itself };
+        read(query, &expected).map(|code| code.as_text().unwrap().to_owned())
+    }
+
+    #[test]
+    fn the_issuer_is_held_against_the_one_that_was_asked() {
+        let (good, bad) = ("https%3A%2F%2Fas.test", "https%3A%2F%2Fevil.test");
+        // whether the server says that it names itself, what it names, whether that is taken: the table of the specification
+        let table = [
+            (true, Some(good), true),
+            (true, Some(bad), false),
+            (true, None, false),
+            (false, Some(good), true),
+            (false, Some(bad), false),
+            (false, None, true),
+            (true, Some("https%3A%2F%2Fas.test%2F"), false),
+            (true, Some("https%3A%2F%2FAS.test"), false),
+            (true, Some("https%3A%2F%2Fas.test%3A443"), false),
+            (true, Some(""), false),
+        ];
+        for (names_itself, named, taken) in table {
+            let iss = named.map_or_else(String::new, |named| format!("&iss={named}"));
+            let expected = if taken { Ok("c".to_owned()) } else { Err(NoConsent::Issuer) };
+            assert_eq!(answer(&format!("code=c&state=st{iss}"), names_itself), expected, "{names_itself} {named:?}");
+            // On a mismatch not even the refusal is shown.
+            let denied = answer(&format!("error=access_denied&state=st{iss}"), names_itself);
+            let expected =
+                if taken { NoConsent::Denied { word: "access_denied".to_owned() } } else { NoConsent::Issuer };
+            assert_eq!(denied, Err(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_acted_on() {
+        let table = [
+            ("code=c", NoConsent::State),
+            ("code=c&state=other", NoConsent::State),
+            ("code=c&state=", NoConsent::State),
+            ("error=access_denied&state=other", NoConsent::State),
+            ("code=c&state=st&state=st", NoConsent::Form),
+            ("code=c&code=d&state=st", NoConsent::Form),
+            ("state=st", NoConsent::Form),
+            ("code=&state=st", NoConsent::Form),
+            ("error=%3Cscript%3E&state=st", NoConsent::Denied { word: "without a reason".to_owned() }),
+        ];
+        for (query, expected) in table {
+            assert_eq!(answer(query, false), Err(expected), "{query}");
+        }
+        assert_eq!(answer(&format!("code=c&state=st&x={}", "x".repeat(QUERY_BYTES_MAX)), false), Err(NoConsent::Form));
+    }
+}

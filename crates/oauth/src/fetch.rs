@@ -1,0 +1,238 @@
+//! Fetches documents and posts requests: bounded in time and size, without redirects, without proxies from the environment,
+//! and to no network further inside than the upstream's, whatever a name resolves to by then.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::StreamExt as _;
+use reqwest::{
+    Client, Response, Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+};
+use serde_json::Value;
+use servanda_authority::Secret;
+
+use crate::{
+    discovery::Look,
+    flow::Event,
+    metadata::DOCUMENT_BYTES_MAX,
+    place::{Network, Place, Trust, written_network},
+    request::TokenRequest,
+};
+
+/// How long connecting, and a whole exchange, may take.
+const CONNECT_MS_MAX: u64 = 10_000;
+const EXCHANGE_MS_MAX: u64 = 30_000;
+
+/// Goes where an upstream's documents send it.
+#[derive(Debug, Clone)]
+pub struct Courier {
+    client: Client,
+    trust: Trust,
+}
+
+/// Somebody could not be reached. It names nobody: who it was is known to whoever asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the authorization server could not be reached")]
+pub struct Unreachable(());
+
+impl Courier {
+    /// For an upstream. `named` are addresses that the operator wrote down: they may be further inside than the upstream.
+    pub async fn new(upstream: &Url, named: &[Url]) -> Result<Self, Unreachable> {
+        let mut network = network_of(upstream).await.ok_or(Unreachable(()))?;
+        for url in named {
+            network = network.max(network_of(url).await.ok_or(Unreachable(()))?);
+        }
+        let client = Client::builder()
+            .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
+            .timeout(Duration::from_millis(EXCHANGE_MS_MAX))
+            .pool_max_idle_per_host(0)
+            .dns_resolver(Arc::new(Fenced { network }))
+            .build()
+            .map_err(|_| Unreachable(()))?;
+        Ok(Self { client, trust: Trust::new(upstream.clone(), network) })
+    }
+
+    /// How far its upstream is trusted.
+    pub const fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// Fetches a document.
+    pub async fn look(&self, place: &Place) -> Look {
+        let sending = self.client.get(place.url().clone()).header(ACCEPT, "application/json").send();
+        let Ok(response) = sending.await else { return Look::Unknown };
+        let status = response.status();
+        if status.is_client_error() {
+            return Look::Nothing;
+        }
+        if status.as_u16() != 200 {
+            return Look::Unknown;
+        }
+        // Some servers have the same page at every address.
+        if !is_json(&response) {
+            return Look::Nothing;
+        }
+        read(response).await.map_or(Look::Unknown, Look::Document)
+    }
+
+    /// Posts a registration.
+    pub async fn register(&self, place: &Place, request: &Value) -> Result<Event, Unreachable> {
+        let posting = self.client.post(place.url().clone()).header(CONTENT_TYPE, "application/json");
+        answered(posting.body(request.to_string())).await
+    }
+
+    /// Posts a request for a token.
+    pub async fn ask(&self, request: &TokenRequest) -> Result<Event, Unreachable> {
+        let mut posting = self.client.post(request.place.url().clone());
+        posting = posting.header(CONTENT_TYPE, "application/x-www-form-urlencoded").header(ACCEPT, "application/json");
+        if let Some(authorization) = &request.authorization {
+            let mut value = HeaderValue::from_bytes(authorization.expose()).map_err(|_| Unreachable(()))?;
+            value.set_sensitive(true);
+            posting = posting.header(AUTHORIZATION, value);
+        }
+        answered(posting.body(request.form.expose().to_vec())).await
+    }
+}
+
+async fn answered(posting: reqwest::RequestBuilder) -> Result<Event, Unreachable> {
+    let response = posting.send().await.map_err(|_| Unreachable(()))?;
+    let status = response.status().as_u16();
+    let body = read(response).await.ok_or(Unreachable(()))?;
+    Ok(Event::Answered { status, body: Secret::new(body) })
+}
+
+fn is_json(response: &Response) -> bool {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+async fn read(response: Response) -> Option<Vec<u8>> {
+    let mut chunks = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.ok()?;
+        if body.len() + chunk.len() > DOCUMENT_BYTES_MAX {
+            return None;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Some(body)
+}
+
+/// The network that all addresses of a host are in, or the outermost of several.
+async fn network_of(url: &Url) -> Option<Network> {
+    if let Some(network) = written_network(url) {
+        return Some(network);
+    }
+    let host = url.host_str()?;
+    let found = tokio::net::lookup_host((host, url.port_or_known_default().unwrap_or(443))).await.ok()?;
+    found.map(|address| Network::of(address.ip())).min()
+}
+
+/// Resolves names, and only to addresses that may be gone to. A name with one that may not be is no name: who answers for it
+/// could answer something else the next time.
+#[derive(Debug)]
+struct Fenced {
+    network: Network,
+}
+
+impl Resolve for Fenced {
+    fn resolve(&self, name: Name) -> Resolving {
+        let network = self.network;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            if !all_reachable(network, found.iter().map(SocketAddr::ip)) {
+                return Err(io::Error::other("the name leads into a network that the upstream is not in").into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn all_reachable(from: Network, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
+    addresses.all(|address| from.may_send_to(Network::of(address)))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Answers every request with the same bytes. Where it listens.
+    async fn server(answer: String) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = vec![0; 4096];
+                let _ = stream.read(&mut request).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        address
+    }
+
+    fn http(status: &str, kind: &str, body: &str) -> String {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        )
+    }
+
+    async fn looked(answer: String) -> &'static str {
+        let address = server(answer).await;
+        let courier = Courier::new(&format!("http://{address}/mcp").parse().unwrap(), &[]).await.unwrap();
+        let place = courier.trust().follow(&format!("http://{address}/document")).unwrap();
+        match courier.look(&place).await {
+            Look::Document(_) => "document",
+            Look::Nothing => "nothing",
+            Look::Unknown => "unknown",
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_json_document_of_a_fair_size_is_one() {
+        let table = [
+            (http("200 OK", "application/json; charset=utf-8", "{}"), "document"),
+            (http("200 OK", "text/html", "<html>"), "nothing"),
+            (http("404 Not Found", "application/json", "{}"), "nothing"),
+            (http("500 Oops", "application/json", "{}"), "unknown"),
+            (http("200 OK", "application/json", &" ".repeat(DOCUMENT_BYTES_MAX + 1)), "unknown"),
+            ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n".to_owned(), "unknown"),
+        ];
+        for (answer, expected) in table {
+            let head = answer.chars().take(60).collect::<String>();
+            assert_eq!(looked(answer).await, expected, "{head}");
+        }
+    }
+
+    #[tokio::test]
+    async fn t25_a_name_that_leads_inside_is_not_gone_to() {
+        let address = server(http("200 OK", "application/json", "{}")).await;
+        // As a name, so that only the resolver stands between: this one resolves to the loopback everywhere.
+        let client = |network| Client::builder().no_proxy().dns_resolver(Arc::new(Fenced { network })).build().unwrap();
+        let url = format!("http://localhost:{}/", address.port());
+        assert!(client(Network::Loopback).get(&url).send().await.is_ok());
+        assert!(client(Network::Public).get(&url).send().await.is_err());
+        assert!(client(Network::Private).get(&url).send().await.is_err());
+        let mixed = ["8.8.8.8", "10.0.0.1"].map(|address| address.parse().unwrap());
+        assert!(!all_reachable(Network::Public, mixed.into_iter()));
+        assert!(all_reachable(Network::Private, mixed.into_iter()));
+    }
+}

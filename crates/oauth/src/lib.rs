@@ -1,0 +1,30 @@
+//! OAuth as a client of upstream MCP servers: where tokens are to be had, who we are there, what a user agrees to, and how
+//! the tokens are kept until they are used.
+//!
+//! Nothing that an upstream or an authorization server says is believed because it was said: `place` and `metadata` decide
+//! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
+//! reach an upstream unless an operator asked for it by name.
+
+pub mod answer;
+pub mod assertion;
+pub mod book;
+pub mod callback;
+pub mod challenge;
+pub mod client;
+pub mod discovery;
+pub mod fetch;
+pub mod flow;
+pub mod grant;
+pub mod login;
+pub mod machine;
+pub mod metadata;
+pub mod personal;
+pub mod place;
+pub mod probe;
+pub mod proof;
+pub mod request;
+pub mod scope;
+pub mod sealing;
+#[cfg(test)]
+mod testing;
+pub mod well_known;

@@ -1,0 +1,222 @@
+//! A login: what a user agreed to, and the tokens that came of it, as one value that can be written down and read again.
+//!
+//! A login is for one resource. An upstream that was given another address since does not get its tokens.
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use servanda_authority::Secret;
+use servanda_contract::Timestamp;
+use zeroize::Zeroize as _;
+
+use crate::{
+    answer::Tokens,
+    client::{Client, ClientProof, Configured, ProofMethod},
+    flow::Granted,
+    metadata,
+    scope::Scopes,
+};
+
+/// A token that ends within this time is not shown any more: it would end on the way.
+pub const LEEWAY_MS: u64 = 30_000;
+
+/// What a user agreed to.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// Who issued the tokens.
+    pub issuer: String,
+    /// Where the next are to be had.
+    pub token_endpoint: String,
+    /// For which resource they are.
+    pub resource: String,
+    /// The scopes that were asked for.
+    pub asked: Scopes,
+    /// The scopes that were granted.
+    pub scopes: Scopes,
+    /// When the tokens were issued.
+    pub issued_at: Timestamp,
+    /// When the token is over, if that is known.
+    pub expires_at: Option<Timestamp>,
+    /// Which tokens of the login these are.
+    pub generation: u64,
+    /// Where the browser came back to.
+    pub redirect: Option<String>,
+    client_id: String,
+    method: ProofMethod,
+    /// Of a client that registered itself; others have theirs in the configuration.
+    client_secret: Option<Secret>,
+    registered: bool,
+    access: Secret,
+    refresh: Option<Secret>,
+}
+
+impl Login {
+    /// What was granted now.
+    pub fn of(granted: &Granted, configured: &Configured, redirect: Option<String>, now: Timestamp) -> Self {
+        let (client, tokens) = (&granted.client, &granted.tokens);
+        let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == client.id);
+        Self {
+            issuer: granted.issuer.clone(),
+            token_endpoint: granted.token_endpoint.url().to_string(),
+            resource: granted.resource.clone(),
+            asked: granted.scopes.clone(),
+            scopes: tokens.scopes.clone().unwrap_or_else(|| granted.scopes.clone()),
+            issued_at: now,
+            expires_at: tokens.expires_at,
+            generation: 0,
+            redirect,
+            client_id: client.id.clone(),
+            method: client.proof.method(),
+            client_secret: client.proof.secret().filter(|_| !ours).cloned(),
+            registered: !ours,
+            access: tokens.access.clone(),
+            refresh: tokens.refresh.clone(),
+        }
+    }
+
+    /// The same with the tokens that came next. Where no new refresh token came, the one there is goes on being good.
+    #[must_use]
+    pub fn renewed(&self, tokens: Tokens, now: Timestamp) -> Self {
+        Self {
+            scopes: tokens.scopes.unwrap_or_else(|| self.scopes.clone()),
+            issued_at: now,
+            expires_at: tokens.expires_at,
+            generation: self.generation + 1,
+            access: tokens.access,
+            refresh: tokens.refresh.or_else(|| self.refresh.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The same without what gets the next tokens: it was tried, and it is used up or withdrawn.
+    #[must_use]
+    pub fn exhausted(&self) -> Self {
+        Self { refresh: None, generation: self.generation + 1, ..self.clone() }
+    }
+
+    /// Whether its tokens are for what is at that address.
+    pub fn is_for(&self, upstream: &Url) -> bool {
+        metadata::names(&self.resource, upstream)
+    }
+
+    /// The token, while it is good.
+    pub fn token(&self, now: Timestamp) -> Option<&Secret> {
+        let over = |at: Timestamp| at.unix_ms() <= now.unix_ms().saturating_add(LEEWAY_MS);
+        (!self.expires_at.is_some_and(over)).then_some(&self.access)
+    }
+
+    /// What gets the next token.
+    pub const fn refresh_token(&self) -> Option<&Secret> {
+        self.refresh.as_ref()
+    }
+
+    /// Which client the tokens were issued to.
+    pub fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    /// The client that the tokens were issued to; none if the configuration has another by now.
+    pub fn client(&self, configured: &Configured) -> Option<Client> {
+        let secret = if self.registered { self.client_secret.clone() } else { configured.secret.clone() };
+        let ours = [&configured.id, &configured.document].into_iter().flatten().any(|id| *id == self.client_id);
+        if !self.registered && !ours {
+            return None;
+        }
+        let proof = match self.method {
+            ProofMethod::None => Some(ClientProof::None),
+            ProofMethod::ClientSecretBasic => secret.map(ClientProof::Basic),
+            ProofMethod::ClientSecretPost => secret.map(ClientProof::Post),
+            ProofMethod::PrivateKeyJwt => configured.key.clone().map(ClientProof::Signed),
+        };
+        proof.map(|proof| Client { id: self.client_id.clone(), proof })
+    }
+
+    /// The client, if it registered itself: it may be used again at the same issuer.
+    pub fn registered_client(&self) -> Option<(String, Client)> {
+        let client = self.registered.then(|| self.client(&Configured::default())).flatten();
+        client.map(|client| (self.issuer.clone(), client))
+    }
+
+    /// As it is written down, to be sealed.
+    pub(crate) fn written(&self) -> Option<Secret> {
+        let text = |secret: &Secret| secret.as_text().unwrap_or_default().to_owned();
+        let written = Written {
+            version: VERSION,
+            issuer: self.issuer.clone(),
+            token_endpoint: self.token_endpoint.clone(),
+            resource: self.resource.clone(),
+            asked: self.asked.clone(),
+            scopes: self.scopes.clone(),
+            issued_at: self.issued_at,
+            expires_at: self.expires_at,
+            generation: self.generation,
+            redirect: self.redirect.clone(),
+            client_id: self.client_id.clone(),
+            method: self.method,
+            client_secret: self.client_secret.as_ref().map(text),
+            registered: self.registered,
+            access: text(&self.access),
+            refresh: self.refresh.as_ref().map(text),
+        };
+        serde_json::to_vec(&written).ok().map(Secret::new)
+    }
+
+    /// As it was written down.
+    pub(crate) fn read(written: &Secret) -> Option<Self> {
+        let mut written: Written = serde_json::from_slice(written.expose()).ok()?;
+        if written.version != VERSION {
+            return None;
+        }
+        let take = |text: &mut Option<String>| text.take().map(Secret::from);
+        Some(Self {
+            client_secret: take(&mut written.client_secret),
+            refresh: take(&mut written.refresh),
+            access: Secret::from(std::mem::take(&mut written.access)),
+            issuer: written.issuer.clone(),
+            token_endpoint: written.token_endpoint.clone(),
+            resource: written.resource.clone(),
+            asked: written.asked.clone(),
+            scopes: written.scopes.clone(),
+            issued_at: written.issued_at,
+            expires_at: written.expires_at,
+            generation: written.generation,
+            redirect: written.redirect.clone(),
+            client_id: written.client_id.clone(),
+            method: written.method,
+            registered: written.registered,
+        })
+    }
+}
+
+const VERSION: u32 = 1;
+
+/// Its texts move into secrets, which are wiped, or out of them into what is sealed at once.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    issuer: String,
+    token_endpoint: String,
+    resource: String,
+    asked: Scopes,
+    scopes: Scopes,
+    issued_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    generation: u64,
+    redirect: Option<String>,
+    client_id: String,
+    method: ProofMethod,
+    client_secret: Option<String>,
+    registered: bool,
+    access: String,
+    refresh: Option<String>,
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        self.access.zeroize();
+        self.refresh.zeroize();
+        self.client_secret.zeroize();
+    }
+}
+
+#[cfg(test)]
+mod tests;

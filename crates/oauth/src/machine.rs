@@ -1,0 +1,262 @@
+//! Shows an upstream tokens that nobody has to agree to: of the client itself, of a statement that the operator keeps, or of
+//! one that the gateway makes about the user of this call (RFC 8693).
+//!
+//! What a caller showed us is never exchanged and never shown: it is not to be had here. Tokens live in memory and are
+//! asked for again after a restart.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use servanda_authority::Secret;
+use servanda_contract::{Caller, Timestamp, time::Clock};
+use servanda_gates::PortFuture;
+use servanda_upstream::{CallErrand, CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+
+use crate::{
+    book::LoginBook,
+    challenge::Demand,
+    discovery::Known,
+    flow::{Granted, Means, Plan, Relay, Subject},
+    grant::{self, Access, NoGrant, Standing, Terms, Unattended},
+    login::LEEWAY_MS,
+    personal::bearer,
+    scope::Scopes,
+};
+
+/// How long it is not asked again after it was refused.
+const PAUSE_MS: u64 = 5_000;
+/// How many users' tokens are held.
+const SLOTS_MAX: usize = 10_000;
+/// What the gateway's statements are, by their registered kind.
+pub const STATEMENT_KIND: &str = "urn:ietf:params:oauth:token-type:jwt";
+
+/// Makes statements about users for an authorization server: who they are and who acts for them.
+pub trait Statements: Send + Sync + fmt::Debug {
+    /// A statement, good for one exchange.
+    fn state(&self, about: &About<'_>, now: Timestamp) -> Result<Secret, NotPresented>;
+}
+
+/// What is stated.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The user, and who acts.
+    pub caller: &'a Caller,
+    /// The authorization server that it is for.
+    pub audience: &'a str,
+    /// The upstream that a token is wanted for.
+    pub upstream: &'a str,
+    /// The call, if it is one.
+    pub call: Option<&'a CallErrand>,
+}
+
+/// Shows such tokens.
+#[derive(Debug)]
+pub struct MachineSource {
+    terms: Arc<dyn Terms>,
+    book: LoginBook,
+    clock: Arc<dyn Clock>,
+    /// Where every user gets tokens of their own.
+    statements: Option<Arc<dyn Statements>>,
+    slots: Mutex<BTreeMap<Option<Party>, Arc<tokio::sync::Mutex<Slot>>>>,
+}
+
+/// A user and who acts for them; one agent's token is not another's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Party {
+    tenant: String,
+    principal: String,
+    actors: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    held: Option<Held>,
+    /// What was asked for before, and what the upstream wants.
+    asked: Option<Scopes>,
+    demand: Option<Demand>,
+    /// Why there was none the last time, and until when it is not asked again.
+    refused: Option<(NotPresented, Timestamp)>,
+}
+
+#[derive(Debug)]
+struct Held {
+    token: Secret,
+    expires_at: Option<Timestamp>,
+}
+
+impl MachineSource {
+    /// On these terms. With statements, every user gets tokens of their own.
+    pub fn new(
+        terms: Arc<dyn Terms>,
+        book: LoginBook,
+        clock: Arc<dyn Clock>,
+        statements: Option<Arc<dyn Statements>>,
+    ) -> Self {
+        Self { terms, book, clock, statements, slots: Mutex::default() }
+    }
+
+    fn slot(&self, errand: &Errand) -> Arc<tokio::sync::Mutex<Slot>> {
+        let caller = errand.on_behalf_of.as_deref().filter(|_| self.statements.is_some());
+        let party = caller.map(|caller| Party {
+            tenant: caller.tenant.clone(),
+            principal: caller.principal.clone(),
+            actors: caller.actors.iter().map(|acting| acting.name.clone()).collect(),
+        });
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= SLOTS_MAX && !slots.contains_key(&party) {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        Arc::clone(slots.entry(party).or_default())
+    }
+
+    async fn token(&self, errand: &Errand) -> Result<Presented, NotPresented> {
+        let slot = self.slot(errand);
+        let mut slot = slot.lock().await;
+        let now = self.clock.now();
+        if let Some(held) = slot.held.as_ref().filter(|held| held.is_good(now)) {
+            return Ok(bearer(&held.token));
+        }
+        if let Some((why, _)) = slot.refused.as_ref().filter(|(_, until)| now < *until) {
+            return Err(why.clone());
+        }
+        match self.obtain(errand, &slot).await {
+            Ok(granted) => {
+                slot.asked = Some(granted.scopes.clone());
+                slot.refused = None;
+                let held = Held { token: granted.tokens.access, expires_at: granted.tokens.expires_at };
+                let presented = bearer(&held.token);
+                slot.held = Some(held);
+                Ok(presented)
+            }
+            Err(why) => {
+                let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(PAUSE_MS));
+                slot.refused = Some((why.clone(), until));
+                Err(why)
+            }
+        }
+    }
+
+    async fn obtain(&self, errand: &Errand, slot: &Slot) -> Result<Granted, NotPresented> {
+        let access = self.terms.access().await?;
+        let upstream = errand.upstream.as_str();
+        let courier = access.courier().await.map_err(|error| refused(upstream, &error.into()))?;
+        let now = self.clock.now();
+        let bound = match (&access.issuer, &access.client.id) {
+            (None, Some(client)) => self
+                .book
+                .issuer(upstream, client, now)
+                .await
+                .map_err(|error| NotPresented::unavailable(error.to_string()))?,
+            _ => None,
+        };
+        let known = Known {
+            trust: courier.trust().clone(),
+            challenged: slot.demand.is_some(),
+            resource_metadata: slot.demand.as_ref().and_then(|demand| demand.resource_metadata.clone()),
+            issuer: access.issuer.clone().or(bound),
+        };
+        let means = self.means(errand, &access, &courier)?;
+        let plan = Plan {
+            client: access.client.clone(),
+            scopes: access.scopes.clone(),
+            before: slot.asked.clone().filter(|_| slot.demand.is_some()),
+            challenged: slot.demand.as_ref().and_then(|demand| demand.scopes.clone()),
+            means,
+        };
+        let granted = grant::obtain(&courier, plan, known, &self.clock, &Unattended).await;
+        let granted = granted.map_err(|error| refused(upstream, &error))?;
+        if let (None, Some(client)) = (&access.issuer, &access.client.id) {
+            let bound = self.book.bind_issuer(upstream, client, &granted.issuer).await;
+            bound.map_err(|error| NotPresented::unavailable(error.to_string()))?;
+        }
+        Ok(granted)
+    }
+
+    fn means(&self, errand: &Errand, access: &Access, courier: &crate::fetch::Courier) -> Result<Means, NotPresented> {
+        let upstream = errand.upstream.as_str();
+        Ok(match (&access.standing, &self.statements, &errand.on_behalf_of) {
+            (Standing::Statement, Some(statements), Some(caller)) => {
+                let audience = access.issuer.as_deref().ok_or_else(|| {
+                    NotPresented::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
+                })?;
+                let about = About { caller, audience, upstream, call: errand.call.as_ref() };
+                let token = statements.state(&about, self.clock.now())?;
+                Means::Exchange(Subject { token, kind: STATEMENT_KIND.to_owned() })
+            }
+            // The gateway asks on its own account what the server offers: as the client that it is.
+            (Standing::Statement | Standing::Client, ..) => Means::ClientCredentials,
+            (Standing::Assertion(assertion), ..) => Means::Assertion(assertion.clone()),
+            (Standing::Subject(subject), ..) => Means::Exchange(subject.clone()),
+            (Standing::Relayed { subject, endpoint, client }, ..) => {
+                let place = courier.trust().follow_url(endpoint.clone()).map_err(|error| {
+                    NotPresented::unavailable(format!("the endpoint of `{upstream}` is not gone to: {error}"))
+                })?;
+                let issuer = endpoint.origin().ascii_serialization();
+                let (subject, client) = (subject.clone(), client.clone());
+                Means::Relayed(Box::new(Relay { subject, place, issuer, client }))
+            }
+        })
+    }
+
+    /// Whether there is something else to show.
+    async fn renewable(&self, errand: &Errand, rejection: &Rejection) -> bool {
+        let slot = self.slot(errand);
+        let mut slot = slot.lock().await;
+        let demand = Demand::of(rejection.www_authenticate.as_deref());
+        let wants_more = |demand: &Demand, asked: Option<&Scopes>| {
+            demand.insufficient_scope
+                && demand.scopes.as_ref().is_some_and(|scopes| asked.is_none_or(|asked| !asked.contain(scopes)))
+        };
+        let again = match rejection.status {
+            401 => rejection.rejected_before == 0,
+            _ => demand.as_ref().is_some_and(|demand| wants_more(demand, slot.asked.as_ref())),
+        };
+        if again {
+            slot.held = None;
+            slot.demand = demand.or_else(|| slot.demand.take());
+        }
+        again
+    }
+}
+
+impl CredentialSource for MachineSource {
+    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+        Box::pin(self.token(errand))
+    }
+
+    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+        Box::pin(async move {
+            if self.renewable(errand, rejection).await {
+                return Remedy::TryAgain;
+            }
+            let told = format!("`{}` does not take the token that was issued for it", errand.upstream);
+            Remedy::GiveUp(NotPresented::not_permitted(told))
+        })
+    }
+
+    fn is_personal(&self) -> bool {
+        self.statements.is_some()
+    }
+}
+
+impl Held {
+    fn is_good(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|at| at.unix_ms() > now.unix_ms().saturating_add(LEEWAY_MS))
+    }
+}
+
+fn refused(upstream: &str, error: &NoGrant) -> NotPresented {
+    tracing::warn!(upstream, %error, "no token was issued");
+    let told = format!("no token is to be had for `{upstream}`: {error}");
+    if error.is_final() {
+        NotPresented::not_permitted(told)
+    } else {
+        NotPresented::unavailable(told)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Tokens without a user, and with a statement about one.
+
+use serde_json::json;
+use servanda_contract::Acting;
+use servanda_upstream::CredentialLack;
+
+use super::*;
+use crate::testing::{FixedTerms, HandClock, TokenServer, book, errand, shown};
+
+async fn server() -> TokenServer {
+    TokenServer::start(|number, _| {
+        (200, json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 3600}))
+    })
+    .await
+}
+
+fn source(server: &TokenServer, standing: Standing, clock: &HandClock) -> Arc<MachineSource> {
+    Arc::new(MachineSource::new(server.terms(standing), book(), Arc::new(clock.clone()), None))
+}
+
+fn rejection(status: u16, challenge: &str, rejected_before: usize) -> Rejection {
+    Rejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
+}
+
+#[tokio::test]
+async fn one_token_for_all_until_it_ends() {
+    let (server, clock) = (server().await, HandClock::new());
+    let source = source(&server, Standing::Client, &clock);
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let source = Arc::clone(&source);
+        calls.spawn(async move { shown(source.present(&errand("acme", &format!("user{number}"))).await) });
+    }
+    assert!(calls.join_all().await.iter().all(|token| token == "Bearer t1"));
+    assert!(!source.is_personal());
+    clock.forward(3_600_000 - LEEWAY_MS - 1);
+    assert_eq!(shown(source.present(&errand("a", "b")).await), "Bearer t1");
+    clock.forward(1);
+    assert_eq!(shown(source.present(&errand("a", "b")).await), "Bearer t2");
+    assert!(server.forms()[0].starts_with("grant_type=client_credentials&scope=a&"), "{:?}", server.forms());
+}
+
+#[tokio::test]
+async fn more_scopes_are_asked_for_once() {
+    let (server, clock) = (server().await, HandClock::new());
+    let source = source(&server, Standing::Client, &clock);
+    let anybody = errand("a", "b");
+    source.present(&anybody).await.unwrap();
+    let challenge = "Bearer error=\"insufficient_scope\", scope=\"b\"";
+    assert_eq!(source.rejected(&anybody, &rejection(403, challenge, 0)).await, Remedy::TryAgain);
+    assert_eq!(shown(source.present(&anybody).await), "Bearer t2");
+    assert!(server.forms()[1].starts_with("grant_type=client_credentials&scope=a+b&"), "{:?}", server.forms());
+    let again = source.rejected(&anybody, &rejection(403, challenge, 1)).await;
+    assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
+    assert_eq!(source.rejected(&anybody, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
+    assert!(matches!(source.rejected(&anybody, &rejection(401, "Bearer", 1)).await, Remedy::GiveUp(_)));
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_asked_for_over_and_over() {
+    let server =
+        TokenServer::start(|_, _| (401, json!({"error": "invalid_client", "error_description": "s3cret"}))).await;
+    let clock = HandClock::new();
+    let source = source(&server, Standing::Client, &clock);
+    for _ in 0..3 {
+        let refused = source.present(&errand("a", "b")).await.unwrap_err();
+        assert_eq!(refused.lack, CredentialLack::NotPermitted);
+        assert_eq!(
+            refused.to_string(),
+            "no token is to be had for `crm`: the authorization server refused: invalid_client"
+        );
+    }
+    assert_eq!(server.forms().len(), 1);
+    clock.forward(PAUSE_MS);
+    assert!(source.present(&errand("a", "b")).await.is_err());
+    assert_eq!(server.forms().len(), 2);
+}
+
+#[tokio::test]
+async fn a_client_is_not_shown_to_another_issuer_than_its_own() {
+    let (server, clock) = (server().await, HandClock::new());
+    let book = book();
+    book.bind_issuer("crm", "me", "https://as.test").await.unwrap();
+    let source = MachineSource::new(server.terms(Standing::Client), book.clone(), Arc::new(clock), None);
+    let refused = source.present(&errand("a", "b")).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("does not take tokens of the authorization server that was agreed on"),
+        "{refused}"
+    );
+    assert!(server.forms().is_empty());
+    book.bind_issuer("crm", "me", "https://other.test").await.unwrap();
+    let bound = book.issuer("crm", "me", Timestamp::from_unix_ms(0)).await.unwrap();
+    assert_eq!(bound.as_deref(), Some("https://as.test"), "the first one stands");
+}
+
+#[derive(Debug)]
+struct Stated;
+
+impl Statements for Stated {
+    fn state(&self, about: &About<'_>, _now: Timestamp) -> Result<Secret, NotPresented> {
+        let actors: Vec<_> = about.caller.actors.iter().map(|acting| acting.name.as_str()).collect();
+        let caller = about.caller;
+        Ok(Secret::from(format!("{}.{}.{}.{}", caller.tenant, caller.principal, actors.join("+"), about.upstream)))
+    }
+}
+
+#[tokio::test]
+async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has_a_token() {
+    let (server, clock) = (server().await, HandClock::new());
+    let access = Access { issuer: Some(server.origin.clone()), ..server.terms(Standing::Statement).0.clone() };
+    let terms: Arc<dyn Terms> = Arc::new(FixedTerms(access));
+    let source = MachineSource::new(terms, book(), Arc::new(clock), Some(Arc::new(Stated)));
+    assert!(source.is_personal());
+    let ada = errand("acme", "ada");
+    let mut caller = Caller::named("acme", "ada");
+    caller.actors.push(Acting { name: "bot".to_owned(), proven: true });
+    let bot = Errand { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
+    let nobody = Errand { on_behalf_of: None, ..ada.clone() };
+    let mut tokens = Vec::new();
+    for errand in [&ada, &bot, &ada, &nobody, &bot] {
+        tokens.push(shown(source.present(errand).await));
+    }
+    assert_eq!(tokens, ["Bearer t1", "Bearer t2", "Bearer t1", "Bearer t3", "Bearer t2"]);
+    let forms = server.forms();
+    assert!(
+        forms[0]
+            .contains("subject_token=acme.ada..crm&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt")
+    );
+    assert!(forms[1].contains("subject_token=acme.ada.bot.crm&"), "{}", forms[1]);
+    assert!(forms[2].starts_with("grant_type=client_credentials&"), "the gateway asks as itself");
+}

@@ -1,0 +1,301 @@
+//! The two documents that say where tokens are to be had, and what of them is believed.
+//!
+//! A resource's document counts only for the resource it was asked about, an authorization server's only for the issuer it
+//! was asked of, and every address in them only as far as `place` follows it. Strings that are compared are compared as
+//! they are written.
+
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::Value;
+use servanda_contract::json::{Limits, decode};
+
+use crate::{
+    place::{NotFollowed, Place, Trust},
+    scope::Scopes,
+};
+
+/// Bytes of a document.
+pub const DOCUMENT_BYTES_MAX: usize = 256 << 10;
+const DOCUMENT_DEPTH_MAX: usize = 16;
+const SERVERS_MAX: usize = 16;
+const WORDS_MAX: usize = 64;
+
+/// What a resource says about itself (RFC 9728).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its identifier, exactly as it is published: tokens are asked for under this name.
+    pub identifier: String,
+    /// Issuers of tokens for it, as they are written.
+    pub issuers: Vec<String>,
+    /// Scopes for its basic use.
+    pub scopes: Option<Scopes>,
+}
+
+/// What an authorization server says about itself (RFC 8414).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its issuer, exactly as it is published.
+    pub issuer: String,
+    /// Where users agree.
+    pub authorization_endpoint: Option<Place>,
+    /// Where tokens are to be had.
+    pub token_endpoint: Place,
+    /// Where clients register.
+    pub registration_endpoint: Option<Place>,
+    /// Whether it knows PKCE with S256; none if there was no document to say so.
+    pub proves_codes: Option<bool>,
+    /// Whether its answers by way of the browser name it (RFC 9207).
+    pub names_itself: bool,
+    /// Whether a client may be a document (`client_id_metadata_document_supported`).
+    pub takes_documents: bool,
+    /// How clients may prove themselves; as RFC 8414 has it if not said.
+    pub client_proofs: Option<Vec<String>>,
+    /// Algorithms of signed proofs.
+    pub proof_algorithms: Option<Vec<String>>,
+    /// Scopes it knows.
+    pub scopes: Option<Scopes>,
+}
+
+/// Why a document does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotBelieved {
+    /// It cannot be read.
+    #[error("the document is not a JSON object of the expected form")]
+    Form,
+    /// It is about something else.
+    #[error("the document is about another resource than this upstream")]
+    OtherResource,
+    /// It is somebody else's.
+    #[error("the document names another issuer than it was asked of")]
+    OtherIssuer,
+    /// It names nobody who issues tokens.
+    #[error("the document names no authorization server")]
+    NoServer,
+    /// It sends us where we do not go.
+    #[error("the document names an address that is not followed: {0}")]
+    Address(#[from] NotFollowed),
+}
+
+#[derive(Deserialize)]
+struct WrittenResource {
+    resource: String,
+    #[serde(default)]
+    authorization_servers: Vec<String>,
+    #[serde(default)]
+    scopes_supported: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct WrittenServer {
+    issuer: String,
+    #[serde(default)]
+    authorization_endpoint: Option<String>,
+    token_endpoint: String,
+    #[serde(default)]
+    registration_endpoint: Option<String>,
+    #[serde(default)]
+    code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+    #[serde(default)]
+    client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
+    #[serde(default)]
+    scopes_supported: Option<Vec<String>>,
+}
+
+impl Resource {
+    /// What a document says, if it is about this upstream.
+    pub fn believe(document: &[u8], trust: &Trust) -> Result<Self, NotBelieved> {
+        let written: WrittenResource = read(document)?;
+        if !names(&written.resource, trust.upstream()) {
+            return Err(NotBelieved::OtherResource);
+        }
+        let issuers: Vec<String> = written.authorization_servers.into_iter().take(SERVERS_MAX).collect();
+        if issuers.is_empty() {
+            return Err(NotBelieved::NoServer);
+        }
+        for issuer in &issuers {
+            trust.follow(issuer)?;
+        }
+        Ok(Self { identifier: written.resource, issuers, scopes: written.scopes_supported.and_then(scopes) })
+    }
+}
+
+impl Server {
+    /// What a document says, if it is the one of that issuer.
+    pub fn believe(document: &[u8], issuer: &str, trust: &Trust) -> Result<Self, NotBelieved> {
+        let written: WrittenServer = read(document)?;
+        if written.issuer != issuer {
+            return Err(NotBelieved::OtherIssuer);
+        }
+        let follow = |address: Option<String>| address.map(|address| trust.follow(&address)).transpose();
+        let methods = written.code_challenge_methods_supported;
+        Ok(Self {
+            issuer: written.issuer,
+            authorization_endpoint: follow(written.authorization_endpoint)?,
+            token_endpoint: trust.follow(&written.token_endpoint)?,
+            registration_endpoint: follow(written.registration_endpoint)?,
+            proves_codes: Some(methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))),
+            names_itself: written.authorization_response_iss_parameter_supported,
+            takes_documents: written.client_id_metadata_document_supported,
+            client_proofs: written.token_endpoint_auth_methods_supported.map(words),
+            proof_algorithms: written.token_endpoint_auth_signing_alg_values_supported.map(words),
+            scopes: written.scopes_supported.and_then(scopes),
+        })
+    }
+
+    /// The endpoints that servers of 2025-03-26 have where they publish no document at all.
+    pub fn undocumented(trust: &Trust) -> Result<Self, NotBelieved> {
+        let mut origin = trust.upstream().clone();
+        origin.set_query(None);
+        let mut at = |path: &str| {
+            origin.set_path(path);
+            trust.follow_url(origin.clone())
+        };
+        let (authorize, token, register) = (at("/authorize")?, at("/token")?, at("/register")?);
+        Ok(Self {
+            issuer: trust.upstream().origin().ascii_serialization(),
+            authorization_endpoint: Some(authorize),
+            token_endpoint: token,
+            registration_endpoint: Some(register),
+            proves_codes: None,
+            names_itself: false,
+            takes_documents: false,
+            client_proofs: Some(vec!["none".to_owned()]),
+            proof_algorithms: None,
+            scopes: None,
+        })
+    }
+}
+
+/// Whether an identifier is one of this upstream: the same origin, and its path or one above it. Servers with one document
+/// for all that is on them name their root.
+pub(crate) fn names(identifier: &str, upstream: &Url) -> bool {
+    let Ok(resource) = Url::parse(identifier) else { return false };
+    let below = resource.path().trim_end_matches('/');
+    let path = upstream.path().trim_end_matches('/');
+    let above = path.strip_prefix(below).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let query = resource.query().is_none() || resource.query() == upstream.query();
+    resource.origin() == upstream.origin()
+        && resource.origin().is_tuple()
+        && resource.username().is_empty()
+        && resource.password().is_none()
+        && resource.fragment().is_none()
+        && above
+        && query
+}
+
+fn read<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, NotBelieved> {
+    let limits = Limits { bytes_max: DOCUMENT_BYTES_MAX, depth_max: DOCUMENT_DEPTH_MAX };
+    let value: Value = decode(document, limits).map_err(|_| NotBelieved::Form)?;
+    serde_json::from_value(value).map_err(|_| NotBelieved::Form)
+}
+
+/// Of a list that a document has; a list with a word that is no scope is none.
+fn scopes(written: Vec<String>) -> Option<Scopes> {
+    Scopes::new(written).ok()
+}
+
+fn words(written: Vec<String>) -> Vec<String> {
+    written.into_iter().take(WORDS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::place::Network;
+
+    fn trust() -> Trust {
+        Trust::new(Url::parse("https://mcp.test/public/mcp").unwrap(), Network::Public)
+    }
+
+    #[test]
+    fn a_resource_counts_for_itself_only() {
+        let table = [
+            ("https://mcp.test/public/mcp", true),
+            ("https://mcp.test/public", true),
+            ("https://mcp.test", true),
+            ("https://mcp.test/", true),
+            ("HTTPS://MCP.TEST:443/public/mcp", true),
+            ("https://mcp.test/public/mc", false),
+            ("https://mcp.test/public/mcp/more", false),
+            ("https://mcp.test/private", false),
+            ("https://evil.test/public/mcp", false),
+            ("http://mcp.test/public/mcp", false),
+            ("https://mcp.test:8443/public/mcp", false),
+            ("https://mcp.test/public/mcp#x", false),
+            ("https://mcp.test/public/mcp?x", false),
+            ("https://user@mcp.test/public/mcp", false),
+            ("mcp.test", false),
+        ];
+        for (identifier, expected) in table {
+            let document = json!({"resource": identifier, "authorization_servers": ["https://as.test"]}).to_string();
+            let believed = Resource::believe(document.as_bytes(), &trust());
+            assert_eq!(believed.is_ok(), expected, "{identifier}");
+            if let Ok(resource) = believed {
+                assert_eq!(resource.identifier, identifier, "as it is published");
+            }
+        }
+    }
+
+    #[test]
+    fn a_resource_names_servers_that_can_be_followed() {
+        let with = |servers: Value| {
+            let document = json!({"resource": "https://mcp.test", "authorization_servers": servers}).to_string();
+            Resource::believe(document.as_bytes(), &trust()).map(|resource| resource.issuers)
+        };
+        assert_eq!(with(json!(["https://a.test", "https://b.test/t"])).unwrap().len(), 2);
+        assert_eq!(with(json!([])), Err(NotBelieved::NoServer));
+        assert_eq!(with(json!("https://a.test")), Err(NotBelieved::Form));
+        assert!(matches!(with(json!(["https://10.0.0.1"])), Err(NotBelieved::Address(_))));
+        let doubled = r#"{"resource":"https://mcp.test","resource":"https://mcp.test","authorization_servers":["https://a.test"]}"#;
+        assert_eq!(Resource::believe(doubled.as_bytes(), &trust()), Err(NotBelieved::Form));
+    }
+
+    #[test]
+    fn a_server_counts_for_its_own_issuer_only() {
+        let document = |issuer: &str| {
+            json!({
+                "issuer": issuer,
+                "authorization_endpoint": "https://as.test/a",
+                "token_endpoint": "https://as.test/t",
+                "code_challenge_methods_supported": ["plain", "S256"],
+            })
+            .to_string()
+        };
+        let server = Server::believe(document("https://as.test").as_bytes(), "https://as.test", &trust()).unwrap();
+        assert_eq!(server.proves_codes, Some(true));
+        assert!(!server.names_itself && !server.takes_documents);
+        for other in ["https://as.test/", "https://AS.test", "https://as.test:443", "https://evil.test", ""] {
+            let believed = Server::believe(document(other).as_bytes(), "https://as.test", &trust());
+            assert_eq!(believed, Err(NotBelieved::OtherIssuer), "{other}");
+        }
+    }
+
+    #[test]
+    fn every_address_of_a_server_is_looked_at() {
+        let good = json!({
+            "issuer": "https://as.test",
+            "authorization_endpoint": "https://as.test/a",
+            "token_endpoint": "https://as.test/t",
+            "registration_endpoint": "https://as.test/r",
+        });
+        assert!(Server::believe(good.to_string().as_bytes(), "https://as.test", &trust()).is_ok());
+        for field in ["authorization_endpoint", "token_endpoint", "registration_endpoint"] {
+            for address in
+                ["http://as.test/x", "https://127.0.0.1/x", "https://169.254.169.254/x", "javascript:alert(1)"]
+            {
+                let mut bad = good.clone();
+                bad[field] = json!(address);
+                let believed = Server::believe(bad.to_string().as_bytes(), "https://as.test", &trust());
+                assert!(matches!(believed, Err(NotBelieved::Address(_))), "{field} {address}");
+            }
+        }
+    }
+}

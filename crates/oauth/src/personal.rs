@@ -1,0 +1,253 @@
+//! Shows an upstream the token of the user a call is made for. A user who has not agreed is told what to do, and nothing is
+//! sent.
+//!
+//! Tokens are read from the book for every request, so that a logout holds at once and everywhere. The next token is asked
+//! for by one process at a time: a refresh token is good once.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use servanda_authority::Secret;
+use servanda_contract::{Caller, time::Clock};
+use servanda_gates::PortFuture;
+use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use zeroize::Zeroizing;
+
+use crate::{
+    book::{BookError, LoginBook, Whose},
+    challenge::Demand,
+    grant::{self, NoGrant, Terms},
+    login::Login,
+    proof::random_text,
+};
+
+/// A token that was issued so recently is not replaced: whoever was refused showed the one before.
+const FRESH_MS: u64 = 5_000;
+/// How often is looked whether another process has the next token.
+const LOOK_MS: u64 = 200;
+/// How many users may be asking for their next token at once, in this process.
+const TURNS_MAX: usize = 10_000;
+
+/// Shows tokens of users.
+#[derive(Debug, Clone)]
+pub struct PersonalSource(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    terms: Arc<dyn Terms>,
+    book: LoginBook,
+    clock: Arc<dyn Clock>,
+    /// Whose turn it is to ask for the next token, for each login.
+    turns: Mutex<BTreeMap<Whose, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl PersonalSource {
+    /// Of what is in the book.
+    pub fn new(terms: Arc<dyn Terms>, book: LoginBook, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default() }))
+    }
+}
+
+impl CredentialSource for PersonalSource {
+    fn present<'a>(&'a self, errand: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
+        Box::pin(async move {
+            let whose = whose(errand);
+            let login = self.0.login(&whose).await?;
+            if let Some(token) = login.token(self.0.clock.now()) {
+                return Ok(bearer(token));
+            }
+            let login = self.0.next(&whose, login).await?;
+            let token = login.token(self.0.clock.now()).ok_or_else(|| ended(&whose))?;
+            Ok(bearer(token))
+        })
+    }
+
+    fn rejected<'a>(&'a self, errand: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
+        Box::pin(async move {
+            let remedy = self.0.remedy(&whose(errand), rejection).await;
+            remedy.map_or_else(Remedy::GiveUp, |()| Remedy::TryAgain)
+        })
+    }
+
+    fn is_personal(&self) -> bool {
+        true
+    }
+}
+
+impl Inner {
+    async fn login(&self, whose: &Whose) -> Result<Login, NotPresented> {
+        let login = self.book.login(whose, self.clock.now()).await.map_err(|error| unread(&error))?;
+        let login = login.ok_or_else(|| {
+            let told = format!("{} has not agreed to the use of `{}`", name(whose), whose.upstream);
+            NotPresented::not_permitted(told).hinting(login_hint(whose))
+        })?;
+        if !login.is_for(self.terms.url()) {
+            let told = format!("the login of {} is for another address than `{}` has now", name(whose), whose.upstream);
+            return Err(NotPresented::not_permitted(told).hinting(login_hint(whose)));
+        }
+        Ok(login)
+    }
+
+    /// Something else to show, or why there is nothing.
+    async fn remedy(self: &Arc<Self>, whose: &Whose, rejection: &Rejection) -> Result<(), NotPresented> {
+        let login = self.login(whose).await?;
+        let demand = Demand::of(rejection.www_authenticate.as_deref());
+        if rejection.status == 403 {
+            return Err(self.more_needed(whose, &login, demand.as_ref()).await);
+        }
+        let fresh = self.clock.now().since_ms(login.issued_at) < FRESH_MS;
+        if rejection.rejected_before == 0 && fresh && login.generation > 0 {
+            return Ok(());
+        }
+        if rejection.rejected_before == 0 && login.refresh_token().is_some() {
+            return self.next(whose, login).await.map(|_| ());
+        }
+        self.remember(whose, demand.as_ref()).await;
+        Err(ended(whose))
+    }
+
+    async fn more_needed(&self, whose: &Whose, login: &Login, demand: Option<&Demand>) -> NotPresented {
+        let Some(demand) = demand.filter(|demand| demand.insufficient_scope) else {
+            return NotPresented::not_permitted(format!("`{}` does not let {} do this", whose.upstream, name(whose)));
+        };
+        let scopes = demand.scopes.clone().unwrap_or_default();
+        let line = scopes.line().unwrap_or_else(|| "more scopes".to_owned());
+        self.remember(whose, Some(demand)).await;
+        if login.asked.contain(&scopes) {
+            let told =
+                format!("`{}` asks {} for {line}, which was asked for and did not help", whose.upstream, name(whose));
+            return NotPresented::not_permitted(told);
+        }
+        let told = format!("`{}` asks {} for {line} besides", whose.upstream, name(whose));
+        NotPresented::not_permitted(told).hinting(login_hint(whose))
+    }
+
+    async fn remember(&self, whose: &Whose, demand: Option<&Demand>) {
+        let Some(demand) = demand else { return };
+        if let Err(error) = self.book.want(whose, demand, self.clock.now()).await {
+            tracing::warn!(upstream = %whose.upstream, %error, "what the upstream asks for was not kept");
+        }
+    }
+
+    /// The login with the tokens after those. It goes on when nobody waits any more: a token that was issued and not kept
+    /// is lost, and with it the login.
+    async fn next(self: &Arc<Self>, whose: &Whose, before: Login) -> Result<Login, NotPresented> {
+        let (inner, whose) = (Arc::clone(self), whose.clone());
+        let asking = tokio::spawn(async move {
+            let turn = inner.turn(&whose);
+            let next = {
+                let _turn = turn.lock().await;
+                inner.next_in_turn(&whose, &before).await
+            };
+            drop(turn);
+            inner.tidy(&whose);
+            next
+        });
+        asking.await.unwrap_or_else(|_| Err(NotPresented::unavailable("the next token could not be asked for")))
+    }
+
+    async fn next_in_turn(&self, whose: &Whose, before: &Login) -> Result<Login, NotPresented> {
+        let mut login = self.login(whose).await?;
+        let mark = random_text().map_err(|_| NotPresented::unavailable("there is no randomness"))?;
+        let mark = mark.as_text().unwrap_or_default();
+        let mut looks_left = crate::book::REFRESH_MS_MAX / LOOK_MS + 1;
+        while login.generation == before.generation && login.issued_at == before.issued_at {
+            if login.refresh_token().is_none() {
+                return Err(ended(whose));
+            }
+            let now = self.clock.now();
+            if self.book.claim(whose, login.generation, mark, now).await.map_err(|error| unread(&error))? {
+                return self.renew(whose, &login).await;
+            }
+            // Another process is at it.
+            looks_left = looks_left.checked_sub(1).ok_or_else(|| not_now(&whose.upstream))?;
+            tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+            login = self.login(whose).await?;
+        }
+        Ok(login)
+    }
+
+    async fn renew(&self, whose: &Whose, login: &Login) -> Result<Login, NotPresented> {
+        let access = self.terms.access().await?;
+        let asked = match access.courier().await {
+            Ok(courier) => grant::renew(&courier, login, &access.client, &self.clock).await,
+            Err(error) => Err(error.into()),
+        };
+        let (kept, outcome) = match asked {
+            Ok(Some(next)) => (Some(next.clone()), Ok(next)),
+            Ok(None) => (None, Err(ended(whose))),
+            Err(error) => {
+                tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "no next token was issued");
+                let used_up = matches!(&error, NoGrant::NotGranted(_) if error.is_final());
+                (used_up.then(|| login.exhausted()), Err(if used_up { ended(whose) } else { not_now(&whose.upstream) }))
+            }
+        };
+        let written = match kept {
+            Some(next) => self.book.keep(whose, &next).await,
+            // Nothing came of it: the next one tries again.
+            None => self.book.release(whose, login.generation).await,
+        };
+        written.map_err(|error| unread(&error))?;
+        outcome
+    }
+
+    fn turn(&self, whose: &Whose) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= TURNS_MAX {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        Arc::clone(turns.entry(whose.clone()).or_default())
+    }
+
+    fn tidy(&self, whose: &Whose) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.get(whose).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            turns.remove(whose);
+        }
+    }
+}
+
+/// What an upstream is shown.
+pub(crate) fn bearer(token: &Secret) -> Presented {
+    let text = Zeroizing::new([b"Bearer ".as_slice(), token.expose()].concat());
+    Presented::header("authorization", Secret::new(text.to_vec()))
+}
+
+/// The command by which a user agrees.
+pub fn login_hint(whose: &Whose) -> String {
+    let local = Caller::local();
+    if (whose.tenant.as_str(), whose.principal.as_str()) == (&local.tenant, &local.principal) {
+        format!("servanda login {}", whose.upstream)
+    } else {
+        format!("servanda login {} --user {}/{}", whose.upstream, whose.tenant, whose.principal)
+    }
+}
+
+/// The gateway itself uses the local user's login: there has to be one to ask a server what it offers.
+fn whose(errand: &Errand) -> Whose {
+    let local = Caller::local();
+    Whose::of(errand.upstream.as_str(), errand.on_behalf_of.as_deref().unwrap_or(&local))
+}
+
+fn name(whose: &Whose) -> String {
+    format!("{}/{}", whose.tenant, whose.principal)
+}
+
+fn ended(whose: &Whose) -> NotPresented {
+    let told = format!("the login of {} at `{}` has ended", name(whose), whose.upstream);
+    NotPresented::not_permitted(told).hinting(login_hint(whose))
+}
+
+fn not_now(upstream: &str) -> NotPresented {
+    NotPresented::unavailable(format!("the authorization server of `{upstream}` does not answer at present"))
+}
+
+fn unread(error: &BookError) -> NotPresented {
+    NotPresented::unavailable(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Whose token is shown to whom, and how the next one is got.
+
+use serde_json::json;
+use servanda_upstream::CredentialLack;
+
+use super::*;
+use crate::{
+    grant::{Access, Standing},
+    testing::{FixedTerms, HandClock, TokenServer, book, errand, shown},
+};
+
+struct World {
+    server: TokenServer,
+    book: LoginBook,
+    clock: HandClock,
+}
+
+impl World {
+    /// A server whose tokens are `t1`, `t2`, … and whose refresh tokens `r1`, `r2`, … are good once.
+    async fn new() -> Self {
+        let answer = |number: usize, form: &str| {
+            let expected = format!("refresh_token=r{}&", number - 1);
+            if form.contains(&expected) {
+                (
+                    200,
+                    json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 3600,
+                    "refresh_token": format!("r{number}")}),
+                )
+            } else {
+                (400, json!({"error": "invalid_grant"}))
+            }
+        };
+        Self { server: TokenServer::start(answer).await, book: book(), clock: HandClock::new() }
+    }
+
+    fn source(&self) -> PersonalSource {
+        PersonalSource::new(self.server.terms(Standing::Client), self.book.clone(), Arc::new(self.clock.clone()))
+    }
+
+    async fn agree(&self, tenant: &str, principal: &str, token: &str, refresh: Option<&str>) {
+        let whose = Whose::of("crm", &Caller::named(tenant, principal));
+        self.book.keep(&whose, &self.server.login(token, refresh)).await.unwrap();
+    }
+}
+
+fn rejection(status: u16, challenge: &str, rejected_before: usize) -> Rejection {
+    Rejection { status, www_authenticate: Some(challenge.to_owned()), rejected_before }
+}
+
+#[tokio::test]
+async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
+    let world = World::new().await;
+    let source = world.source();
+    world.agree("acme", "ada", "ada-token", None).await;
+    world.agree("local", "local", "own-token", None).await;
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer ada-token");
+    let refused = source.present(&errand("acme", "eve")).await.unwrap_err();
+    assert_eq!(refused.lack, CredentialLack::NotPermitted);
+    assert_eq!(
+        shown(Err(refused)),
+        "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve"
+    );
+    assert!(source.present(&errand("evil", "ada")).await.is_err(), "the same name of another tenant");
+    let nobody = Errand { on_behalf_of: None, ..errand("acme", "ada") };
+    assert_eq!(shown(source.present(&nobody).await), "Bearer own-token");
+    assert!(world.server.forms().is_empty() && source.is_personal());
+    // A logout holds at once.
+    world.book.forget(&Whose::of("crm", &Caller::named("acme", "ada"))).await.unwrap();
+    assert!(source.present(&errand("acme", "ada")).await.is_err());
+}
+
+#[tokio::test]
+async fn the_next_token_is_asked_for_once_by_all_who_need_it() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000 - crate::login::LEEWAY_MS);
+    // Two processes, each with many calls.
+    let sources = [world.source(), world.source()];
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let source = sources[number % 2].clone();
+        calls.spawn(async move { shown(source.present(&errand("acme", "ada")).await) });
+    }
+    let all = calls.join_all().await;
+    assert!(all.iter().all(|token| token == "Bearer t1"), "{all:?}");
+    assert_eq!(world.server.forms().len(), 1);
+    // The refresh token that came with it is the one that is used next.
+    world.clock.forward(3_600_000);
+    assert_eq!(shown(sources[1].present(&errand("acme", "ada")).await), "Bearer t2");
+    assert_eq!(sources[0].0.turns.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_caller_who_goes_away_does_not_cost_the_login() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let source = world.source();
+    // Polled once, so that the asking begins, and dropped.
+    let wanted = errand("acme", "ada");
+    let mut asking = source.present(&wanted);
+    std::future::poll_fn(|context| {
+        let _ = asking.as_mut().poll(context);
+        std::task::Poll::Ready(())
+    })
+    .await;
+    drop(asking);
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(world.server.forms().len(), 1);
+}
+
+#[tokio::test]
+async fn a_login_that_was_withdrawn_has_ended() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("stolen")).await;
+    world.clock.forward(3_600_000);
+    let source = world.source();
+    let expected = "the login of acme/ada at `crm` has ended / servanda login crm --user acme/ada";
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), expected);
+    assert_eq!(world.server.forms().len(), 1, "what was refused is not asked for again");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_ends_no_login() {
+    let answer = |number: usize, _: &str| match number {
+        1 => (503, json!({})),
+        _ => (200, json!({"access_token": "t1", "token_type": "Bearer"})),
+    };
+    let world = World { server: TokenServer::start(answer).await, ..World::new().await };
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let source = world.source();
+    let refused = source.present(&errand("acme", "ada")).await.unwrap_err();
+    assert_eq!(refused.lack, CredentialLack::Unavailable);
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+}
+
+#[tokio::test]
+async fn an_upstream_that_moved_does_not_get_the_tokens() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    let access =
+        Access { url: "http://127.0.0.1:1/mcp".parse().unwrap(), ..world.server.terms(Standing::Client).0.clone() };
+    let source = PersonalSource::new(Arc::new(FixedTerms(access)), world.book.clone(), Arc::new(world.clock.clone()));
+    let told = shown(source.present(&errand("acme", "ada")).await);
+    assert!(told.starts_with("the login of acme/ada is for another address"), "{told}");
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_taken_is_replaced_once() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(60_000);
+    let (source, ada) = (world.source(), errand("acme", "ada"));
+    assert_eq!(source.rejected(&ada, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
+    assert_eq!(shown(source.present(&ada).await), "Bearer t1");
+    // Another call that showed the old one hears of it now: it need not ask again.
+    assert_eq!(source.rejected(&ada, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
+    assert_eq!(world.server.forms().len(), 1);
+    let again = source.rejected(&ada, &rejection(401, "Bearer scope=\"x\"", 1)).await;
+    assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
+    let whose = Whose::of("crm", &Caller::named("acme", "ada"));
+    assert!(world.book.wanted(&whose, world.clock.now()).await.unwrap().scopes.is_some());
+}
+
+#[tokio::test]
+async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    let (source, ada) = (world.source(), errand("acme", "ada"));
+    let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\", resource_metadata=\"http://x/\"";
+    let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
+    assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
+    let whose = Whose::of("crm", &Caller::named("acme", "ada"));
+    let wanted = world.book.wanted(&whose, world.clock.now()).await.unwrap();
+    assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
+    assert_eq!(wanted.resource_metadata.as_deref(), Some("http://x/"));
+    // What was asked for already does not help by being asked for again.
+    let challenge = "Bearer error=\"insufficient_scope\", scope=\"a\"";
+    let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
+    assert!(why.to_string().contains("did not help"), "{why}");
+    let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, "Bearer", 0)).await else { panic!() };
+    assert_eq!(why.to_string(), "`crm` does not let acme/ada do this");
+    assert!(world.server.forms().is_empty());
+}

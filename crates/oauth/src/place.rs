@@ -1,0 +1,230 @@
+//! Where we may be sent. An upstream's documents name addresses, and whoever writes such a document could name one of the
+//! network we stand in: an upstream may send us only as far inside as it is itself.
+//!
+//! Names are judged twice: here by how they are written, and by what they resolve to when a connection is made (`fetch`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+
+/// How long an address may be.
+const ADDRESS_BYTES_MAX: usize = 2_048;
+
+/// A network, by how far inside it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Network {
+    /// Everybody's.
+    Public,
+    /// An organisation's: RFC 1918, unique local, shared address space.
+    Private,
+    /// This machine.
+    Loopback,
+    /// A link's own, where machines of clouds are told their credentials; and what is no address of a server at all.
+    Link,
+}
+
+/// How far inside an upstream may send us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    network: Network,
+    /// The upstream's own origin: the operator wrote it down.
+    own: Url,
+}
+
+/// An address that may be spoken to, as far as its writing says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(Url);
+
+/// Why an address is not followed. It never repeats the address: the document it is from may be hostile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotFollowed {
+    /// No address.
+    #[error("it is not an address")]
+    NotAnAddress,
+    /// With a user, a password or a fragment.
+    #[error("it has a user, a password or a fragment")]
+    Decorated,
+    /// Not encrypted.
+    #[error("it is neither https nor on this machine")]
+    NotEncrypted,
+    /// Further inside than the upstream.
+    #[error("it is in a network that the upstream is not in")]
+    TooFarInside,
+}
+
+impl Network {
+    /// Whose an address is.
+    pub fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => of_v4(address),
+            IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| of_v6(address), of_v4),
+        }
+    }
+
+    /// Whether somebody in this network may send us to that one.
+    pub const fn may_send_to(self, other: Self) -> bool {
+        match other {
+            Self::Public => true,
+            Self::Private => matches!(self, Self::Private | Self::Loopback),
+            Self::Loopback => matches!(self, Self::Loopback),
+            Self::Link => matches!(self, Self::Link),
+        }
+    }
+}
+
+impl Trust {
+    /// In an upstream at that address, which is in that network: a name is in a network if all its addresses are.
+    pub const fn new(own: Url, network: Network) -> Self {
+        Self { network, own }
+    }
+
+    /// How far inside connections may go.
+    pub const fn network(&self) -> Network {
+        self.network
+    }
+
+    /// The upstream itself.
+    pub const fn upstream(&self) -> &Url {
+        &self.own
+    }
+
+    /// An address that a document names.
+    pub fn follow(&self, text: &str) -> Result<Place, NotFollowed> {
+        if text.len() > ADDRESS_BYTES_MAX {
+            return Err(NotFollowed::NotAnAddress);
+        }
+        self.follow_url(Url::parse(text).map_err(|_| NotFollowed::NotAnAddress)?)
+    }
+
+    /// The same, parsed.
+    pub fn follow_url(&self, url: Url) -> Result<Place, NotFollowed> {
+        if !matches!(url.scheme(), "https" | "http") || url.host_str().is_none_or(str::is_empty) {
+            return Err(NotFollowed::NotAnAddress);
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+            return Err(NotFollowed::Decorated);
+        }
+        let written = written_network(&url);
+        // The operator chose how the upstream itself is spoken to.
+        let own = url.origin() == self.own.origin();
+        if url.scheme() == "http" && written != Some(Network::Loopback) && !own {
+            return Err(NotFollowed::NotEncrypted);
+        }
+        if written.is_some_and(|network| !self.network.may_send_to(network)) {
+            return Err(NotFollowed::TooFarInside);
+        }
+        Ok(Place(url))
+    }
+}
+
+impl Place {
+    /// The address.
+    pub const fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+/// The network of a host that is written as an address, or that means this machine.
+pub fn written_network(url: &Url) -> Option<Network> {
+    let host = url.host_str()?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if let Ok(address) = bare.parse() {
+        return Some(Network::of(address));
+    }
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
+}
+
+fn of_v4(address: Ipv4Addr) -> Network {
+    let [first, second, ..] = address.octets();
+    if address.is_loopback() {
+        Network::Loopback
+    } else if address.is_private()
+        || (first == 100 && (64..128).contains(&second))
+        || (first == 198 && second & 0xfe == 18)
+    {
+        Network::Private
+    } else if first == 0 || first >= 224 || address.is_link_local() {
+        Network::Link
+    } else {
+        Network::Public
+    }
+}
+
+fn of_v6(address: Ipv6Addr) -> Network {
+    let segments = address.segments();
+    let [first, ..] = segments;
+    // Addresses of the older family in the clothes of the newer: 64:ff9b::/96, 2002::/16, ::/96.
+    let inside = match segments {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some((high, low)),
+        _ => None,
+    };
+    if let Some((high, low)) = inside {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        return of_v4(Ipv4Addr::new(a, b, c, d));
+    }
+    if address.is_loopback() {
+        Network::Loopback
+    } else if first & 0xfe00 == 0xfc00 {
+        Network::Private
+    } else if address.is_unspecified() || address.is_multicast() || first & 0xffc0 == 0xfe80 {
+        Network::Link
+    } else {
+        Network::Public
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trust(url: &str, network: Network) -> Trust {
+        Trust::new(Url::parse(url).unwrap(), network)
+    }
+
+    #[test]
+    fn t25_an_upstream_sends_us_no_further_inside_than_it_is() {
+        let public = trust("https://mcp.test/mcp", Network::Public);
+        let private = trust("http://10.0.0.5/mcp", Network::Private);
+        let local = trust("http://127.0.0.1:9/mcp", Network::Loopback);
+        // address, followed for a public, a private, a local upstream
+        let table = [
+            ("https://as.test/x", true, true, true),
+            ("https://8.8.8.8/x", true, true, true),
+            ("http://as.test/x", false, false, false),
+            ("https://10.1.2.3/x", false, true, true),
+            ("http://10.1.2.3/x", false, false, false),
+            ("http://10.0.0.5/x", false, true, false),
+            ("https://192.168.0.1/", false, true, true),
+            ("https://100.64.0.1/", false, true, true),
+            ("https://[fd00::1]/", false, true, true),
+            ("http://localhost:1/x", false, false, true),
+            ("https://localhost:1/x", false, false, true),
+            ("http://a.LOCALHOST./x", false, false, true),
+            ("http://127.9.9.9/x", false, false, true),
+            ("http://2130706433/x", false, false, true),
+            ("http://[::1]/x", false, false, true),
+            ("http://[::ffff:127.0.0.1]/x", false, false, true),
+            ("https://[64:ff9b::a00:1]/", false, true, true),
+            ("https://[2002:7f00:1::]/", false, false, true),
+            ("https://169.254.169.254/latest", false, false, false),
+            ("https://[fe80::1]/", false, false, false),
+            ("https://0.0.0.0/", false, false, false),
+            ("https://255.255.255.255/", false, false, false),
+            ("https://user@as.test/", false, false, false),
+            ("https://u:p@as.test/", false, false, false),
+            ("https://as.test/#x", false, false, false),
+            ("ftp://as.test/", false, false, false),
+            ("file:///etc/passwd", false, false, false),
+            ("as.test", false, false, false),
+            ("", false, false, false),
+        ];
+        for (address, by_public, by_private, by_local) in table {
+            let followed = [&public, &private, &local].map(|trust| trust.follow(address).is_ok());
+            assert_eq!(followed, [by_public, by_private, by_local], "{address}");
+        }
+        assert!(public.follow(&format!("https://as.test/{}", "x".repeat(ADDRESS_BYTES_MAX))).is_err());
+    }
+}

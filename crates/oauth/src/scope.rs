@@ -1,0 +1,159 @@
+//! Scopes: which are asked for. The least that the upstream says it needs, and at a step up what was asked before as well.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+/// How many there may be, and how long each.
+const SCOPES_MAX: usize = 128;
+const SCOPE_BYTES_MAX: usize = 256;
+/// Says that a refresh token is wanted.
+pub const OFFLINE_ACCESS: &str = "offline_access";
+
+/// A set of scopes, each of characters that a scope may have (RFC 6749 §3.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeSet<String>", into = "BTreeSet<String>")]
+pub struct Scopes(BTreeSet<String>);
+
+/// What is known when scopes are chosen.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes<'a> {
+    /// What the operator or the user said.
+    pub configured: Option<&'a Scopes>,
+    /// What was asked for before, at a step up.
+    pub before: Option<&'a Scopes>,
+    /// What the challenge says.
+    pub challenged: Option<&'a Scopes>,
+    /// `scopes_supported` of the resource.
+    pub documented: Option<&'a Scopes>,
+    /// `scopes_supported` of the authorization server.
+    pub offered: Option<&'a Scopes>,
+    /// Whether a refresh token is of use.
+    pub offline: bool,
+}
+
+/// Text that is no set of scopes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a scope has up to {SCOPE_BYTES_MAX} visible ASCII characters, without quotes and backslashes; at most {SCOPES_MAX}"
+)]
+pub struct BadScopes(());
+
+impl Scopes {
+    /// Of these.
+    pub fn new<I: IntoIterator<Item = T>, T: Into<String>>(scopes: I) -> Result<Self, BadScopes> {
+        let scopes: BTreeSet<String> = scopes.into_iter().map(Into::into).take(SCOPES_MAX + 1).collect();
+        let good = scopes.len() <= SCOPES_MAX && scopes.iter().all(|scope| is_scope(scope));
+        good.then_some(Self(scopes)).ok_or(BadScopes(()))
+    }
+
+    /// Of a line with spaces between them; none if it has none or is no such line.
+    pub fn read(line: &str) -> Option<Self> {
+        Self::new(line.split(' ').filter(|scope| !scope.is_empty())).ok().filter(|scopes| !scopes.0.is_empty())
+    }
+
+    /// As they are sent; none if there are none.
+    pub fn line(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.iter().map(String::as_str).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Whether all of the others are among these.
+    pub fn contain(&self, others: &Self) -> bool {
+        self.0.is_superset(&others.0)
+    }
+
+    /// One by one.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    fn has(&self, scope: &str) -> bool {
+        self.0.contains(scope)
+    }
+}
+
+impl Wishes<'_> {
+    /// What to ask for; with nothing to go by, nothing is said, and the server decides.
+    pub fn choose(&self) -> Scopes {
+        let first = [self.configured, self.challenged, self.documented].into_iter().flatten().next();
+        let mut chosen = first.cloned().unwrap_or_default().0;
+        // At a step up what was asked for goes on being asked for, and a challenge is never passed over.
+        if let Some(before) = self.before {
+            chosen.extend(before.0.iter().cloned());
+            chosen.extend(self.challenged.iter().flat_map(|scopes| scopes.0.iter().cloned()));
+        }
+        let offered = self.offered.is_some_and(|offered| offered.has(OFFLINE_ACCESS));
+        if self.offline && offered && !chosen.is_empty() {
+            chosen.insert(OFFLINE_ACCESS.to_owned());
+        }
+        Scopes(chosen)
+    }
+}
+
+fn is_scope(scope: &str) -> bool {
+    let good = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    !scope.is_empty() && scope.len() <= SCOPE_BYTES_MAX && scope.bytes().all(good)
+}
+
+impl TryFrom<BTreeSet<String>> for Scopes {
+    type Error = BadScopes;
+
+    fn try_from(scopes: BTreeSet<String>) -> Result<Self, BadScopes> {
+        Self::new(scopes)
+    }
+}
+
+impl From<Scopes> for BTreeSet<String> {
+    fn from(scopes: Scopes) -> Self {
+        scopes.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scopes(line: &str) -> Option<Scopes> {
+        Scopes::read(line)
+    }
+
+    #[test]
+    fn the_least_that_is_needed_is_asked_for() {
+        // configured, before, challenged, documented, offered by the server, chosen
+        let table = [
+            ("", "", "a", "a b c", "", Some("a")),
+            ("", "", "", "a b c", "", Some("a b c")),
+            ("", "", "", "", "a b", None),
+            ("x", "", "a", "b", "", Some("x")),
+            ("", "a", "b", "c", "", Some("a b")),
+            ("x", "a", "b", "c", "", Some("a b x")),
+            ("", "", "a", "", "a offline_access", Some("a offline_access")),
+            ("", "", "", "", "offline_access", None),
+            ("", "", "a", "", "b", Some("a")),
+        ];
+        for (configured, before, challenged, documented, offered, expected) in table {
+            let sets = [configured, before, challenged, documented, offered].map(scopes);
+            let [configured, before, challenged, documented, offered] = &sets;
+            let wishes = Wishes {
+                configured: configured.as_ref(),
+                before: before.as_ref(),
+                challenged: challenged.as_ref(),
+                documented: documented.as_ref(),
+                offered: offered.as_ref(),
+                offline: true,
+            };
+            assert_eq!(wishes.choose().line().as_deref(), expected, "{sets:?}");
+            let without = Wishes { offline: false, ..wishes }.choose();
+            assert!(!without.has(OFFLINE_ACCESS));
+        }
+    }
+
+    #[test]
+    fn a_scope_cannot_end_what_it_stands_in() {
+        for bad in ["a\"b", "a\\b", "a\nb", "\u{e9}", &"x".repeat(257)] {
+            assert_eq!(scopes(bad), None, "{bad:?}");
+            assert!(Scopes::new([bad]).is_err(), "{bad:?}");
+        }
+        assert!(Scopes::new((0..200).map(|number| number.to_string())).is_err());
+    }
+}

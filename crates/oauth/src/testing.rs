@@ -1,0 +1,198 @@
+//! What tests share: a clock that is set by hand, and an authorization server on this machine.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use reqwest::Url;
+use serde_json::{Value, json};
+use servanda_authority::Secret;
+use servanda_contract::{Caller, Timestamp, time::Clock};
+use servanda_gates::{FleetingNotebook, Notebook, PortFuture};
+use servanda_upstream::{Errand, NotPresented, Presented};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{
+    book::LoginBook,
+    client::{Client, ClientProof, Configured},
+    flow::Granted,
+    grant::{Access, Standing, Terms},
+    login::Login,
+    place::{Network, Trust},
+    scope::Scopes,
+    sealing::{KEY_BYTES, SealingKey},
+};
+
+pub(crate) const START_MS: u64 = 1_000_000_000;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HandClock(Arc<AtomicU64>);
+
+impl HandClock {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(START_MS)))
+    }
+
+    pub(crate) fn forward(&self, ms: u64) {
+        self.0.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_unix_ms(self.0.load(Ordering::SeqCst))
+    }
+}
+
+type Answering = dyn Fn(usize, &str) -> (u16, Value) + Send + Sync;
+
+/// An authorization server whose token endpoint does as it is told. Which forms it got.
+#[derive(Clone)]
+pub(crate) struct TokenServer {
+    pub(crate) origin: String,
+    forms: Arc<Mutex<Vec<String>>>,
+}
+
+impl TokenServer {
+    /// `answer` gets the number of the request and its form.
+    pub(crate) async fn start(answer: impl Fn(usize, &str) -> (u16, Value) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let server = Self { origin, forms: Arc::default() };
+        let (serving, answer): (_, Arc<Answering>) = (server.clone(), Arc::new(answer));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (serving, answer) = (serving.clone(), Arc::clone(&answer));
+                tokio::spawn(async move { serving.serve(stream, &*answer).await });
+            }
+        });
+        server
+    }
+
+    pub(crate) fn forms(&self) -> Vec<String> {
+        self.forms.lock().unwrap().clone()
+    }
+
+    async fn serve(&self, mut stream: TcpStream, answer: &Answering) {
+        let mut request = Vec::new();
+        let (head, body) = loop {
+            let mut chunk = [0; 4096];
+            let read = stream.read(&mut chunk).await.unwrap_or(0);
+            if read == 0 {
+                return;
+            }
+            request.extend_from_slice(&chunk[..read]);
+            let text = String::from_utf8_lossy(&request).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length =
+                head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                break (head.to_owned(), body.to_owned());
+            }
+        };
+        let (status, document) = self.answer(head.split(' ').nth(1).unwrap_or_default(), &body, answer);
+        let document = document.to_string();
+        let written = format!(
+            "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{document}",
+            document.len()
+        );
+        let _ = stream.write_all(written.as_bytes()).await;
+    }
+
+    fn answer(&self, path: &str, body: &str, answer: &Answering) -> (u16, Value) {
+        let origin = &self.origin;
+        match path {
+            "/.well-known/oauth-protected-resource/mcp" => (
+                200,
+                json!({"resource": format!("{origin}/mcp"), "authorization_servers": [origin], "scopes_supported": ["a"]}),
+            ),
+            "/.well-known/oauth-authorization-server" => {
+                (200, json!({"issuer": origin, "token_endpoint": format!("{origin}/token")}))
+            }
+            "/token" => {
+                let number = {
+                    let mut forms = self.forms.lock().unwrap();
+                    forms.push(body.to_owned());
+                    forms.len()
+                };
+                answer(number, body)
+            }
+            _ => (404, json!({})),
+        }
+    }
+
+    pub(crate) fn url(&self) -> Url {
+        format!("{}/mcp", self.origin).parse().unwrap()
+    }
+
+    /// The terms of an upstream beside it.
+    pub(crate) fn terms(&self, standing: Standing) -> Arc<FixedTerms> {
+        let client = Configured { id: Some("me".to_owned()), ..Configured::default() };
+        Arc::new(FixedTerms(Access {
+            upstream: "crm".to_owned(),
+            url: self.url(),
+            issuer: None,
+            client,
+            scopes: None,
+            named: Vec::new(),
+            standing,
+        }))
+    }
+
+    /// A login there, good for an hour.
+    pub(crate) fn login(&self, token: &str, refresh: Option<&str>) -> Login {
+        let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600, "refresh_token": refresh});
+        let now = Timestamp::from_unix_ms(START_MS);
+        let trust = Trust::new(self.url(), Network::Loopback);
+        let granted = Granted {
+            issuer: self.origin.clone(),
+            token_endpoint: trust.follow(&format!("{}/token", self.origin)).unwrap(),
+            client: Client { id: "me".to_owned(), proof: ClientProof::None },
+            resource: self.url().to_string(),
+            scopes: Scopes::read("a").unwrap(),
+            tokens: crate::answer::read(200, body.to_string().as_bytes(), crate::answer::Kind::Access, now).unwrap(),
+        };
+        let configured = Configured { id: Some("me".to_owned()), ..Configured::default() };
+        Login::of(&granted, &configured, None, now)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct FixedTerms(pub(crate) Access);
+
+impl Terms for FixedTerms {
+    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+
+    fn url(&self) -> &Url {
+        &self.0.url
+    }
+}
+
+pub(crate) fn book() -> LoginBook {
+    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
+    LoginBook::new(notebook, Arc::new(SealingKey::new(&Secret::new([7; KEY_BYTES])).unwrap()))
+}
+
+pub(crate) fn errand(tenant: &str, principal: &str) -> Errand {
+    Errand {
+        upstream: "crm".into(),
+        on_behalf_of: Some(Arc::new(Caller::named(tenant, principal))),
+        authority: None,
+        call: None,
+        deadline: tokio::time::Instant::now() + std::time::Duration::from_secs(30),
+    }
+}
+
+/// The token that is shown, or what the user is told.
+pub(crate) fn shown(presented: Result<Presented, NotPresented>) -> String {
+    match presented {
+        Ok(presented) => presented.headers[0].1.as_text().unwrap().to_owned(),
+        Err(why) => format!("{why} / {}", why.hint.as_deref().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,290 @@
+//! `servanda login`, `logout` and `logins`: a user agrees to the use of an upstream, takes that back, and sees who agreed to
+//! what. They work beside a gateway that is running. No token is ever shown.
+
+mod window;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use reqwest::Url;
+use serde_json::{Value, json};
+use servanda_contract::{Caller, time::Clock};
+use servanda_engine::SystemClock;
+use servanda_gates::Notebook;
+use servanda_ledger::Ledger;
+use servanda_oauth::{
+    book::{LoginBook, Whose},
+    challenge::Demand,
+    discovery::Known,
+    flow::{Consent, Means, Plan},
+    grant::{self, Access, NoGrant, Terms as _},
+    login::Login,
+    probe::Probe,
+    proof::random_text,
+    scope::Scopes,
+};
+use servanda_upstream::{Counterpart, Upstream};
+
+use self::window::LoopbackWindow;
+use crate::{
+    cli::{LoginArgs, LogoutArgs},
+    config::{Loaded, OauthConfig, OauthFlow},
+    credentials::{VaultTerms, book},
+    failure::Failure,
+    screen::{Mood, Screen, lines, paint, table},
+    wiring,
+};
+
+/// How long hearing what an upstream asks for may take.
+const PROBE_MS_MAX: u64 = 20_000;
+
+pub(crate) async fn login(config: &Path, args: &LoginArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let oauth = configured(&loaded, &args.upstream)?;
+    if oauth.flow != OauthFlow::User {
+        return Err(Failure::bad_input(format!("nobody has to agree to the use of `{}`", args.upstream))
+            .hint("its `credential` has another flow than `user`"));
+    }
+    let whose = whose(&args.upstream, args.user.as_ref());
+    let (ledger, book) = open(&loaded).await?;
+    let outcome = agree(&loaded, args, &whose, &book, screen).await;
+    ledger.close().await;
+    let login = outcome?;
+    if screen.json {
+        return screen.data(json!({ "login": described(&whose, Some(&login)) }));
+    }
+    let scopes = login.scopes.line().map_or_else(String::new, |line| format!(" with {line}"));
+    screen.say(format_args!("{} may be used for {}{scopes}, {}", whose.upstream, name(&whose), until(&login)));
+    screen.hint(format_args!("servanda tools; and to take it back: servanda logout {}", whose.upstream));
+    Ok(())
+}
+
+pub(crate) async fn logout(config: &Path, args: &LogoutArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let oauth = configured(&loaded, &args.upstream)?;
+    let whose = whose(&args.upstream, args.user.as_ref());
+    let (ledger, book) = open(&loaded).await?;
+    let now = SystemClock.now();
+    // One that cannot be opened any more is forgotten like any other.
+    let known = book.logins(now).await.map(|all| all.into_iter().any(|(other, _)| other == whose));
+    let forgotten = book.forget(&whose).await;
+    let unbound = match &oauth.client_id {
+        Some(client) => book.unbind_issuer(&whose.upstream, client).await,
+        None => Ok(()),
+    };
+    ledger.close().await;
+    let known = known.and_then(|known| forgotten.and(unbound).map(|()| known)).map_err(failed)?;
+    if screen.json {
+        return screen.json(&json!({ "upstream": whose.upstream, "user": name(&whose), "forgotten": known }));
+    }
+    if known {
+        screen.say(format_args!("the login of {} at `{}` is forgotten", name(&whose), whose.upstream));
+        screen.hint("the authorization server may keep it: withdraw it there as well if it matters");
+    } else {
+        screen.say(format_args!("{} has no login at `{}`", name(&whose), whose.upstream));
+    }
+    Ok(())
+}
+
+pub(crate) async fn list(config: &Path, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let found = if loaded.ledger_place()?.is_missing() {
+        Vec::new()
+    } else {
+        let (ledger, book) = open(&loaded).await?;
+        let found = book.logins(SystemClock.now()).await;
+        ledger.close().await;
+        found.map_err(failed)?
+    };
+    if screen.json {
+        let all: Vec<Value> = found.iter().map(|(whose, login)| described(whose, login.as_ref())).collect();
+        return screen.json(&all);
+    }
+    if found.is_empty() {
+        screen.say("nobody has agreed to the use of an upstream yet");
+        if let Some(id) = loaded.config.upstreams.iter().find_map(|(id, one)| one.oauth().map(|_| id)) {
+            screen.hint(format_args!("servanda login {id}"));
+        }
+        return Ok(());
+    }
+    let mut shown = table(&["upstream", "user", "scopes", "issuer", "until"]);
+    for (whose, login) in &found {
+        let Some(login) = login else {
+            let sealed = paint("cannot be opened with the key of this gateway", Mood::Bad);
+            shown.add_row([whose.upstream.clone(), name(whose), String::new(), String::new(), sealed]);
+            continue;
+        };
+        let scopes = login.scopes.line().unwrap_or_else(|| "-".to_owned());
+        shown.add_row([whose.upstream.clone(), name(whose), scopes, login.issuer.clone(), until(login)]);
+    }
+    screen.data(lines(&shown))
+}
+
+/// Takes a user through it, and keeps what came of it.
+async fn agree(
+    loaded: &Loaded,
+    args: &LoginArgs,
+    whose: &Whose,
+    book: &LoginBook,
+    screen: Screen,
+) -> Result<Login, Failure> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let now = clock.now();
+    let access = access(loaded, &whose.upstream).await?;
+    // One that cannot be opened is replaced.
+    let before = book.login(whose, now).await.ok().flatten();
+    let wanted = book.wanted(whose, now).await.map_err(failed)?;
+    let heard = hear(loaded, &whose.upstream, screen).await?;
+    let window = LoopbackWindow::open(&ports(args.port, before.as_ref()), args.timeout_ms, screen).await?;
+    let bound = match &access.client.id {
+        Some(client) => book.issuer(&whose.upstream, client, now).await.map_err(failed)?,
+        None => None,
+    };
+    let courier = access.courier().await.map_err(|error| Failure::failed(error.to_string()))?;
+    let known = Known {
+        trust: courier.trust().clone(),
+        challenged: heard.is_some(),
+        resource_metadata: heard.as_ref().and_then(|heard| heard.resource_metadata.clone()),
+        issuer: access.issuer.clone().or(bound),
+    };
+    let challenged = together([wanted.scopes.as_ref(), heard.as_ref().and_then(|heard| heard.scopes.as_ref())]);
+    let plan = plan(args, &access, challenged, before.as_ref(), window.redirect())?;
+    let granted = grant::obtain(&courier, plan, known, &clock, &window).await;
+    let granted = granted.map_err(|error| not_granted(&whose.upstream, &error))?;
+    let login = Login::of(&granted, &access.client, Some(window.redirect()), clock.now());
+    book.keep(whose, &login).await.map_err(failed)?;
+    book.satisfied(whose).await.map_err(failed)?;
+    if let Some(client) = &access.client.id {
+        book.bind_issuer(&whose.upstream, client, &login.issuer).await.map_err(failed)?;
+    }
+    Ok(login)
+}
+
+fn plan(
+    args: &LoginArgs,
+    access: &Access,
+    challenged: Option<Scopes>,
+    before: Option<&Login>,
+    redirect: String,
+) -> Result<Plan, Failure> {
+    let typed = Some(&args.scope).filter(|scopes| !scopes.is_empty()).map(|scopes| Scopes::new(scopes.clone()));
+    let typed = typed.transpose().map_err(|error| Failure::bad_input(format!("--scope: {error}")))?;
+    let random = || random_text().map_err(|error| Failure::failed(error.to_string()));
+    // A client that registered itself did so with the address that the browser comes back to.
+    let earlier = before.filter(|before| before.redirect.as_deref() == Some(redirect.as_str()));
+    let earlier = earlier.and_then(Login::registered_client);
+    let asked = before.filter(|before| before.is_for(&access.url)).map(|before| before.asked.clone());
+    Ok(Plan {
+        client: access.client.clone(),
+        scopes: typed.or_else(|| access.scopes.clone()),
+        before: asked,
+        challenged,
+        means: Means::Consent(Consent { redirect, state: random()?, verifier: random()?, earlier }),
+    })
+}
+
+/// What the upstream asks for when nothing is shown to it.
+async fn hear(loaded: &Loaded, id: &str, screen: Screen) -> Result<Option<Demand>, Failure> {
+    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    let probe = Arc::new(Probe::default());
+    let upstream = Upstream::showing(loaded.upstream(id, config)?, wiring::fleeting(loaded)?, vec![probe.clone()]);
+    let waiting = screen.wait(format!("asking `{id}` what it wants"));
+    let asked = tokio::time::timeout(Duration::from_millis(PROBE_MS_MAX), upstream.tools(&Counterpart::nobody())).await;
+    upstream.shutdown().await;
+    waiting.finish_and_clear();
+    match (probe.heard(), asked) {
+        (Some(heard), _) => Ok(Some(heard)),
+        (None, Ok(Ok(_))) => {
+            screen.say(format_args!("note: `{id}` lets everybody in; a login may not be needed"));
+            Ok(None)
+        }
+        (None, Ok(Err(error))) => Err(Failure::failed(format!("`{id}`: {error}")).hint("is the server running?")),
+        (None, Err(_)) => Err(Failure::failed(format!("`{id}` does not answer")).hint("is the server running?")),
+    }
+}
+
+/// The port that was asked for; else the one of the last login, so that a client that registered itself need not do it
+/// again; else any.
+fn ports(wanted: Option<u16>, before: Option<&Login>) -> Vec<u16> {
+    let last = || before?.redirect.as_deref().and_then(|redirect| Url::parse(redirect).ok())?.port();
+    wanted.map_or_else(|| last().into_iter().chain([0]).collect(), |port| vec![port])
+}
+
+fn together<const N: usize>(sets: [Option<&Scopes>; N]) -> Option<Scopes> {
+    let all: Vec<&str> = sets.into_iter().flatten().flat_map(Scopes::iter).collect();
+    if all.is_empty() { None } else { Scopes::new(all).ok() }
+}
+
+async fn access(loaded: &Loaded, id: &str) -> Result<Access, Failure> {
+    let oauth = configured(loaded, id)?;
+    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    let spec = loaded.upstream(id, config)?;
+    let servanda_upstream::Transport::Http { url, .. } = &spec.transport else { return Err(unknown(id)) };
+    let terms = VaultTerms::new(id, url, oauth, loaded.vault())?;
+    terms.access().await.map_err(|lack| {
+        let failure = Failure::failed(lack.to_string());
+        match lack.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })
+}
+
+async fn open(loaded: &Loaded) -> Result<(Arc<Ledger>, LoginBook), Failure> {
+    let ledger = loaded.ledger_place()?.open().await?;
+    let notebook: Arc<dyn Notebook> = ledger.clone();
+    let book = book(&loaded.vault(), notebook)?;
+    Ok((ledger, book))
+}
+
+fn configured<'a>(loaded: &'a Loaded, id: &str) -> Result<&'a OauthConfig, Failure> {
+    let upstream = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    upstream.oauth().ok_or_else(|| {
+        Failure::bad_input(format!("`{id}` has no `credential` with `oauth` in the configuration"))
+            .hint(format!("add `credential: {{ oauth: {{}} }}` to `{id}` in servanda.yaml"))
+    })
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::bad_input(format!("there is no upstream `{id}`")).hint("`servanda check` lists those of the configuration")
+}
+
+fn whose(upstream: &str, user: Option<&(String, String)>) -> Whose {
+    let caller = user.map_or_else(Caller::local, |(tenant, principal)| Caller::named(tenant, principal));
+    Whose::of(upstream, &caller)
+}
+
+fn name(whose: &Whose) -> String {
+    format!("{}/{}", whose.tenant, whose.principal)
+}
+
+fn until(login: &Login) -> String {
+    match (login.refresh_token().is_some(), login.expires_at) {
+        (true, _) => "until it is withdrawn".to_owned(),
+        (false, Some(at)) => format!("until {at}"),
+        (false, None) => "for as long as the server takes it".to_owned(),
+    }
+}
+
+fn described(whose: &Whose, login: Option<&Login>) -> Value {
+    json!({
+        "upstream": whose.upstream,
+        "tenant": whose.tenant,
+        "principal": whose.principal,
+        "opened": login.is_some(),
+        "issuer": login.map(|login| &login.issuer),
+        "resource": login.map(|login| &login.resource),
+        "client_id": login.map(Login::client_id),
+        "scopes": login.map(|login| login.scopes.iter().collect::<Vec<_>>()),
+        "issued_at": login.map(|login| login.issued_at.to_string()),
+        "expires_at": login.and_then(|login| login.expires_at).map(|at| at.to_string()),
+        "renews": login.is_some_and(|login| login.refresh_token().is_some()),
+    })
+}
+
+fn failed(error: servanda_oauth::book::BookError) -> Failure {
+    Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger and the encrypted store")
+}
+
+fn not_granted(upstream: &str, error: &NoGrant) -> Failure {
+    Failure::failed(format!("`{upstream}`: {error}")).hint("docs/upstream-oauth.md says what each of these means")
+}

@@ -1,0 +1,241 @@
+//! What `servanda.yaml` says about tokens for an upstream: by which flow they are got, and who we are at its authorization
+//! server. Everything that discovery finds out may be left out. Values that are secret are named, never written.
+
+use reqwest::Url;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use servanda_oauth::{client::ProofMethod, scope::Scopes};
+use servanda_vault::SecretReference;
+
+/// Tokens of an OAuth 2.1 authorization server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OauthConfig {
+    /// By what tokens are got.
+    #[serde(default)]
+    pub flow: OauthFlow,
+    /// The authorization server, by its issuer, where it is not left to the upstream to name one. The client's id belongs to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Our id there, if somebody registered one for us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Its secret: `env:NAME`, `file:PATH` or `store:NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+    /// Its private key (PKCS #8, PEM), by the same kinds of names, for `private_key_jwt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key: Option<String>,
+    /// What the key signs with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key_algorithm: Option<KeyAlgorithm>,
+    /// The key's id, if the authorization server knows several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_key_id: Option<String>,
+    /// How the client proves itself, where the choice is not to be left to discovery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_auth: Option<ClientAuth>,
+    /// The https address of a document that describes this gateway as a client, for servers that take one instead of a
+    /// registration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_document: Option<String>,
+    /// The scopes to ask for, where it is not left to the upstream to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// For `jwt_bearer`: the signed statement that is the grant, by the same kinds of names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assertion: Option<String>,
+    /// For `token_exchange`: what is exchanged, by the same kinds of names. If not said: a statement of the gateway's about the
+    /// user of each call, never what the caller showed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject_token: Option<String>,
+    /// The kind of `subject_token`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject_token_type: Option<String>,
+    /// Who the gateway's statements say that they are from: the address under which the authorization server knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statement_issuer: Option<String>,
+    /// Where `subject_token` is exchanged for a grant first, if not by the upstream's own authorization server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange_at: Option<ExchangeConfig>,
+}
+
+/// By what tokens are got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OauthFlow {
+    /// Every user agrees, with `servanda login`.
+    #[default]
+    User,
+    /// The gateway itself, for everybody.
+    ClientCredentials,
+    /// A statement about the user, exchanged for a token (RFC 8693).
+    TokenExchange,
+    /// A signed statement that is a grant by itself (RFC 7523).
+    JwtBearer,
+}
+
+/// What a client's key signs with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum KeyAlgorithm {
+    /// ECDSA on P-256.
+    ES256,
+    /// Ed25519.
+    EdDSA,
+    /// RSA, PKCS #1 v1.5.
+    RS256,
+    /// RSA, PSS.
+    PS256,
+}
+
+/// How a client proves itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ClientAuth {
+    /// Not at all.
+    None,
+    /// The secret, in the header.
+    ClientSecretBasic,
+    /// The secret, in the form.
+    ClientSecretPost,
+    /// A signed statement.
+    PrivateKeyJwt,
+}
+
+/// Another authorization server, in between.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExchangeConfig {
+    /// Its token endpoint.
+    pub url: String,
+    /// Our id there.
+    pub client_id: String,
+    /// Its secret: `env:NAME`, `file:PATH` or `store:NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
+}
+
+impl OauthConfig {
+    /// What the format alone cannot say: the field and what is wrong with it.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        self.bad_reference().or_else(|| self.bad_address()).or_else(|| self.bad_combination())
+    }
+
+    fn bad_reference(&self) -> Option<(&'static str, String)> {
+        let references = [
+            ("client_secret", &self.client_secret),
+            ("client_key", &self.client_key),
+            ("assertion", &self.assertion),
+            ("subject_token", &self.subject_token),
+        ];
+        let exchange = self.exchange_at.as_ref().and_then(|exchange| exchange.client_secret.as_ref());
+        let named = references.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
+        named
+            .chain(exchange.map(|text| ("exchange_at.client_secret", text)))
+            .find_map(|(field, text)| text.parse::<SecretReference>().err().map(|error| (field, error.to_string())))
+    }
+
+    fn bad_address(&self) -> Option<(&'static str, String)> {
+        let is_good = |text: &str| {
+            let url = Url::parse(text).ok()?;
+            let local = url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
+            (url.scheme() == "https" || (url.scheme() == "http" && local)).then_some(url)
+        };
+        let told = "must be an https address, or an http address on this machine".to_owned();
+        if self.issuer.as_deref().is_some_and(|text| is_good(text).is_none()) {
+            return Some(("issuer", told));
+        }
+        if self.exchange_at.as_ref().is_some_and(|exchange| is_good(&exchange.url).is_none()) {
+            return Some(("exchange_at.url", told));
+        }
+        let document = self.client_document.as_deref().and_then(|text| Url::parse(text).ok());
+        let is_document = |url: Url| url.scheme() == "https" && url.path() != "/" && url.fragment().is_none();
+        if self.client_document.is_some() && !document.is_some_and(is_document) {
+            return Some(("client_document", "must be an https address with a path".to_owned()));
+        }
+        Scopes::new(self.scopes.clone()).err().map(|error| ("scopes", error.to_string()))
+    }
+
+    fn bad_combination(&self) -> Option<(&'static str, String)> {
+        let proves = self.client_secret.is_some() || self.client_key.is_some();
+        let wrong = |field, told: &str| Some((field, told.to_owned()));
+        if self.client_key.is_some() != self.client_key_algorithm.is_some() {
+            return wrong("client_key", "goes with `client_key_algorithm`");
+        }
+        if proves && self.client_id.is_none() {
+            return wrong("client_id", "is missing: a secret or a key belongs to a client");
+        }
+        match self.flow {
+            OauthFlow::User => None,
+            OauthFlow::ClientCredentials if !proves => {
+                wrong("flow", "`client_credentials` needs a `client_id` with a `client_secret` or a `client_key`")
+            }
+            OauthFlow::JwtBearer if self.assertion.is_none() => wrong("assertion", "is missing: it is the grant"),
+            OauthFlow::TokenExchange | OauthFlow::JwtBearer if self.client_id.is_none() => {
+                wrong("client_id", "is missing: nobody can register in this flow")
+            }
+            OauthFlow::TokenExchange if self.subject_token.is_some() != self.subject_token_type.is_some() => {
+                wrong("subject_token", "goes with `subject_token_type`")
+            }
+            OauthFlow::TokenExchange if self.exchange_at.is_some() && self.subject_token.is_none() => {
+                wrong("exchange_at", "goes with a `subject_token`")
+            }
+            OauthFlow::TokenExchange
+                if self.subject_token.is_none() && (self.issuer.is_none() || self.statement_issuer.is_none()) =>
+            {
+                wrong("flow", "statements of the gateway need an `issuer` that takes them and a `statement_issuer`")
+            }
+            OauthFlow::ClientCredentials | OauthFlow::TokenExchange | OauthFlow::JwtBearer => None,
+        }
+    }
+}
+
+impl ClientAuth {
+    /// What it means.
+    pub(crate) const fn method(self) -> ProofMethod {
+        match self {
+            Self::None => ProofMethod::None,
+            Self::ClientSecretBasic => ProofMethod::ClientSecretBasic,
+            Self::ClientSecretPost => ProofMethod::ClientSecretPost,
+            Self::PrivateKeyJwt => ProofMethod::PrivateKeyJwt,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_work_is_said_before_anything_starts() {
+        let table = [
+            ("{}", None),
+            (r#"{"scopes": ["a", "b"]}"#, None),
+            (r#"{"client_id": "x", "client_secret": "store:crm"}"#, None),
+            (r#"{"client_id": "x", "client_secret": "hunter2"}"#, Some("client_secret")),
+            (r#"{"client_secret": "store:crm"}"#, Some("client_id")),
+            (r#"{"client_id": "x", "client_key": "file:key.pem"}"#, Some("client_key")),
+            (r#"{"issuer": "http://as.example"}"#, Some("issuer")),
+            (r#"{"issuer": "http://localhost:1"}"#, None),
+            (r#"{"client_document": "http://me.example/c.json"}"#, Some("client_document")),
+            (r#"{"client_document": "https://me.example/"}"#, Some("client_document")),
+            (r#"{"scopes": ["a b"]}"#, Some("scopes")),
+            (r#"{"flow": "client_credentials", "client_id": "x"}"#, Some("flow")),
+            (r#"{"flow": "client_credentials", "client_id": "x", "client_secret": "env:X"}"#, None),
+            (r#"{"flow": "jwt_bearer", "client_id": "x"}"#, Some("assertion")),
+            (r#"{"flow": "jwt_bearer", "assertion": "env:X"}"#, Some("client_id")),
+            (r#"{"flow": "token_exchange", "client_id": "x"}"#, Some("flow")),
+            (
+                r#"{"flow": "token_exchange", "client_id": "x", "issuer": "https://a.example", "statement_issuer": "https://g.example"}"#,
+                None,
+            ),
+            (r#"{"flow": "token_exchange", "client_id": "x", "subject_token": "env:X"}"#, Some("subject_token")),
+        ];
+        for (text, expected) in table {
+            let config: OauthConfig = serde_json::from_str(text).unwrap();
+            let fault = config.fault();
+            assert_eq!(fault.as_ref().map(|(field, _)| *field), expected, "{text}: {fault:?}");
+            assert!(!format!("{fault:?}").contains("hunter2"));
+        }
+    }
+}
