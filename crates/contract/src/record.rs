@@ -3,7 +3,11 @@
 //! Arguments and results are deliberately absent: a record holds their digests. What broke its contract is kept apart, in
 //! quarantine, by the ledger.
 
+mod policy;
+
 use serde::{Deserialize, Serialize};
+
+pub use policy::{PolicyRecord, ShadowRecord, Texts, WouldHave};
 
 use crate::{CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, tool::EffectClass};
 
@@ -60,6 +64,9 @@ pub struct CallRecord {
     /// How often it was sent, if more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+    /// What the policies said and were told; none if the call never came to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyRecord>,
 }
 
 /// The contract a call was decided from.
@@ -155,6 +162,7 @@ impl CallRecord {
             task_id: None,
             effect_id: None,
             attempts: None,
+            policy: None,
         }
     }
 }

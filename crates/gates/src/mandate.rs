@@ -3,7 +3,7 @@
 //! Who it is was found out at the door, which policies are in force is the world's to say. Nothing here decides.
 
 use servanda_authority::Authenticated;
-use servanda_policy::{Policies, Principal};
+use servanda_policy::{Policies, Principal, Shadow};
 
 /// In whose name a call is judged.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,8 @@ pub enum Mandate<'a> {
 pub struct InForce<'a> {
     /// The policies.
     pub policies: &'a Policies,
+    /// Others that are only tried out: what they would have done is noted, and that is all.
+    pub shadow: Option<&'a Shadow>,
     /// The caller, as policies see them.
     pub principal: &'a Principal,
     /// The environment the gateway is in, e.g. `production`.

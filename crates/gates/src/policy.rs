@@ -2,8 +2,10 @@
 //!
 //! The decision is the policy crate's; this gate asks it and puts a refusal into words. An agent is told which policy refused it
 //! and what its author says about it, never what it would have to say instead: that is not an agent's to negotiate.
+//!
+//! Policies that are tried out are asked after the decision is made, and only a record hears what they say.
 
-use servanda_contract::{GateName, Refusal, TaxonomyClass};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord};
 use servanda_policy::{Call, Cause, Circumstances, Decision, Refused};
 
 use crate::{Mandate, mandate::InForce, scope::Covered, semantics::Meant};
@@ -14,10 +16,15 @@ pub(crate) struct Sanctioned {
     pub(crate) meant: Meant,
 }
 
-pub(crate) fn gate(covered: Covered, mandate: &Mandate<'_>) -> Result<Sanctioned, Box<Refusal>> {
+/// Judges. What the record is to say is put into `told`, whichever way it goes.
+pub(crate) fn gate(
+    covered: Covered,
+    mandate: &Mandate<'_>,
+    told: &mut Option<PolicyRecord>,
+) -> Result<Sanctioned, Box<Refusal>> {
     let Covered { meant } = covered;
     let Mandate::Caller { policy, .. } = mandate else { return Ok(Sanctioned { meant }) };
-    let InForce { policies, principal, environment } = *policy;
+    let InForce { policies, shadow, principal, environment } = *policy;
     let circumstances = circumstances(&meant, environment);
     let call = Call {
         principal,
@@ -25,7 +32,16 @@ pub(crate) fn gate(covered: Covered, mandate: &Mandate<'_>) -> Result<Sanctioned
         arguments: &meant.arguments,
         circumstances: &circumstances,
     };
-    match policies.decide(&call) {
+    let decision = policies.decide(&call);
+    let aims = &meant.resolved.proposal.aims;
+    *told = Some(PolicyRecord {
+        by: decision.ids(),
+        scopes: principal.scopes(),
+        task: aims.task.clone(),
+        intent: aims.intent.clone(),
+        shadow: shadow.map(|shadow| shadow.would_have(&call).to_record()),
+    });
+    match decision {
         Decision::Allowed(_) => Ok(Sanctioned { meant }),
         Decision::Refused(refused) => Err(refuse(&meant, &refused)),
     }

@@ -3,7 +3,7 @@
 
 use servanda_contract::{
     GateName, Refusal,
-    record::{Decision, Verdict},
+    record::{Decision, PolicyRecord, Verdict},
 };
 
 use crate::{
@@ -25,7 +25,10 @@ pub fn pass_all(
     let meant = trail.judge(GateName::Semantics, || semantics::gate(bounded))?;
     let fitting = trail.judge(GateName::Behaviour, || behaviour::gate(meant))?;
     let covered = trail.judge(GateName::Scope, || scope::gate(fitting, mandate))?;
-    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, mandate))?;
+    let mut told = None;
+    let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, mandate, &mut told));
+    trail.policy = told;
+    let sanctioned = sanctioned?;
     let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
     trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
 }
@@ -40,12 +43,13 @@ pub trait Stopwatch: Send + Sync {
 pub struct Trail<'a> {
     stopwatch: &'a dyn Stopwatch,
     verdicts: Vec<Verdict>,
+    policy: Option<PolicyRecord>,
 }
 
 impl<'a> Trail<'a> {
     /// An empty trail.
     pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
-        Self { stopwatch, verdicts: Vec::with_capacity(12) }
+        Self { stopwatch, verdicts: Vec::with_capacity(12), policy: None }
     }
 
     /// Lets one stage judge and notes what it said.
@@ -70,6 +74,11 @@ impl<'a> Trail<'a> {
     /// Notes that a stage was not needed.
     pub fn skip(&mut self, gate: GateName) {
         self.verdicts.push(Verdict { gate, decision: Decision::Skipped, took_us: 0 });
+    }
+
+    /// What the policies said, and others would have; none where they were not asked.
+    pub fn take_policy(&mut self) -> Option<PolicyRecord> {
+        self.policy.take()
     }
 
     /// What has been said, at the end.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use servanda_contract::record::Texts;
 
 use crate::{
     bucket::Rule,
@@ -29,14 +30,21 @@ pub enum Decision {
 /// Evidence that the policies in force permit a call. Only a decision makes one, never a shadow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    by: Vec<Arc<Determining>>,
+    by: By,
 }
 
 /// Why a call may not be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     cause: Cause,
-    by: Vec<Arc<Determining>>,
+    by: By,
+}
+
+/// The policies that made the difference, by id. Most decisions are made by the same as the one before, so they are shared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct By {
+    policies: Arc<[Arc<Determining>]>,
+    ids: Texts,
 }
 
 /// Kinds of refusals.
@@ -83,18 +91,18 @@ impl Policies {
         self.judge(call).map_or_else(Decision::Refused, |by| Decision::Allowed(Allowed { by }))
     }
 
-    fn judge(&self, call: &Call<'_>) -> Result<Vec<Arc<Determining>>, Refused> {
+    fn judge(&self, call: &Call<'_>) -> Result<By, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let settled = self.settled(call.principal, call.tool, tool)?;
-        let mut answer = settled.answer.clone();
+        let mut said = Answer::default();
         if !settled.open.is_empty() {
             let question = request::of_call(call, tool, &[&settled.needs].into_iter().collect())?;
-            settled.open.iter().for_each(|rule| answer.ask(&question, rule));
+            settled.open.iter().for_each(|rule| said.ask(&question, rule));
         }
-        answer.judged()
+        if said.is_silent() { settled.judged.clone() } else { said.beside(&settled.answer).judged() }
     }
 
-    fn settled(&self, principal: &Principal, name: &str, tool: &Tool) -> Result<Arc<Settled>, Unaskable> {
+    pub(crate) fn settled(&self, principal: &Principal, name: &str, tool: &Tool) -> Result<Arc<Settled>, Unaskable> {
         let key = (self.number(), tool.number);
         if let Some(settled) = principal.memory.settled.get(&key) {
             return Ok(settled);
@@ -108,6 +116,7 @@ impl Policies {
                 if rule.open { settled.open.push(rule.clone()) } else { settled.answer.ask(&question, rule) }
             }
         }
+        settled.judged = settled.answer.clone().judged();
         let settled = Arc::new(settled);
         if settled.open.len() <= OPEN_MAX {
             principal.memory.settled.keep(key, Arc::clone(&settled));
@@ -117,24 +126,56 @@ impl Policies {
 }
 
 /// What the policies say whatever the call of a tool by a principal is, and those that have to see the call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Settled {
-    answer: Answer,
-    open: Vec<Rule>,
+    pub(crate) answer: Answer,
+    pub(crate) open: Vec<Rule>,
     needs: Needs,
+    /// What follows where the others say nothing.
+    judged: Result<By, Refused>,
 }
 
 /// What the parts of the policies said.
 #[derive(Debug, Clone, Default)]
-struct Answer {
+pub(crate) struct Answer {
     permits: Vec<Arc<Determining>>,
     forbids: Vec<Arc<Determining>>,
     failed: Vec<Arc<Determining>>,
     errors: Vec<String>,
 }
 
+impl Default for Settled {
+    fn default() -> Self {
+        let judged = Err(Refused::for_cause(Cause::NotPermitted));
+        Self { answer: Answer::default(), open: Vec::new(), needs: Needs::default(), judged }
+    }
+}
+
 impl Answer {
-    fn ask(&mut self, question: &Question, rule: &Rule) {
+    fn is_silent(&self) -> bool {
+        self.permits.is_empty() && self.forbids.is_empty() && self.failed.is_empty()
+    }
+
+    /// Together with what others said.
+    fn beside(mut self, others: &Self) -> Self {
+        self.permits.extend_from_slice(&others.permits);
+        self.forbids.extend_from_slice(&others.forbids);
+        self.failed.extend_from_slice(&others.failed);
+        self.errors.extend_from_slice(&others.errors);
+        self
+    }
+
+    /// Whether it is refused whatever else is said.
+    pub(crate) fn refuses(&self) -> bool {
+        !self.forbids.is_empty() || !self.failed.is_empty()
+    }
+
+    /// Whether something permits it.
+    pub(crate) fn permits(&self) -> bool {
+        !self.permits.is_empty()
+    }
+
+    pub(crate) fn ask(&mut self, question: &Question, rule: &Rule) {
         let holds = rule.condition.as_ref().map_or(Ok(true), |condition| question.holds(condition));
         match holds {
             Ok(true) if rule.permits => self.permits.push(Arc::clone(&rule.told)),
@@ -147,23 +188,32 @@ impl Answer {
         }
     }
 
-    fn judged(mut self) -> Result<Vec<Arc<Determining>>, Refused> {
-        // Sorted, so that the same decision always reads the same.
-        let sorted = |mut by: Vec<Arc<Determining>>| {
-            by.sort_unstable();
-            by
-        };
+    fn judged(mut self) -> Result<By, Refused> {
         if !self.errors.is_empty() {
             self.errors.sort();
-            return Err(Refused { cause: Cause::ErrorInPolicy { errors: self.errors }, by: sorted(self.failed) });
+            return Err(Refused { cause: Cause::ErrorInPolicy { errors: self.errors }, by: By::of(self.failed) });
         }
         if !self.forbids.is_empty() {
-            return Err(Refused { cause: Cause::Forbidden, by: sorted(self.forbids) });
+            return Err(Refused { cause: Cause::Forbidden, by: By::of(self.forbids) });
         }
         if self.permits.is_empty() {
             return Err(Refused::for_cause(Cause::NotPermitted));
         }
-        Ok(sorted(self.permits))
+        Ok(By::of(self.permits))
+    }
+
+    /// The decision that follows.
+    pub(crate) fn decision(self) -> Decision {
+        self.judged().map_or_else(Decision::Refused, |by| Decision::Allowed(Allowed { by }))
+    }
+}
+
+impl By {
+    /// Sorted, so that the same decision always reads the same.
+    fn of(mut policies: Vec<Arc<Determining>>) -> Self {
+        policies.sort_unstable();
+        let ids = policies.iter().map(|determining| determining.policy.clone()).collect();
+        Self { policies: policies.into(), ids }
     }
 }
 
@@ -175,6 +225,15 @@ impl Decision {
 
     /// The policies that made the difference, by id.
     pub fn by(&self) -> &[Arc<Determining>] {
+        &self.made_by().policies
+    }
+
+    /// Their ids.
+    pub fn ids(&self) -> Texts {
+        self.made_by().ids.clone()
+    }
+
+    const fn made_by(&self) -> &By {
         match self {
             Self::Allowed(allowed) => &allowed.by,
             Self::Refused(refused) => &refused.by,
@@ -182,10 +241,24 @@ impl Decision {
     }
 }
 
+impl Cause {
+    /// The kind in a word, for records.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::NotPermitted => "not_permitted",
+            Self::ErrorInPolicy { .. } => "error_in_policy",
+            Self::UnknownTool => "unknown_tool",
+            Self::Arguments { .. } => "arguments",
+            Self::Engine { .. } => "engine",
+        }
+    }
+}
+
 impl Allowed {
     /// The policies that permit it.
     pub fn by(&self) -> &[Arc<Determining>] {
-        &self.by
+        &self.by.policies
     }
 }
 
@@ -197,11 +270,11 @@ impl Refused {
 
     /// The policies that forbid it, or that failed.
     pub fn by(&self) -> &[Arc<Determining>] {
-        &self.by
+        &self.by.policies
     }
 
-    fn for_cause(cause: Cause) -> Self {
-        Self { cause, by: Vec::new() }
+    pub(crate) fn for_cause(cause: Cause) -> Self {
+        Self { cause, by: By::default() }
     }
 }
 

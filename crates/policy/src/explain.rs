@@ -118,7 +118,7 @@ impl Policies {
         Ok(Outcome::Holds)
     }
 
-    fn holds(&self, asked: Policy, question: &Question) -> Result<bool, String> {
+    pub(crate) fn holds(&self, asked: Policy, question: &Question) -> Result<bool, String> {
         let set = PolicySet::from_policies([asked]).map_err(|error| error.to_string())?;
         let response = self.authorizer().is_authorized(&question.request, &set, &question.entities);
         match response.diagnostics().errors().next() {

@@ -46,6 +46,20 @@ impl Needs {
         self.arguments.extend(other.arguments.iter().cloned());
     }
 
+    /// Whether arguments are among it.
+    pub(crate) fn any_argument(&self) -> bool {
+        self.whole || self.all_arguments || !self.arguments.is_empty()
+    }
+
+    /// The same but for arguments.
+    pub(crate) fn without_arguments(&self) -> Self {
+        let mut attributes = self.attributes.clone();
+        if self.whole {
+            attributes.extend(["env", "tenant", "client", "task", "intent"].map(str::to_owned));
+        }
+        Self { attributes, ..Self::default() }
+    }
+
     fn look(&mut self, expression: &Value) {
         if let Some(path) = context_path(expression) {
             self.note(&path);
@@ -86,7 +100,7 @@ impl AllNeeds<'_> {
     }
 
     pub(crate) fn any_argument(&self) -> bool {
-        self.0.iter().any(|needs| needs.whole || needs.all_arguments || !needs.arguments.is_empty())
+        self.0.iter().any(|needs| needs.any_argument())
     }
 
     pub(crate) fn argument(&self, name: &str) -> bool {

@@ -17,6 +17,9 @@ pub const ALWAYS_TEXT: &str = include_str!("always.cedar");
 /// What holds unless it is switched off, as Cedar text.
 pub const DEFAULTS_TEXT: &str = include_str!("defaults.cedar");
 
+/// How the names of built-in texts begin.
+const BUILT_IN: &str = "built-in ";
+
 /// A set of policies and the tools they are about. It never changes: other policies or other tools are another set.
 pub struct Policies {
     vocabulary: Arc<Vocabulary>,
@@ -60,6 +63,16 @@ impl Policies {
     /// How many policies there are, built-in ones among them.
     pub fn count(&self) -> usize {
         self.loaded.len()
+    }
+
+    /// How many of them somebody wrote.
+    pub fn written(&self) -> usize {
+        self.loaded.iter().filter(|policy| !policy.file.starts_with(BUILT_IN)).count()
+    }
+
+    /// The policies by id, with their texts: to tell what differs between two sets.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.loaded.iter().map(|policy| (policy.id.as_str(), policy.text.as_str()))
     }
 
     pub(crate) fn index(&self) -> &Index {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
-use servanda_contract::Caller;
+use servanda_contract::{Caller, record::Texts};
 
 use crate::{
     memory::Memory,
@@ -42,6 +42,7 @@ pub struct Principal {
     pub(crate) memory: Arc<Memory>,
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
+    scopes: Texts,
 }
 
 /// A party that no policy can speak of.
@@ -75,7 +76,7 @@ impl Principal {
         let (uid, groups) = (user.uid(&names.user), user.group_uids(names));
         let entity = entity(uid.clone(), user.attributes(), groups.iter().cloned().collect())?;
         let keys = [uid.clone()].into_iter().chain(groups).map(keyed).collect();
-        Self::of(uid, vec![entity], keys)
+        Self::of(uid, vec![entity], keys, user)
     }
 
     /// An agent, with the person it acts for if there is one. Whatever is said of that person or of their groups holds for
@@ -96,7 +97,7 @@ impl Principal {
         }
         let keys = [uid.clone()].into_iter().chain(parents.iter().cloned()).map(keyed).collect();
         entities.push(entity(uid.clone(), attributes, parents)?);
-        Self::of(uid, entities, keys)
+        Self::of(uid, entities, keys, agent)
     }
 
     /// The principal of a caller of whom nothing is known but the name.
@@ -105,10 +106,21 @@ impl Principal {
         Self::user(vocabulary, &user)
     }
 
-    fn of(uid: EntityUid, entities: Vec<Entity>, keys: Vec<(u64, EntityUid)>) -> Result<Self, PrincipalError> {
+    /// What it was given leave for, as policies see it.
+    pub fn scopes(&self) -> Texts {
+        self.scopes.clone()
+    }
+
+    fn of(
+        uid: EntityUid,
+        entities: Vec<Entity>,
+        keys: Vec<(u64, EntityUid)>,
+        identity: &Identity,
+    ) -> Result<Self, PrincipalError> {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
-        Ok(Self { uid, entities, store, memory: Arc::default(), keys })
+        let scopes = identity.scopes.iter().cloned().collect();
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes })
     }
 
     /// Everything a policy can look into when this principal calls this tool.

@@ -76,6 +76,17 @@ pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Res
     question(call.principal, tool, context)
 }
 
+/// The question a call poses to policies that look at none of its arguments.
+pub(crate) fn of_call_without_arguments(
+    principal: &Principal,
+    tool: &Tool,
+    circumstances: &Circumstances,
+    needs: &AllNeeds<'_>,
+) -> Result<Question, Unaskable> {
+    let context = Context::from_pairs(of_surroundings(circumstances, needs, true)?).map_err(engine)?;
+    question(principal, tool, context)
+}
+
 /// The question that is the same for all calls of a tool by a principal.
 pub(crate) fn of_all_calls(principal: &Principal, tool: &Tool) -> Result<Question, Unaskable> {
     question(principal, tool, Context::empty())

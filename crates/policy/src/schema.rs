@@ -35,7 +35,7 @@ entity Tool in [Upstream] {
   version: String,
   upstream: String,
   owner: String,
-  tenant?: String,
+  tenants?: Set<String>,
   // READ_ONLY, EPHEMERAL_WRITE, LOW_RISK_INTERNAL, MEDIUM_RISK_WRITE, HIGH_RISK_EXTERNAL, CRITICAL_MUTATION: risk 0 to 5.
   side_effect_class: String,
   risk: Long,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use servanda_contract::record::{self, ShadowRecord, Texts};
 
 use crate::{
     decide::{Cause, Decision, Determining},
@@ -35,6 +36,8 @@ pub struct WouldHave {
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<Cause>,
     by: Vec<Arc<Determining>>,
+    #[serde(skip)]
+    ids: Texts,
 }
 
 impl Shadow {
@@ -46,13 +49,18 @@ impl Shadow {
     /// What enforcement would have done.
     pub fn would_have(&self, call: &Call<'_>) -> WouldHave {
         let decision = self.policies.decide(call);
-        let by = decision.by().to_vec();
+        let (by, ids) = (decision.by().to_vec(), decision.ids());
         match decision {
-            Decision::Allowed(_) => WouldHave { shadow: true, refused: false, cause: None, by },
+            Decision::Allowed(_) => WouldHave { shadow: true, refused: false, cause: None, by, ids },
             Decision::Refused(refused) => {
-                WouldHave { shadow: true, refused: true, cause: Some(refused.cause().clone()), by }
+                WouldHave { shadow: true, refused: true, cause: Some(refused.cause().clone()), by, ids }
             }
         }
+    }
+
+    /// The policies, to read and explain them.
+    pub const fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// The policies, to put them into force.
@@ -65,6 +73,13 @@ impl WouldHave {
     /// Whether the call would have been refused.
     pub const fn would_have_refused(&self) -> bool {
         self.refused
+    }
+
+    /// As records have it.
+    pub fn to_record(&self) -> ShadowRecord {
+        let would_have = if self.refused { record::WouldHave::Refused } else { record::WouldHave::Allowed };
+        let cause = self.cause.as_ref().map(|cause| cause.word().to_owned());
+        ShadowRecord { would_have, cause, by: self.ids.clone() }
     }
 
     /// Why, if so.

@@ -1,7 +1,7 @@
 //! The words policies are written in: the tools that exist, their facts and the types of their arguments, taken from the
 //! contracts. Deliberately not the policies: a vocabulary is the same whoever may do what.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
 use servanda_contract::{
@@ -22,8 +22,8 @@ use crate::{
 pub struct ToolFacts<'a> {
     /// Its contract.
     pub contract: &'a ToolContract,
-    /// The tenant it belongs to; none is a tool of everybody.
-    pub tenant: Option<&'a str>,
+    /// The tenants it is for; none named is a tool of everybody.
+    pub tenants: &'a BTreeSet<String>,
 }
 
 /// The tools of a gateway as policies see them.
@@ -153,7 +153,8 @@ impl Vocabulary {
 
 impl<'a> From<&'a ToolContract> for ToolFacts<'a> {
     fn from(contract: &'a ToolContract) -> Self {
-        Self { contract, tenant: None }
+        static EVERYBODY: BTreeSet<String> = BTreeSet::new();
+        Self { contract, tenants: &EVERYBODY }
     }
 }
 
@@ -183,8 +184,8 @@ fn tool_attributes(
     let (classification, sensitivity) = sensitivity(security.data_classification);
     attributes.push(("data_classification", text(classification)));
     attributes.push(("sensitivity", RestrictedExpression::new_long(sensitivity)));
-    if let Some(tenant) = facts.tenant {
-        attributes.push(("tenant", text(tenant)));
+    if !facts.tenants.is_empty() {
+        attributes.push(("tenants", texts(facts.tenants)));
     }
     if let Some(behaviour) = &contract.behaviour {
         let behaviour = RestrictedExpression::new_record([

@@ -6,7 +6,7 @@ use crate::{
     CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
     digest::{Digest, Domain},
     observation::{Occasion, PayloadError, Verification},
-    record::{ContractReference, Decision, Outcome, RECORD_VERSION, Verdict},
+    record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, WouldHave},
     refusal::{EffectKnowledge, RepairProgress, RepairStop},
     schema::{CompiledSchema, Profile},
     schemas,
@@ -89,6 +89,7 @@ fn record() -> CallRecord {
         task_id: None,
         effect_id: None,
         attempts: None,
+        policy: None,
     }
 }
 
@@ -120,6 +121,29 @@ fn a_refusal_about_an_effect() {
     let refusal = Refusal { retry_after_ms: Some(250), ..refusal().with_handle("eff_1") };
     golden_json("refusal_handle.json", &refusal);
     assert_eq!(holds(&schemas::refusal(), &json!(refusal)), []);
+}
+
+#[test]
+fn a_record_of_what_policies_said_and_others_would_have() {
+    let by = |id: &str| [id.to_owned()].into_iter().collect();
+    let shadow = ShadowRecord {
+        would_have: WouldHave::Refused,
+        cause: Some("forbidden".to_owned()),
+        by: by("no-voids-at-night"),
+    };
+    let policy = PolicyRecord {
+        by: by("default.writes"),
+        scopes: by("invoices:write"),
+        task: Some("month-end".to_owned()),
+        intent: Some("write".to_owned()),
+        shadow: Some(shadow),
+    };
+    let record = CallRecord { policy: Some(policy), outcome: Outcome::Completed, refusal: None, ..record() };
+    golden_json("record_policy.json", &record);
+    assert_eq!(serde_json::from_value::<CallRecord>(json!(record)).unwrap(), record);
+    // Whoever looks for a verdict does not find this one.
+    let shadow = json!(record)["policy"]["shadow"].clone();
+    assert!(["decision", "verdict", "outcome", "allowed", "refused"].iter().all(|word| shadow.get(word).is_none()));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use servanda_authority::{
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
     rights::{Resources, Scopes, Tools},
 };
-use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, tool::SideEffectClass};
-use servanda_policy::{Defaults, Identity, Limits, Policies, Principal, Source, ToolFacts, Vocabulary};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp, record::WouldHave, tool::SideEffectClass};
+use servanda_policy::{Defaults, Identity, Limits, Policies, Principal, Shadow, Source, ToolFacts, Vocabulary};
 
 use super::{LIMITS, Ticks, admitted, booking, proposal};
 use crate::{CompiledContract, InForce, Mandate, Permit, Resolved, Trail, pass_all};
@@ -38,7 +38,7 @@ fn judged(
     let policies = Policies::load(vocabulary, &sources, Defaults::On, &Limits::default()).unwrap();
     let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
-    let policy = InForce { policies: &policies, principal: &principal, environment: "test" };
+    let policy = InForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let mut proposal = proposal(booking(&json!({})).to_string());
     proposal.caller = authenticated.caller();
     proposal.received_at = at;
@@ -110,11 +110,47 @@ fn a_call_in_another_tenants_name_is_refused() {
     let policies = Policies::load(vocabulary, &[], Defaults::On, &Limits::default()).unwrap();
     let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), ..Identity::default() };
     let principal = Principal::user(policies.vocabulary(), &user).unwrap();
-    let policy = InForce { policies: &policies, principal: &principal, environment: "test" };
+    let policy = InForce { policies: &policies, shadow: None, principal: &principal, environment: "test" };
     let ticks = Ticks(AtomicU64::new(0));
     let mut elsewhere = proposal(booking(&json!({})).to_string());
     elsewhere.caller.tenant = "globex".to_owned();
     let mandate = Mandate::Caller { authenticated: &authenticated, policy };
     let refusal = pass_all(Resolved::new(elsewhere, contract), &mandate, LIMITS, &mut Trail::new(&ticks)).unwrap_err();
     assert_eq!(refusal.gate, GateName::Policy);
+}
+
+/// What others would have done is on record under words of its own, and changes nothing.
+#[test]
+fn policies_that_are_tried_out_are_heard_by_the_record_alone() {
+    let contract = admitted(&[]);
+    let authenticated = holder(|_| {});
+    let vocabulary = Arc::new(Vocabulary::of([ToolFacts::from(contract.contract())]).unwrap());
+    let load = |text: &str| {
+        let sources = [Source { name: "test.cedar", text }];
+        Policies::load(Arc::clone(&vocabulary), &sources, Defaults::On, &Limits::default()).unwrap()
+    };
+    let forbid = "@id(\"no-rooms\") forbid (principal, action, resource);";
+    for (in_force, tried_out, passes, would_have) in
+        [("", forbid, true, WouldHave::Refused), (forbid, "", false, WouldHave::Allowed)]
+    {
+        let (policies, shadow) = (load(in_force), Shadow::new(load(tried_out)));
+        let scopes = ["rooms:write".to_owned()].into();
+        let user = Identity { id: "ada".to_owned(), tenant: "acme".to_owned(), scopes, ..Identity::default() };
+        let principal = Principal::user(policies.vocabulary(), &user).unwrap();
+        let ticks = Ticks(AtomicU64::new(0));
+        let mut trail = Trail::new(&ticks);
+        let mut proposal = proposal(booking(&json!({})).to_string());
+        proposal.caller = authenticated.caller();
+        let policy = InForce { policies: &policies, shadow: Some(&shadow), principal: &principal, environment: "test" };
+        let mandate = Mandate::Caller { authenticated: &authenticated, policy };
+        let judged = pass_all(Resolved::new(proposal, contract.clone()), &mandate, LIMITS, &mut trail);
+        assert_eq!(judged.is_ok(), passes);
+        let told = trail.take_policy().unwrap();
+        assert_eq!(told.by.as_slice(), [if passes { "default.writes" } else { "no-rooms" }]);
+        assert_eq!(told.scopes.as_slice(), ["rooms:write"]);
+        let shadow = told.shadow.unwrap();
+        assert_eq!(shadow.would_have, would_have);
+        assert_eq!(shadow.by.as_slice(), [if passes { "no-rooms" } else { "default.writes" }]);
+        assert_eq!(shadow.cause.as_deref(), passes.then_some("forbidden"));
+    }
 }

@@ -121,5 +121,6 @@ fn record(call_id: CallId, outcome: Outcome) -> CallRecord {
         task_id: None,
         effect_id: None,
         attempts: None,
+        policy: None,
     }
 }

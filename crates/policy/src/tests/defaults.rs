@@ -61,11 +61,14 @@ const PERMIT_ALL: &str = "permit (principal, action, resource);";
 #[test]
 fn another_tenants_tool_is_forbidden_whatever_is_written() {
     let contract = tool("t", Class::ReadOnly, Data::Public);
-    for (owner, allowed) in [(None, true), (Some("acme"), true), (Some("rival"), false)] {
-        let vocabulary = Vocabulary::of([ToolFacts { contract: &contract, tenant: owner }]).unwrap();
+    let table: [(&[&str], bool); 5] =
+        [(&[], true), (&["acme"], true), (&["rival"], false), (&["other", "acme"], true), (&["other", "rival"], false)];
+    for (owners, allowed) in table {
+        let tenants = owners.iter().map(|owner| (*owner).to_owned()).collect();
+        let vocabulary = Vocabulary::of([ToolFacts { contract: &contract, tenants: &tenants }]).unwrap();
         let policies = load_in(&vocabulary.into(), PERMIT_ALL, Defaults::Off).unwrap();
         let decision = decide(&policies, "t", &payment(1));
-        assert_eq!(decision.is_allowed(), allowed, "{owner:?}");
+        assert_eq!(decision.is_allowed(), allowed, "{owners:?}");
         if !allowed {
             assert_eq!(ids(&decision), ["always.tool-of-another-tenant"]);
         }

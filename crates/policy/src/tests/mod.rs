@@ -7,6 +7,7 @@ mod defaults;
 mod hostile;
 mod laws;
 mod load;
+mod outlook;
 mod vocabulary;
 
 use std::{fs, path::Path, sync::Arc};
