@@ -47,6 +47,8 @@ mod import;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod logins;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod opinions;
