@@ -260,6 +260,7 @@ impl Gateway for Fixture {
             "refuse" => CallAnswer::Result(ToolResult {
                 json: r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#.to_owned(),
                 is_error: true,
+                scopes_needed: Vec::new(),
             }),
             "progress" => {
                 let progress = request.terms.remarks.expect("a progress token");
@@ -407,7 +408,11 @@ fn result(text: &str, facts: &Value) -> CallAnswer {
         "_meta": {"servanda/observation": facts, "io.modelcontextprotocol/serverInfo": {"name": "upstream", "version": "9"}},
         "isError": false,
     });
-    CallAnswer::Result(ToolResult { json: serde_json::to_string_pretty(&value).unwrap(), is_error: false })
+    CallAnswer::Result(ToolResult {
+        json: serde_json::to_string_pretty(&value).unwrap(),
+        is_error: false,
+        scopes_needed: Vec::new(),
+    })
 }
 
 /// The error of a call that a closing door did not wait for: nothing in it invites to send the call again.

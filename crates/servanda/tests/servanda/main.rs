@@ -13,6 +13,8 @@ mod callbacks;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod canaries;
+#[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod check;
