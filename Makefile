@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: test lint unit doc interop interop-full conformance conformance-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: test lint unit doc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-unfenced chaos-million identity-tables gate-cost gate-cost-check demo deny clean
 
 test: lint unit gate-cost-check doc interop conformance hygiene chaos-short bench-smoke deny
@@ -40,6 +40,16 @@ conformance: .tools/ready
 	cargo build -p servanda
 	cargo build --manifest-path trials/conformance/fixture/Cargo.toml
 	trials/conformance/run --servanda target/debug/servanda --cells --expected trials/conformance/expected.txt
+	trials/conformance/run-client --servanda target/debug/servanda
+
+# The other side: the suite's client scenarios, authorization above all, with Servanda as the client.
+conformance-client: .tools/ready
+	cargo build -p servanda
+	trials/conformance/run-client --servanda target/debug/servanda
+
+conformance-client-table: .tools/ready
+	cargo build -p servanda
+	trials/conformance/run-client --servanda target/debug/servanda --markdown docs/conformance-client.md
 
 # The same, kept as a table.
 conformance-table: .tools/ready

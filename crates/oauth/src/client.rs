@@ -101,6 +101,16 @@ pub enum NoClient {
     Form,
 }
 
+/// The parts of an answer to a registration that are of use.
+#[derive(Deserialize)]
+struct Written {
+    client_id: String,
+    #[serde(default)]
+    client_secret: Option<String>,
+    #[serde(default)]
+    token_endpoint_auth_method: Option<String>,
+}
+
 impl ProofMethod {
     /// Its registered name.
     pub const fn name(self) -> &'static str {
@@ -192,14 +202,6 @@ impl Client {
     pub fn registered(status: u16, body: &[u8], asked: ProofMethod) -> Result<Self, NoClient> {
         if !matches!(status, 200 | 201) {
             return Err(NoClient::Refused);
-        }
-        #[derive(Deserialize)]
-        struct Written {
-            client_id: String,
-            #[serde(default)]
-            client_secret: Option<String>,
-            #[serde(default)]
-            token_endpoint_auth_method: Option<String>,
         }
         let limits = Limits { bytes_max: REGISTRATION_BYTES_MAX, depth_max: REGISTRATION_DEPTH_MAX };
         let value = decode(body, limits).map_err(|_| NoClient::Form)?;

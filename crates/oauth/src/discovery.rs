@@ -66,7 +66,7 @@ pub enum Look {
 #[derive(Debug)]
 pub enum Next {
     /// Look there.
-    At(Search, Place),
+    At(Box<Search>, Place),
     /// It is over.
     Found(Box<Found>),
 }
@@ -128,7 +128,7 @@ impl Search {
         let (Stage::Resource { next } | Stage::Server { next, .. }) = &mut self.stage;
         if let Some(url) = next.pop() {
             let place = self.known.trust.follow_url(url)?;
-            return Ok(Next::At(self, place));
+            return Ok(Next::At(Box::new(self), place));
         }
         match self.stage {
             Stage::Resource { .. } if self.known.resource_metadata.is_some() => Err(NotFound::NoResource),

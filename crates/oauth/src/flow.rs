@@ -184,7 +184,7 @@ pub enum NotGranted {
 }
 
 enum Stage {
-    Searching(Search),
+    Searching(Box<Search>),
     Registering { found: Box<Found>, scopes: Scopes, method: ProofMethod },
     Consenting(Settled),
     Relaying(Settled),

@@ -251,11 +251,7 @@ impl Held {
 fn refused(upstream: &str, error: &NoGrant) -> NotPresented {
     tracing::warn!(upstream, %error, "no token was issued");
     let told = format!("no token is to be had for `{upstream}`: {error}");
-    if error.is_final() {
-        NotPresented::not_permitted(told)
-    } else {
-        NotPresented::unavailable(told)
-    }
+    if error.is_final() { NotPresented::not_permitted(told) } else { NotPresented::unavailable(told) }
 }
 
 #[cfg(test)]

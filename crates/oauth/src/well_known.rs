@@ -1,5 +1,5 @@
 //! Where documents are looked for, and in which order: the resource's (RFC 9728), and the authorization server's (RFC 8414,
-//! OpenID Connect Discovery).
+//! `OpenID` Connect Discovery).
 
 use reqwest::Url;
 
@@ -10,7 +10,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 /// The resource's document: below the upstream's own path, then at the root.
 pub fn of_resource(upstream: &Url) -> Vec<Url> {
     let mut found = vec![inserted(upstream, RESOURCE)];
-    if path_of(upstream) != "" {
+    if !path_of(upstream).is_empty() {
         let mut root = at(upstream, RESOURCE);
         root.set_query(None);
         found.push(root);
@@ -22,7 +22,7 @@ pub fn of_resource(upstream: &Url) -> Vec<Url> {
 pub fn of_server(issuer: &Url) -> Vec<Url> {
     let path = path_of(issuer);
     let mut found = vec![inserted(issuer, SERVER), inserted(issuer, OPENID)];
-    if path != "" {
+    if !path.is_empty() {
         found.push(at(issuer, &format!("{path}{OPENID}")));
     }
     found

@@ -14,8 +14,8 @@ use servanda_authority::Secret;
 use tokio::time::Instant;
 
 use crate::{
-    Behalf, Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection, Remedy,
-    injection,
+    Behalf, Counterpart, CredentialSource, Errand, ListedTool, NotPresented, PerformFailure, Presented, Rejection,
+    Remedy, injection,
     link::{Outgoing, Terms},
     redaction::Kept,
     setting::Setting,

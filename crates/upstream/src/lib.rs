@@ -53,7 +53,8 @@ mod watches;
 mod tests;
 
 pub use credential::{
-    Behalf, CallErrand, CredentialLack, CredentialSource, Entrusted, Errand, NotPresented, Presented, REJECTIONS_MAX, Rejection, Remedy,
+    Behalf, CallErrand, CredentialLack, CredentialSource, Entrusted, Errand, NotPresented, Presented, REJECTIONS_MAX,
+    Rejection, Remedy,
 };
 pub use delivery::{
     Announcement, Answer, Ask, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark, RemarkSink,

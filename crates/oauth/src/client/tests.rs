@@ -32,7 +32,7 @@ fn shown(way: Result<Way, NoClient>) -> String {
     }
 }
 
-fn configured(id: bool, secret: bool, key: bool, document: bool) -> Configured {
+fn configured([id, secret, key, document]: [bool; 4]) -> Configured {
     let (pem, _) = assertion::tests::ed25519();
     Configured {
         id: id.then(|| "id".to_owned()),
@@ -51,32 +51,31 @@ fn registered_for_us_then_a_document_then_by_registering() {
     let signed = Some(["tls_client_auth"].as_slice());
     // (id, secret, key, document), what the server takes, documents, registration
     let table = [
-        ((true, true, false, true), all, true, true, "id by client_secret_basic"),
-        ((true, true, false, false), post, false, true, "id by client_secret_post"),
-        ((true, true, false, false), None, false, true, "id by client_secret_basic"),
-        ((true, true, true, false), all, false, true, "id by private_key_jwt"),
-        ((true, true, true, false), basic, false, true, "id by client_secret_basic"),
-        ((true, false, false, true), None, true, true, "id by none"),
-        ((true, true, false, false), signed, false, true, "NoProof"),
-        ((false, false, false, true), all, true, true, "https://me.test/client.json by none"),
-        ((false, false, false, true), all, false, true, "register by none"),
-        ((false, false, false, false), all, true, true, "register by none"),
-        ((false, false, false, false), None, true, true, "register by none"),
-        ((false, false, false, false), basic, true, true, "register by client_secret_basic"),
-        ((false, false, false, false), post, true, true, "register by client_secret_post"),
-        ((false, false, false, false), signed, true, true, "NoProof"),
-        ((false, false, false, false), all, true, false, "NotConfigured"),
+        ([true, true, false, true], all, true, true, "id by client_secret_basic"),
+        ([true, true, false, false], post, false, true, "id by client_secret_post"),
+        ([true, true, false, false], None, false, true, "id by client_secret_basic"),
+        ([true, true, true, false], all, false, true, "id by private_key_jwt"),
+        ([true, true, true, false], basic, false, true, "id by client_secret_basic"),
+        ([true, false, false, true], None, true, true, "id by none"),
+        ([true, true, false, false], signed, false, true, "NoProof"),
+        ([false, false, false, true], all, true, true, "https://me.test/client.json by none"),
+        ([false, false, false, true], all, false, true, "register by none"),
+        ([false, false, false, false], all, true, true, "register by none"),
+        ([false, false, false, false], None, true, true, "register by none"),
+        ([false, false, false, false], basic, true, true, "register by client_secret_basic"),
+        ([false, false, false, false], post, true, true, "register by client_secret_post"),
+        ([false, false, false, false], signed, true, true, "NoProof"),
+        ([false, false, false, false], all, true, false, "NotConfigured"),
     ];
-    for ((id, secret, key, document), proofs, documents, registers, expected) in table {
-        let way = configured(id, secret, key, document).way(
+    for (given, proofs, documents, registers, expected) in table {
+        let way = configured(given).way(
             &server(proofs, documents, registers),
             Some("http://127.0.0.1:1/callback"),
             &Scopes::default(),
         );
-        assert_eq!(shown(way), expected, "{id} {secret} {key} {document} {proofs:?}");
+        assert_eq!(shown(way), expected, "{given:?} {proofs:?}");
     }
-    let nobody_to_ask =
-        configured(false, false, false, false).way(&server(None, false, true), None, &Scopes::default());
+    let nobody_to_ask = configured([false; 4]).way(&server(None, false, true), None, &Scopes::default());
     assert_eq!(shown(nobody_to_ask), "NotConfigured");
 }
 

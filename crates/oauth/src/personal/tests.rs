@@ -56,10 +56,7 @@ async fn t13_a_user_is_shown_with_their_own_token_and_no_other() {
     assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer ada-token");
     let refused = source.present(&errand("acme", "eve")).await.unwrap_err();
     assert_eq!(refused.lack, CredentialLack::NotPermitted);
-    assert_eq!(
-        shown(Err(refused)),
-        "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve"
-    );
+    assert_eq!(shown(Err(refused)), "acme/eve has not agreed to the use of `crm` / servanda login crm --user acme/eve");
     assert!(source.present(&errand("evil", "ada")).await.is_err(), "the same name of another tenant");
     let nobody = Errand { on_behalf_of: None, ..errand("acme", "ada") };
     assert_eq!(shown(source.present(&nobody).await), "Bearer own-token");

@@ -166,7 +166,6 @@ impl OauthConfig {
             return wrong("client_id", "is missing: a secret or a key belongs to a client");
         }
         match self.flow {
-            OauthFlow::User => None,
             OauthFlow::ClientCredentials if !proves => {
                 wrong("flow", "`client_credentials` needs a `client_id` with a `client_secret` or a `client_key`")
             }
@@ -185,7 +184,7 @@ impl OauthConfig {
             {
                 wrong("flow", "statements of the gateway need an `issuer` that takes them and a `statement_issuer`")
             }
-            OauthFlow::ClientCredentials | OauthFlow::TokenExchange | OauthFlow::JwtBearer => None,
+            _ => None,
         }
     }
 }

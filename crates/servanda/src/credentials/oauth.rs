@@ -133,7 +133,8 @@ impl VaultTerms {
         let kind = config.subject_token_type.clone().unwrap_or_default();
         let subject = Subject { token: self.needed(config.subject_token.as_ref())?, kind };
         let Some(exchange) = &config.exchange_at else { return Ok(Standing::Subject(subject)) };
-        let endpoint = Url::parse(&exchange.url).map_err(|_| NotPresented::unavailable("`exchange_at` is no address"))?;
+        let endpoint =
+            Url::parse(&exchange.url).map_err(|_| NotPresented::unavailable("`exchange_at` is no address"))?;
         let proof = self.secret(exchange.client_secret.as_ref())?.map_or(ClientProof::None, ClientProof::Basic);
         Ok(Standing::Relayed { subject, endpoint, client: Client { id: exchange.client_id.clone(), proof } })
     }

@@ -32,8 +32,18 @@ impl World {
 
     /// The same at an address.
     pub(crate) fn serve_at(&self, address: &str) -> Gateway {
+        self.start(address, &[], &[])
+    }
+
+    /// The same with more on its command line and in its environment.
+    pub(crate) fn serve_with(&self, args: &[&str], env: &[(&str, &str)]) -> Gateway {
+        self.start("127.0.0.1:0", args, env)
+    }
+
+    fn start(&self, address: &str, args: &[&str], env: &[(&str, &str)]) -> Gateway {
         let config = self.path("servanda.yaml").display().to_string();
         let mut command = self.command(&["serve", "--config", &config, "--listen", address]);
+        command.args(args).envs(env.iter().copied());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
@@ -68,6 +78,13 @@ impl Gateway {
     /// A client of the modern era.
     pub(crate) fn modern(&self) -> Agent {
         Agent::modern(self.address)
+    }
+
+    /// What it had written to stderr when it ended, as it was told to.
+    pub(crate) fn into_said(mut self) -> String {
+        self.wait();
+        self.ended = true;
+        self.said()
     }
 
     /// What it has written to stderr.

@@ -13,6 +13,8 @@ mod callbacks;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod canaries;
+#[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod check;
@@ -46,6 +48,8 @@ mod identity;
 mod import;
 #[cfg(test)]
 mod init;
+#[cfg(test)]
+mod logins;
 #[cfg(test)]
 mod names;
 #[cfg(test)]

@@ -110,6 +110,12 @@ impl World {
         fs::write(file, text).unwrap();
     }
 
+    /// A file that only its owner may read.
+    pub(crate) fn write_private(&self, name: &str, text: &str) {
+        self.write(name, text);
+        fs::set_permissions(self.path(name), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    }
+
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }

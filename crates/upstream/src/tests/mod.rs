@@ -2,6 +2,7 @@
 //! [`Upstream::perform`](crate::Upstream::perform). No test waits for a duration or asserts on one.
 
 mod counterparts;
+mod credentials;
 mod eras;
 mod http;
 mod old_http;

@@ -281,7 +281,7 @@ fn described(whose: &Whose, login: Option<&Login>) -> Value {
     })
 }
 
-fn failed(error: servanda_oauth::book::BookError) -> Failure {
+fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string()).hint("`servanda doctor` looks at the ledger and the encrypted store")
 }
 

@@ -1,0 +1,335 @@
+//! Canary secrets, for threats T7 and T25: an upstream that repeats everything it is shown, in every place and form, and a
+//! search through everything that anybody could look at afterwards.
+//!
+//! Out of scope, as the scrubber says: a secret cut into pieces over several texts, hashed or encrypted.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use crate::{
+    contract::{Contract, reads},
+    gateway::Gateway,
+    world::{World, until},
+};
+
+const SERVER: &str = include_str!("echo.py");
+/// Characters that every encoding writes in another way.
+const HEADER: &str = "canary-hdr/+\"7f3a%9~x";
+const ARGUMENT: &str = "canary-arg/+\"81c2%4~\u{fc}";
+const VARIABLE: &str = "canary-env/+\"c55d%2~z";
+/// What an agent shows the gateway.
+const INBOUND: &str = "canary-inbound-token-5d1e";
+
+/// Every way of the server's to repeat what it was shown.
+const WAYS: [&str; 13] = [
+    "text",
+    "tool_error",
+    "rpc_error",
+    "log",
+    "progress",
+    "ask",
+    "not_mcp",
+    "malformed",
+    "stderr",
+    "500",
+    "401",
+    "403",
+    "400",
+];
+
+/// The server over HTTP, ended with the test.
+struct Echo {
+    child: Child,
+    port: String,
+}
+
+impl Echo {
+    #[expect(clippy::disallowed_methods, reason = "a black-box test starts the upstream as its users do")]
+    fn start(world: &World) -> Self {
+        world.write("upstream/echo.py", SERVER);
+        let seen = world.path("upstream/web");
+        let mut command = Command::new("python3");
+        command.arg(world.path("upstream/echo.py")).arg("http").arg(&seen);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let port = until("the server to listen", || fs::read_to_string(world.path("upstream/web.port")).ok());
+        Self { child, port }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/mcp", self.port)
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(world: &World) -> Value {
+    json!({ "command": "python3", "args": [world.path("upstream/echo.py"), "stdio", world.path("upstream/pipe")] })
+}
+
+fn contracts(world: &World, with_key: bool) {
+    let names: &[&str] = if with_key { &["how", "api_key"] } else { &["how"] };
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+    for upstream in ["web", "pipe"] {
+        let closed = |tool: &str| -> Contract {
+            let mut contract = reads(tool).input(names, &Value::Object(properties.clone())).of(upstream);
+            contract.0["affordance"]["input_schema"]["additionalProperties"] = json!(false);
+            contract.0["runtime"]["timeout_ms"] = json!(5_000);
+            contract
+        };
+        world.add(&closed("echo"));
+        world.add(&closed("strict").output(&json!({ "fine": { "type": "boolean" } })));
+    }
+}
+
+/// Everything the product said: to agents, to people, into files.
+#[derive(Default)]
+struct Heard(String);
+
+impl Heard {
+    fn hear(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    /// Every file of the world but the upstream's own, as bytes.
+    fn hear_files(&mut self, folder: &Path) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.file_name().and_then(|name| name.to_str()) {
+                // What the operator wrote down in the clear, as files and variables are.
+                Some("upstream" | "argument.txt") => {}
+                _ if path.is_dir() => self.hear_files(&path),
+                _ => self.hear(&String::from_utf8_lossy(&fs::read(path).unwrap())),
+            }
+        }
+    }
+
+    /// Which of these were heard, in any form.
+    fn hits(&self, secrets: &BTreeSet<String>) -> Vec<String> {
+        let forms = secrets.iter().flat_map(|secret| forms(secret).into_iter().map(move |form| (secret, form)));
+        forms
+            .filter(|(_, form)| self.0.contains(form.as_str()))
+            .map(|(secret, form)| format!("{secret} as {form}"))
+            .collect()
+    }
+}
+
+/// Forms a secret has in texts, without what stands around it there.
+fn forms(secret: &str) -> Vec<String> {
+    let bytes = secret.as_bytes();
+    let json = serde_json::to_string(secret).unwrap();
+    let json = json.trim_matches('"').to_owned();
+    let percent = |keep: &str| -> String {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || keep.as_bytes().contains(byte);
+        bytes
+            .iter()
+            .map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") })
+            .collect()
+    };
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut forms =
+        vec![secret.to_owned(), json.clone(), json.replace('\\', "\\\\"), percent("-_.~"), hex.to_uppercase(), hex];
+    for before in ["", "x", "xy"] {
+        let encoded = STANDARD.encode(format!("{before}{secret}")).replace('=', "");
+        // Without the characters that what stands beside it decides, too.
+        forms.push(encoded[2 * before.len()..encoded.len() - 2].to_owned());
+        forms.push(forms.last().unwrap().replace('+', "-").replace('/', "_"));
+    }
+    forms
+}
+
+/// Calls both servers in every way, as agents of both eras do.
+fn provoke(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
+    let agents = [gateway.modern(), gateway.able(&json!({ "elicitation": {} }))];
+    for agent in &agents {
+        for upstream in ["web", "pipe"] {
+            for tool in ["echo", "strict"] {
+                for how in WAYS {
+                    let mut arguments = json!({ "how": how });
+                    if let Some(key) = key {
+                        arguments["api_key"] = json!(key);
+                    }
+                    let params = json!({
+                        "name": format!("{upstream}__{tool}"),
+                        "arguments": arguments,
+                        "_meta": { "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug", "x/mine": "kept" },
+                    });
+                    let question = agent.question("question", "tools/call", params);
+                    let question = question.with("authorization", &format!("Bearer {INBOUND}"));
+                    heard.hear(&agent.exchange(&question).text());
+                }
+            }
+        }
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("resources/list", json!({})),
+            ("prompts/list", json!({})),
+            ("resources/read", json!({ "uri": "web+echo://one" })),
+            ("prompts/get", json!({ "name": "web__one" })),
+            ("prompts/get", json!({ "name": "pipe__one" })),
+        ] {
+            heard.hear(&agent.begin("question", method, params).text());
+        }
+    }
+}
+
+/// Has a server die in the middle of a call.
+fn crash(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
+    for tool in ["web__echo", "pipe__echo"] {
+        let mut arguments = json!({ "how": "crash" });
+        if let Some(key) = key {
+            arguments["api_key"] = json!(key);
+        }
+        heard.hear(&gateway.modern().call(tool, arguments).raw);
+    }
+}
+
+/// What the servers were shown.
+fn seen(world: &World) -> BTreeSet<String> {
+    let files =
+        ["web", "pipe"].map(|name| fs::read_to_string(world.path(&format!("upstream/{name}"))).unwrap_or_default());
+    files.iter().flat_map(|file| file.lines()).map(|line| serde_json::from_str::<String>(line).unwrap()).collect()
+}
+
+/// What people see afterwards.
+fn look_afterwards(world: &World, heard: &mut Heard) {
+    for args in [
+        &["-vv", "explain", "--json"][..],
+        &["-vv", "explain", "--last", "--json"],
+        &["-vv", "explain", "--last", "--quarantined"],
+        &["-vv", "tools", "--json"],
+        &["-vv", "doctor"],
+        &["-vv", "check", "--json"],
+        &["-vv", "pin", "--all", "--yes"],
+        &["-vv", "pins", "--json"],
+        &["-vv", "diff"],
+        &["secret", "list"],
+        &["secret", "list", "--json"],
+        &["secret", "jwks"],
+        &["-vv", "call", "web__echo", r#"{"how":"crash"}"#],
+        &["-vv", "call", "pipe__echo", r#"{"how":"crash"}"#],
+        &["schema", "config"],
+    ] {
+        let ran = world.run_with_env(args, &[("VARIABLE_OF_PIPE", VARIABLE)]);
+        heard.hear(&ran.everything());
+    }
+    let records: Vec<String> = {
+        let ledger = rusqlite::Connection::open(world.ledger()).unwrap();
+        let mut ids = ledger.prepare("select call_id from calls").unwrap();
+        ids.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert!(!records.is_empty());
+    for call_id in records {
+        heard.hear(&world.run(&["explain", &call_id, "--json", "--quarantined"]).everything());
+    }
+}
+
+#[test]
+fn t25_secrets_in_logs_traces_errors() {
+    let world = World::empty();
+    let echo = Echo::start(&world);
+    let mut pipe = program(&world);
+    pipe["credential"] = json!([
+        { "secret": "env:VARIABLE_OF_PIPE", "env": "API_KEY" },
+        { "secret": "file:argument.txt", "argument": "/api_key" },
+    ]);
+    let web = json!({ "url": echo.url(), "credential": [
+        { "secret": "store:web-token", "header": "Authorization", "format": "Bearer {}" },
+        { "secret": "file:argument.txt", "argument": "/api_key" },
+        { "statement": { "header": "X-Servanda-Call" } },
+    ]});
+    world.configure(&json!({ "web": web, "pipe": pipe }));
+    contracts(&world, false);
+    world.write_private("argument.txt", &format!("{ARGUMENT}\n"));
+    let mut heard = Heard::default();
+    heard.hear(
+        &world.run_with_input(&["-vv", "secret", "set", "web-token"], &format!("{HEADER}\n")).ended(0).everything(),
+    );
+
+    let gateway = world.serve_with(&["-vv"], &[("VARIABLE_OF_PIPE", VARIABLE)]);
+    provoke(&gateway, &mut heard, None);
+    crash(&gateway, &mut heard, None);
+    // What an agent brings for a hidden argument is refused before anything is sent.
+    let brought = gateway.modern().call("web__echo", json!({ "how": "text", "api_key": "mine" })).refusal();
+    assert_eq!(brought["error_code"], "STRUCTURAL_VIOLATION", "{brought}");
+    let listed = gateway.modern().ask("tools/list", json!({})).raw;
+    assert!(listed.contains("\"how\"") && !listed.contains("api_key"), "{listed}");
+    // A process that dies in the middle of a call.
+    gateway.signal(rustix::process::Signal::ABORT);
+    heard.hear(&gateway.into_said());
+    look_afterwards(&world, &mut heard);
+    heard.hear_files(&world.path("."));
+
+    // All of it arrived: the canaries of every kind, and a statement of its own with each call.
+    let seen = seen(&world);
+    let statements: Vec<&String> = seen.iter().filter(|one| one.matches('.').count() == 2).collect();
+    assert!(statements.len() > 20, "{} statements", statements.len());
+    let canaries = [format!("Bearer {HEADER}"), ARGUMENT.to_owned(), VARIABLE.to_owned()];
+    assert!(canaries.iter().all(|canary| seen.contains(canary)), "{seen:?}");
+    assert!(heard.0.contains("[redacted]"));
+
+    let mut wanted: BTreeSet<String> = [HEADER, ARGUMENT, VARIABLE].map(str::to_owned).into();
+    // A statement is its signature: what it says is no secret.
+    wanted.extend(statements.iter().map(|one| one.rsplit('.').next().unwrap().to_owned()));
+    assert_eq!(heard.hits(&wanted), Vec::<String>::new());
+
+    // T7: nothing of the inbound credential went on, and nothing kept it.
+    let requests = fs::read_to_string(world.path("upstream/web.requests")).unwrap();
+    assert!(requests.contains("x/mine") && requests.contains("canary-hdr"));
+    heard.hear(&requests);
+    assert_eq!(heard.hits(&[INBOUND.to_owned()].into()), Vec::<String>::new());
+}
+
+/// The same server and the same search where the values are not credentials, so that nothing is taken out of answers: it
+/// would be noticed if nothing were.
+#[test]
+fn t25_the_search_finds_what_is_not_scrubbed() {
+    let world = World::empty();
+    let echo = Echo::start(&world);
+    let mut pipe = program(&world);
+    pipe["env"] = json!({ "API_KEY": VARIABLE });
+    let web = json!({ "url": echo.url(), "headers": { "X-Plain": HEADER } });
+    world.configure(&json!({ "web": web, "pipe": pipe }));
+    contracts(&world, true);
+    let mut heard = Heard::default();
+    let gateway = world.serve_with(&["-vv"], &[]);
+    provoke(&gateway, &mut heard, Some(ARGUMENT));
+    crash(&gateway, &mut heard, Some(ARGUMENT));
+    drop(gateway);
+    heard.hear_files(&world.path("."));
+    for secret in [HEADER, ARGUMENT, VARIABLE] {
+        let hits = heard.hits(&[secret.to_owned()].into());
+        assert!(hits.len() > 5, "{secret}: {hits:?}");
+    }
+}
+
+#[test]
+fn t7_token_passthrough() {
+    let world = World::empty();
+    let echo = Echo::start(&world);
+    world.configure(&json!({ "web": { "url": echo.url() }, "pipe": program(&world) }));
+    contracts(&world, true);
+    let gateway = world.serve_with(&["-vv"], &[]);
+    let mut heard = Heard::default();
+    provoke(&gateway, &mut heard, Some("some-argument"));
+    drop(gateway);
+    let requests = fs::read_to_string(world.path("upstream/web.requests")).unwrap();
+    assert!(requests.contains("x/mine"), "the rest of `_meta` is passed on");
+    assert!(!requests.to_lowercase().contains("\"authorization\""), "no header of the agent's is passed on");
+    heard.hear(&requests);
+    heard.hear_files(&world.path("."));
+    assert_eq!(heard.hits(&[INBOUND.to_owned()].into()), Vec::<String>::new());
+}
