@@ -39,7 +39,7 @@ use crate::{
     upstream_failure,
 };
 
-pub(crate) use scenes::{scene, scene_of};
+pub(crate) use scenes::{Rules, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]
