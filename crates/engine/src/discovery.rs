@@ -90,7 +90,8 @@ impl Discovery {
         if guest.capabilities.answers_anything() {
             let counterpart = sessions::counterpart(guest);
             let mut asking = tokio::task::JoinSet::new();
-            let asked = self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.knows_alone(&counterpart));
+            let asked =
+                self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.knows_alone(&counterpart));
             for (_, acquaintance) in asked {
                 let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
                 asking

@@ -95,7 +95,8 @@ pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<Strin
             (Arc::clone(member), "uri", theirs.to_owned())
         }
         (None, Some(name)) => {
-            let found = prompts::find(&scene, &name, &party.guest.caller, party.deadline).await.ok_or_else(no_prompt)?;
+            let found =
+                prompts::find(&scene, &name, &party.guest.caller, party.deadline).await.ok_or_else(no_prompt)?;
             (found.0, "name", found.1)
         }
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),

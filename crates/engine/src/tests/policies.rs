@@ -89,7 +89,8 @@ async fn a_list_is_worked_out_once_for_guests_of_one_kind() {
     assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&guest)));
     let reader = holder("local", "local", |rights| rights.tools = Tools::read(&["up.write"]).unwrap());
     assert_eq!(names(&house.engine.known_listing(&reader)), Vec::<&str>::new());
-    let named = Guest { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
+    let named =
+        Guest { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
     assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&named)), "no policy asks for the client");
 }
 
@@ -118,8 +119,7 @@ async fn another_tenants_tool_is_as_if_it_were_not_there() {
         [("theirs".to_owned(), ["rival", "other"].map(str::to_owned).into_iter().collect::<BTreeSet<_>>())]
             .into_iter()
             .collect();
-    let house =
-        house(&[("theirs", theirs.clone()), ("ours", ours)], &Rules { tenants, ..Rules::default() });
+    let house = house(&[("theirs", theirs.clone()), ("ours", ours)], &Rules { tenants, ..Rules::default() });
     let (ada, rival) = (holder("acme", "ada", |_| {}), holder("rival", "rob", |_| {}));
     assert_eq!(names(&house.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
     assert_eq!(house.engine.listing(&rival).await.tools.len(), 4);
