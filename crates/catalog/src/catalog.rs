@@ -11,7 +11,7 @@ use std::{
 
 use servanda_contract::legibility::skeleton;
 use servanda_gates::CompiledContract;
-use servanda_identity::layers::gateway::Resolution;
+use servanda_identity::layers::gateway::{Resolution, near_names};
 use servanda_mcp::ClientCapabilities;
 use tokio::sync::watch;
 
@@ -288,6 +288,25 @@ impl Catalog {
         let found = self.entries.get_key_value(name);
         let found = found.or_else(|| self.entries.get_key_value(self.names.present(name)?.as_str()));
         found.map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// The tool of a list whose name is most like one that means none.
+    pub fn near(&self, name: &str, listing: &Listing) -> Option<String> {
+        let own = |listed: &str| self.entries.get(listed).map(|entry| entry.contract.contract().binding.tool.as_str());
+        let known = listing.tools.iter().filter_map(|tool| Some((tool.name.as_str(), own(&tool.name)?)));
+        near_names(name, known, 1).first().map(|name| (*name).to_owned())
+    }
+
+    /// The upstream of the tool that a name means or meant.
+    pub fn upstream_of(&self, name: &str) -> Option<&str> {
+        if let Some((_, entry)) = self.named(name) {
+            return Some(&entry.contract.contract().binding.upstream);
+        }
+        // What is like a name that nobody knows is not looked for.
+        match self.names.knows(name).then(|| self.names.resolve(name))? {
+            Resolution::Gone { tool, .. } => Some(tool.upstream.as_str()),
+            _ => None,
+        }
     }
 
     /// Why a name means no tool.

@@ -266,7 +266,7 @@ impl Knowledge {
         for capabilities in profiles {
             let tools = self.tools(entries, &capabilities);
             let Some(listing) = self.profiles.get_mut(&capabilities) else { continue };
-            let texts = |tools: &[ListedTool]| {
+            let texts = |tools: &[Arc<ListedTool>]| {
                 tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
             };
             // Another order of the same tools is no change that anybody has to hear of.
@@ -277,14 +277,14 @@ impl Knowledge {
         }
     }
 
-    fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<ListedTool> {
+    fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<Arc<ListedTool>> {
         let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, capabilities).is_open());
         let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
         // Stable: what has no place yet stays in order of its name.
         open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &Entry| {
             let tool = entry.renderings.listed(self.availability(entry)).clone();
-            tool.run_as(run_as(entry, self.execution(entry, capabilities)))
+            Arc::new(tool.run_as(run_as(entry, self.execution(entry, capabilities))))
         };
         open.into_iter().map(listed).collect()
     }

@@ -1,6 +1,6 @@
 //! The tool list as agents see it: the contract's text and schemas, never the upstream's unpinned ones.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -20,7 +20,9 @@ pub struct Listing {
     /// Grows with every change.
     pub generation: u64,
     /// By upstream, and of each in the order in which it named them; those it has not named yet come last, by name.
-    pub tools: Vec<ListedTool>,
+    ///
+    /// They are shared: lists of different guests have most of them in common.
+    pub tools: Vec<Arc<ListedTool>>,
 }
 
 /// One tool on offer.

@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn a_page_goes_on_after_its_tool_or_at_its_place() {
         let listing = |names: &[&str]| {
-            let tool = |name: &&str| servanda_engine::ListedTool {
-                name: (*name).to_owned(),
-                definition: to_raw_value(name).unwrap(),
+            let tool = |name: &&str| {
+                let (name, definition) = ((*name).to_owned(), to_raw_value(name).unwrap());
+                std::sync::Arc::new(servanda_engine::ListedTool { name, definition })
             };
             Listing { generation: 0, tools: names.iter().map(tool).collect() }
         };

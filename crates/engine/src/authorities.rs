@@ -1,34 +1,42 @@
-//! What the operator lets whom do, in one world: the policies in force and who the callers are to them.
+//! What the operator lets whom do, in one world: the policies in force, others that are tried out, whose tools there are, and who the
+//! callers are to all of them.
 //!
-//! Policies are validated against this world's contracts, so they are replaced with it. Who a caller is to the policies is worked out
-//! once and kept, because everything that is settled for a principal is remembered with it; there are at most so many.
+//! Policies are validated against this world's contracts, so they are replaced with it. Who a caller is to the policies and what they are
+//! shown is worked out once and kept; there is at most so much of it.
+
+mod principals;
+mod views;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
-use servanda_authority::{Actor, Authenticated, rights::Scopes};
-use servanda_catalog::Catalog;
+use servanda_authority::Authenticated;
+use servanda_catalog::{Catalog, Listing};
 use servanda_contract::ToolContract;
 use servanda_gates::{InForce, Mandate};
 use servanda_policy::{
-    Defaults, Identity, Limits, LoadFailure, Policies, Principal, PrincipalError, ToolFacts, Vocabulary,
-    VocabularyError,
+    Defaults, Limits, LoadFailure, Policies, Principal, PrincipalError, Shadow, ToolFacts, Vocabulary, VocabularyError,
 };
 
-/// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
-const PRINCIPALS_MAX: usize = 4_096;
-/// What goes before the name of an agent that nobody but its holder vouches for.
-const UNPROVEN: &str = "unproven:";
+use self::{principals::Principals, views::Views};
+use crate::gateway::Guest;
 
 /// The policies of a world.
 pub struct Authorities {
     policies: Policies,
+    shadow: Option<Shadow>,
     environment: String,
-    principals: Mutex<HashMap<Party, Arc<Principal>>>,
+    tenants: Tenants,
+    principals: Principals,
+    views: Views,
 }
+
+/// Whose an upstream is, by its id. One that is not named, or has no tenants, is everybody's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tenants(BTreeMap<String, BTreeSet<String>>);
 
 /// Why there are no policies.
 #[derive(Debug, thiserror::Error)]
@@ -41,77 +49,104 @@ pub enum NoAuthorities {
     Policies(#[from] LoadFailure),
 }
 
-/// A caller, as far as policies can tell.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Party {
-    tenant: String,
-    principal: String,
-    agent: Option<String>,
-    scopes: BTreeSet<String>,
-}
-
 impl Authorities {
     /// Policies in force, in an environment of that name.
     pub fn new(policies: Policies, environment: &str) -> Self {
-        Self { policies, environment: environment.to_owned(), principals: Mutex::default() }
+        Self {
+            policies,
+            shadow: None,
+            environment: environment.to_owned(),
+            tenants: Tenants::default(),
+            principals: Principals::default(),
+            views: Views::default(),
+        }
+    }
+
+    /// The same beside policies that are tried out. Both have to have one vocabulary.
+    #[must_use]
+    pub fn with_shadow(self, shadow: Shadow) -> Self {
+        Self { shadow: Some(shadow), ..self }
+    }
+
+    /// The same where some upstreams are not everybody's. The policies' vocabulary has to say the same of their tools.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
     }
 
     /// What holds for the tools of a catalog where nobody wrote anything.
     pub fn of_defaults(catalog: &Catalog) -> Result<Self, NoAuthorities> {
-        let contracts: Vec<&ToolContract> = catalog.entries().map(|(_, entry)| entry.contract.contract()).collect();
-        let vocabulary = Vocabulary::of(contracts.into_iter().map(ToolFacts::from))?;
+        let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+        let vocabulary = Tenants::default().vocabulary(contracts)?;
         let policies = Policies::load(Arc::new(vocabulary), &[], Defaults::On, &Limits::default())?;
         Ok(Self::new(policies, "local"))
     }
 
-    /// The policies.
+    /// The policies in force.
     pub fn policies(&self) -> &Policies {
         &self.policies
     }
 
+    /// Those that are tried out.
+    pub fn shadow(&self) -> Option<&Shadow> {
+        self.shadow.as_ref()
+    }
+
     /// Who a caller is to the policies.
     pub(crate) fn principal(&self, authenticated: &Authenticated) -> Result<Arc<Principal>, PrincipalError> {
-        let party = Party::of(authenticated);
-        let mut principals = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(principal) = principals.get(&party) {
-            return Ok(Arc::clone(principal));
-        }
-        let principal = Arc::new(party.principal(self.policies.vocabulary())?);
-        if principals.len() >= PRINCIPALS_MAX {
-            principals.clear();
-        }
-        principals.insert(party, Arc::clone(&principal));
-        Ok(principal)
+        self.principals.of(authenticated, self.policies.vocabulary())
     }
 
     /// What a call of theirs is judged under.
     pub(crate) fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
-        let policy = InForce { policies: &self.policies, principal, environment: &self.environment };
+        let (policies, shadow) = (&self.policies, self.shadow.as_ref());
+        let policy = InForce { policies, shadow, principal, environment: &self.environment };
         Mandate::Caller { authenticated, policy }
+    }
+
+    /// What a guest is shown of a list: the very same one where nothing is kept from them.
+    pub(crate) fn shown(&self, catalog: &Catalog, listing: Arc<Listing>, guest: &Guest) -> Arc<Listing> {
+        let Ok(principal) = self.principal(&guest.authority) else {
+            // Whoever no policy can speak of can call nothing.
+            return Arc::new(Listing { generation: listing.generation, tools: Vec::new() });
+        };
+        views::View { policies: &self.policies, environment: &self.environment, catalog, principal, guest }
+            .of(&self.views, listing)
+    }
+
+    /// Whether an upstream is some tenants' and not this one's.
+    pub(crate) fn is_foreign(&self, upstream: &str, tenant: &str) -> bool {
+        self.tenants.of(upstream).is_some_and(|tenants| !tenants.contains(tenant))
+    }
+
+    /// Whether any upstream is not everybody's.
+    pub(crate) fn has_tenants(&self) -> bool {
+        !self.tenants.0.is_empty()
     }
 }
 
-impl Party {
-    fn of(authenticated: &Authenticated) -> Self {
-        // A rule that names an agent is not met by whoever calls itself so.
-        let prefix = |actor: &Actor| if actor.is_proven() { "" } else { UNPROVEN };
-        let agent = authenticated.actors().first().map(|actor| format!("{}{}", prefix(actor), actor.name()));
-        let scopes = match &authenticated.rights().scopes {
-            Scopes::All => BTreeSet::new(),
-            Scopes::These(scopes) => scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
-        };
-        let (tenant, principal) = (authenticated.tenant().to_owned(), authenticated.principal().to_owned());
-        Self { tenant, principal, agent, scopes }
+impl Tenants {
+    /// The vocabulary of contracts whose upstreams are these tenants'.
+    pub fn vocabulary<'a>(
+        &self,
+        contracts: impl IntoIterator<Item = &'a ToolContract>,
+    ) -> Result<Vocabulary, VocabularyError> {
+        let contracts: Vec<&ToolContract> = contracts.into_iter().collect();
+        Vocabulary::of(contracts.into_iter().map(|contract| {
+            let everybody = ToolFacts::from(contract);
+            let tenants = self.of(&contract.binding.upstream);
+            ToolFacts { tenants: tenants.unwrap_or(everybody.tenants), ..everybody }
+        }))
     }
 
-    fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
-        let Self { tenant, principal, agent, scopes } = self.clone();
-        let groups = BTreeSet::new();
-        let user = Identity { id: principal, tenant, scopes, groups };
-        match agent {
-            None => Principal::user(vocabulary, &user),
-            Some(id) => Principal::agent(vocabulary, &Identity { id, ..user.clone() }, Some(&user)),
-        }
+    fn of(&self, upstream: &str) -> Option<&BTreeSet<String>> {
+        self.0.get(upstream)
+    }
+}
+
+impl FromIterator<(String, BTreeSet<String>)> for Tenants {
+    fn from_iter<I: IntoIterator<Item = (String, BTreeSet<String>)>>(tenants: I) -> Self {
+        Self(tenants.into_iter().filter(|(_, tenants)| !tenants.is_empty()).collect())
     }
 }
 

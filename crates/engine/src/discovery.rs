@@ -84,12 +84,16 @@ impl Discovery {
     /// The list a guest sees. What a legacy server offers may depend on what its client can do, so such a server is asked
     /// on behalf of the first guest of a kind; one that does not answer in time is listed as to anybody.
     ///
+    /// Only servers that are open to the guest are asked.
+    ///
     /// Cancel safe: nothing but the list is lost.
-    pub async fn listing(&self, guest: &Guest) -> Arc<Listing> {
+    pub async fn listing(&self, guest: &Guest, open: impl Fn(&str) -> bool) -> Arc<Listing> {
         if guest.capabilities.answers_anything() || self.acquaintances.values().any(|upstream| upstream.is_personal()) {
             let counterpart = sessions::counterpart(guest);
             let mut asking = tokio::task::JoinSet::new();
-            for acquaintance in self.acquaintances.values().filter(|upstream| upstream.knows_alone(&counterpart)) {
+            let asked =
+                self.acquaintances.iter().filter(|(id, upstream)| open(id) && upstream.knows_alone(&counterpart));
+            for (_, acquaintance) in asked {
                 let (acquaintance, counterpart) = (Arc::clone(acquaintance), counterpart.clone());
                 asking
                     .spawn(async move { acquaintance.refresh(&counterpart, Duration::from_millis(WAIT_MS_MAX)).await });

@@ -19,6 +19,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    authorities::Authorities,
     bridge::Bridge,
     cache::Cache,
     call,
@@ -102,12 +103,14 @@ impl Default for Limits {
 impl Gateway for Engine {
     async fn listing(&self, guest: &Guest) -> Arc<Listing> {
         let scene = self.core.scene();
-        let listing = scene.discovery.listing(guest).await;
+        let listing = scene.discovery.listing(guest, |upstream| !scene.is_foreign(upstream, &guest.caller)).await;
+        let listing = scene.shown(listing, guest);
         if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing) } else { listing }
     }
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {
-        self.core.scene().catalog.listing(&guest.capabilities)
+        let scene = self.core.scene();
+        scene.shown(scene.catalog.listing(&guest.capabilities), guest)
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -137,7 +140,7 @@ impl Gateway for Engine {
         let level = known.ok_or_else(|| relay::invalid_params("`level` must be one of the protocol's log levels"))?;
         self.core.sessions.want_level(&guest.affinity, level);
         let counterpart = sessions::counterpart(guest);
-        for member in self.core.scene().members() {
+        for member in self.core.scene().members_for(&guest.caller) {
             // Nobody waits for servers that may be slow or down; before the next request each is told anyway.
             let (core, member, counterpart) = (Arc::clone(&self.core), Arc::clone(member), counterpart.clone());
             tokio::spawn(async move {
@@ -149,7 +152,7 @@ impl Gateway for Engine {
 
     fn roots_changed(&self, guest: &Guest) {
         let counterpart = sessions::counterpart(guest);
-        for member in self.core.scene().members() {
+        for member in self.core.scene().members_for(&guest.caller) {
             member.server.notify(&counterpart, method::ROOTS_LIST_CHANGED, None);
         }
     }
@@ -301,6 +304,11 @@ impl Engine {
     /// Which tools exist.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.core.scene().catalog)
+    }
+
+    /// What the operator lets whom do.
+    pub fn authorities(&self) -> Arc<Authorities> {
+        Arc::clone(&self.core.scene().authorities)
     }
 
     /// Keeps the catalog told.

@@ -12,7 +12,7 @@ use servanda_contract::{
 };
 use servanda_gates::{CompiledContract, Expected};
 
-use crate::{core::Core, scene::Scene};
+use crate::{core::Core, gateway::Guest, scene::Scene};
 
 /// Names that a hint lists at the most.
 const NAMES_MAX: usize = 5;
@@ -58,7 +58,13 @@ pub(crate) async fn of(core: &Core, scene: &Scene, proposal: &Proposal, contract
 
 /// Adds to a refusal of the behaviour gate which tools would have fitted: first those that take the same arguments, then those
 /// of the same server. Where it was not the kind of tool that was wrong, no other is named.
-pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Expected], refused: &CompiledContract) {
+pub(crate) fn name_fitting(
+    refusal: &mut Refusal,
+    scene: &Scene,
+    guest: &Guest,
+    expected: &[Expected],
+    refused: &CompiledContract,
+) {
     let fits = |contract: &CompiledContract| {
         expected.iter().all(|expected| matches!(expected, Expected::Of(one) if one.is_met_by(contract.contract())))
     };
@@ -72,9 +78,12 @@ pub(crate) fn name_fitting(refusal: &mut Refusal, scene: &Scene, expected: &[Exp
         properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect::<BTreeSet<String>>()
     };
     let wanted = taken(refused);
-    let mut names: Vec<(bool, bool, String)> = scene
-        .catalog
-        .entries()
+    // Nobody is pointed to a tool that they are not shown.
+    let shown = scene.shown(scene.catalog.listing(&guest.capabilities), guest);
+    let mut names: Vec<(bool, bool, String)> = shown
+        .tools
+        .iter()
+        .filter_map(|tool| Some((tool.name.as_str(), scene.catalog.entry(&tool.name)?)))
         .filter(|(_, entry)| fits(&entry.contract))
         .map(|(name, entry)| {
             let elsewhere = entry.contract.contract().binding.upstream != *upstream;

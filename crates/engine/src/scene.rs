@@ -10,7 +10,7 @@ use servanda_catalog::{
     Catalog, CatalogError, Entry, ListedTool, Listing,
     names::{NameTable, Naming},
 };
-use servanda_contract::expectation::Expectations;
+use servanda_contract::{Caller, expectation::Expectations};
 use servanda_gates::CompiledContract;
 use servanda_upstream::{Offer, PerformFailure, Upstream};
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::{
     authorities::Authorities,
     callbacks::Callbacks,
     discovery::{Discovery, Doubts},
+    gateway::Guest,
     relay::{Exposure, PromptTable},
     resilience::Guard,
     server::Server,
@@ -55,7 +56,7 @@ pub(crate) struct Scene {
     pub(crate) authorities: Arc<Authorities>,
     members: BTreeMap<String, Arc<Member>>,
     /// The tool by which long work is asked for, where there is any.
-    own_tool: Option<&'static (Arc<CompiledContract>, ListedTool)>,
+    own_tool: Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)>,
     /// Ends what follows this world's changes, when the last call of it is over.
     pub(crate) stop: CancellationToken,
     _stop_when_dropped: DropGuard,
@@ -159,18 +160,43 @@ impl Scene {
         self.members.get(id)
     }
 
+    /// What that guest is shown of a list: the tools that some call of theirs could be allowed for.
+    pub(crate) fn shown(&self, listing: Arc<Listing>, guest: &Guest) -> Arc<Listing> {
+        self.authorities.shown(&self.catalog, listing, guest)
+    }
+
+    /// Whether there is no such upstream, tool or resource, as far as that caller may know.
+    pub(crate) fn is_foreign(&self, upstream: &str, caller: &Caller) -> bool {
+        self.authorities.is_foreign(upstream, &caller.tenant)
+    }
+
+    /// The same for the tool of an exposed name.
+    pub(crate) fn is_foreign_tool(&self, name: &str, caller: &Caller) -> bool {
+        self.authorities.has_tenants() && self.catalog.upstream_of(name).is_some_and(|id| self.is_foreign(id, caller))
+    }
+
+    /// The servers that are there for a caller, in the same order as all.
+    pub(crate) fn members_for(&self, caller: &Caller) -> impl Iterator<Item = &Arc<Member>> {
+        self.members.values().filter(|member| !self.is_foreign(&member.id, caller))
+    }
+
+    /// A server by its id, if it is there for a caller.
+    pub(crate) fn member_for(&self, id: &str, caller: &Caller) -> Option<&Arc<Member>> {
+        self.member(id).filter(|member| !self.is_foreign(&member.id, caller))
+    }
+
     /// All servers, in the order of the configuration, which is that of their ids.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
         self.members.values()
     }
 
-    /// The server of an exposed URI, and the URI there.
-    pub(crate) fn by_uri<'u>(&self, exposed: &'u str) -> Option<(&Arc<Member>, &'u str)> {
+    /// The server of an exposed URI, if it is there for that caller, and the URI there.
+    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, caller: &Caller) -> Option<(&Arc<Member>, &'u str)> {
         let (upstream, uri) = self.naming.original_uri(exposed)?;
         let member = match upstream {
-            Some(id) => self.members.get(id)?,
+            Some(id) => self.member_for(id, caller)?,
             // Bare names are for a single upstream.
-            None => self.members.values().next()?,
+            None => self.members_for(caller).next()?,
         };
         Some((member, uri))
     }
@@ -205,7 +231,7 @@ impl Member {
 }
 
 /// The gateway's own tool, where there is long work to ask for and its name neither is nor was another tool's.
-fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, ListedTool)> {
+fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
     let is_long = |entry: &Entry| entry.contract.contract().is_long();
     let long = !catalog.names().knows(RESULT_TOOL) && catalog.entries().any(|(_, entry)| is_long(entry));
     long.then(result_tool).flatten()

@@ -1,4 +1,4 @@
-//! Scenes of scripted servers, in which nobody has written a policy, and guests who hold a key.
+//! Scenes of scripted servers, in which nobody has written a policy unless a test does, and guests who hold a key.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,15 +10,39 @@ use servanda_authority::{
 use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{Registered, admit};
+use servanda_policy::{Defaults, Limits, Policies, Shadow, Source};
 
 use super::{Scripted, contract};
-use crate::{authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
+use crate::{Authorities, Guest, Tenants, scene::Scene, server::Server};
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
+    ruled(naming, servers, &Rules::default())
+}
+
+/// What an operator wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Rules<'a> {
+    pub(crate) policies: &'a str,
+    pub(crate) shadow: Option<&'a str>,
+    pub(crate) tenants: Tenants,
+}
+
+/// A scene with policies and tenants.
+pub(crate) fn ruled(naming: Naming, servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> Scene {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
     let catalog = Catalog::new(contracts, naming).unwrap();
     let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
-    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
+    let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+    let vocabulary = Arc::new(rules.tenants.vocabulary(contracts).unwrap());
+    let load = |text| {
+        let sources = [Source { name: "test.cedar", text }];
+        Policies::load(Arc::clone(&vocabulary), &sources, Defaults::On, &Limits::default()).unwrap()
+    };
+    let mut authorities = Authorities::new(load(rules.policies), "test").with_tenants(rules.tenants.clone());
+    if let Some(text) = rules.shadow {
+        authorities = authorities.with_shadow(Shadow::new(load(text)));
+    }
+    let authorities = Arc::new(authorities);
     Scene::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
 }
 

@@ -40,7 +40,7 @@ use crate::{
     upstream_failure,
 };
 
-pub(crate) use scenes::{guest_of, scene, scene_of};
+pub(crate) use scenes::{Rules, guest_of, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]

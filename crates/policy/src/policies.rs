@@ -27,6 +27,7 @@ pub struct Policies {
     loaded: Vec<Loaded>,
     by_id: HashMap<String, usize>,
     authorizer: Authorizer,
+    look_at_client: bool,
     /// No other set has it.
     number: u64,
 }
@@ -52,7 +53,10 @@ impl Policies {
             LoadFailure { findings: vec![finding] }
         })?;
         let by_id = loaded.iter().enumerate().map(|(position, policy)| (policy.id.clone(), position)).collect();
-        Ok(Self { vocabulary, index, loaded, by_id, authorizer: Authorizer::new(), number: memory::next_number() })
+        let look_at_client =
+            loaded.iter().any(|policy| policy.needs.whole || policy.needs.attributes.contains("client"));
+        let (authorizer, number) = (Authorizer::new(), memory::next_number());
+        Ok(Self { vocabulary, index, loaded, by_id, authorizer, look_at_client, number })
     }
 
     /// The tools the policies are about.
@@ -73,6 +77,11 @@ impl Policies {
     /// The policies by id, with their texts: to tell what differs between two sets.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.loaded.iter().map(|policy| (policy.id.as_str(), policy.text.as_str()))
+    }
+
+    /// Whether any of them asks what the client's software calls itself.
+    pub const fn look_at_client(&self) -> bool {
+        self.look_at_client
     }
 
     pub(crate) fn index(&self) -> &Index {

@@ -13,15 +13,15 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_engine::{Gateway, Guest, Listing};
-use servanda_mcp::{ClientCapabilities, RawObject, fields};
+use servanda_mcp::{RawObject, fields};
 
 use super::headers;
 use crate::fault::Fault;
 
 /// What annotates an argument.
 const ANNOTATION: &str = "x-mcp-header";
-/// How many lists are remembered: guests of other capabilities may see another.
-const TABLES_MAX: usize = 16;
+/// How many lists are remembered: guests of other capabilities or with other rights may see another.
+const TABLES_MAX: usize = 64;
 /// How deep an annotated argument may stand.
 const DEPTH_MAX: usize = 16;
 /// Beyond this, whole numbers do not survive every reader.
@@ -35,8 +35,8 @@ pub(super) struct ParamHeaders {
 
 #[derive(Debug)]
 struct Remembered {
-    capabilities: ClientCapabilities,
-    generation: u64,
+    /// The very list, by which it is known: two guests may see different lists of one generation.
+    listing: Arc<Listing>,
     table: Arc<Table>,
 }
 
@@ -63,27 +63,23 @@ impl ParamHeaders {
         (tool, arguments): (&str, Option<&RawValue>),
     ) -> Result<(), Fault> {
         let listing = gateway.known_listing(guest);
-        let table = self.table(&listing, &guest.capabilities);
+        let table = self.table(&listing);
         table
             .get(tool)
             .map_or(Ok(()), |mirrored| mirrored.iter().try_for_each(|mirrored| mirrored.check(headers, arguments)))
     }
 
-    fn table(&self, listing: &Listing, capabilities: &ClientCapabilities) -> Arc<Table> {
+    fn table(&self, listing: &Arc<Listing>) -> Arc<Table> {
         // Every critical section leaves a whole list: no panic can leave it half-changed.
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let generation = listing.generation;
-        if let Some(known) = tables.iter().find(|known| known.capabilities == *capabilities)
-            && known.generation == generation
-        {
+        if let Some(known) = tables.iter().find(|known| Arc::ptr_eq(&known.listing, listing)) {
             return Arc::clone(&known.table);
         }
         let table = Arc::new(read(listing));
-        tables.retain(|known| known.capabilities != *capabilities);
         if tables.len() >= TABLES_MAX {
             tables.remove(0);
         }
-        tables.push(Remembered { capabilities: capabilities.clone(), generation, table: Arc::clone(&table) });
+        tables.push(Remembered { listing: Arc::clone(listing), table: Arc::clone(&table) });
         table
     }
 }

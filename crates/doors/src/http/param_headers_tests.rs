@@ -106,21 +106,21 @@ fn a_header_that_stands_twice_or_is_not_text_says_nothing() {
 
 #[test]
 fn a_list_is_read_once() {
-    let listing = |generation: u64, name: &str| {
+    let listing = |name: &str| {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string", ANNOTATION: name}}});
         let definition = json!({"name": "t", "inputSchema": schema});
         let definition = serde_json::value::to_raw_value(&definition).unwrap();
-        Listing { generation, tools: vec![servanda_engine::ListedTool { name: "t".to_owned(), definition }] }
+        let tool = servanda_engine::ListedTool { name: "t".to_owned(), definition };
+        Arc::new(Listing { generation: 1, tools: vec![Arc::new(tool)] })
     };
     let headers = ParamHeaders::default();
-    let anybody = ClientCapabilities::none();
-    let first = headers.table(&listing(1, "A"), &anybody);
-    assert!(Arc::ptr_eq(&first, &headers.table(&listing(1, "A"), &anybody)));
-    let second = headers.table(&listing(2, "B"), &anybody);
-    assert_eq!(second["t"][0].header, "mcp-param-b");
-    for number in 0..2 * TABLES_MAX {
-        let raw = RawValue::from_string(format!(r#"{{"x{number}":{{}}}}"#)).unwrap();
-        headers.table(&listing(1, "A"), &ClientCapabilities::parse(Some(&raw)));
+    let (one, other) = (listing("A"), listing("B"));
+    let first = headers.table(&one);
+    // Guests of one generation may be shown different tools: neither is judged by the other's list.
+    assert_eq!(headers.table(&other)["t"][0].header, "mcp-param-b");
+    assert!(Arc::ptr_eq(&first, &headers.table(&one)));
+    for _ in 0..2 * TABLES_MAX {
+        headers.table(&listing("A"));
     }
     assert_eq!(headers.tables.lock().unwrap().len(), TABLES_MAX);
 }

@@ -114,9 +114,10 @@ impl Fixture {
     pub(crate) fn define(&self, definitions: &[Value]) {
         // Pretty-printed, so that line breaks have to be dealt with.
         let pretty = |value: &Value| RawValue::from_string(serde_json::to_string_pretty(value).unwrap()).unwrap();
-        let mut tools: Vec<ListedTool> = definitions
+        let mut tools: Vec<Arc<ListedTool>> = definitions
             .iter()
             .map(|value| ListedTool { name: value["name"].as_str().unwrap().to_owned(), definition: pretty(value) })
+            .map(Arc::new)
             .collect();
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         let mut listing = self.listing.lock().unwrap();

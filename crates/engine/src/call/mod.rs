@@ -113,6 +113,9 @@ fn long(
     way: &mut Way,
     cancel: CancellationToken,
 ) -> Option<Arc<Work>> {
+    if scene.is_foreign_tool(&proposal.tool, &proposal.caller) {
+        return None;
+    }
     let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
     let terms = works::Terms {
         guest: &way.guest,

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_authority::Authenticated;
+use servanda_catalog::NotResolved;
 use servanda_contract::{
     CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
 };
@@ -120,7 +121,7 @@ impl Passage<'_> {
     async fn run(mut self, proposal: Proposal, mut way: Way) -> CallAnswer {
         // Whoever gives up waits for no list; the upstream hears of it first.
         tokio::select! {
-            () = self.scene.discovery.acquaint(&proposal, &way.guest) => {}
+            () = self.acquaint(&proposal, &way.guest) => {}
             () = way.terms.cancel.cancelled() => {}
         }
         self.begun = Instant::now();
@@ -132,10 +133,12 @@ impl Passage<'_> {
         let contract = resolved.contract().clone();
         self.record.contract = Some(contract.reference());
         let expected = expectations::of(self.core, self.scene, resolved.proposal(), &contract).await;
-        let permit = match self.judge(resolved.expecting(expected.clone()), &way.guest.authority) {
+        let judged = self.judge(resolved.expecting(expected.clone()), &way.guest.authority);
+        self.record.policy = self.trail.take_policy();
+        let permit = match judged {
             Ok(permit) => permit,
             Err(mut refusal) => {
-                expectations::name_fitting(&mut refusal, self.scene, &expected, &contract);
+                expectations::name_fitting(&mut refusal, self.scene, &way.guest, &expected, &contract);
                 self.core.repairs.refused(&self.record, &self.chain, &mut refusal);
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, Outcome::Refused, None).await);
             }
@@ -234,7 +237,7 @@ impl Passage<'_> {
     ) -> Result<Resolved, Box<Refusal>> {
         let found = match self.own_tool(&proposal.tool) {
             Some(contract) => Ok(contract),
-            None => self.scene.catalog.resolve(&proposal.tool, &guest.capabilities),
+            None => self.find(&proposal.tool, guest),
         };
         self.trail.judge(GateName::Resolve, || match found {
             // The world changed between two rounds: an upstream's state is nobody else's.
@@ -244,6 +247,30 @@ impl Passage<'_> {
             Ok(contract) => Ok(Resolved::new(proposal, contract)),
             Err(reason) => Err(Box::new(refusals::not_resolved(&proposal, reason))),
         })
+    }
+
+    /// The contract that a name means to a guest. Another tenant's tool is none, in the very words for one that never was; and
+    /// nobody is pointed to a tool that they are not shown.
+    fn find(&self, name: &str, guest: &Guest) -> Result<Arc<CompiledContract>, NotResolved> {
+        let catalog = &self.scene.catalog;
+        let unknown = || {
+            let shown = self.scene.shown(catalog.listing(&guest.capabilities), guest);
+            NotResolved::Unknown { did_you_mean: catalog.near(name, &shown) }
+        };
+        if self.scene.is_foreign_tool(name, &guest.caller) {
+            return Err(unknown());
+        }
+        match catalog.resolve(name, &guest.capabilities) {
+            Err(NotResolved::Unknown { .. }) => Err(unknown()),
+            resolved => resolved,
+        }
+    }
+
+    /// Makes sure that what is known of a tool is known of the present connection; another tenant's server is not asked.
+    async fn acquaint(&self, proposal: &Proposal, guest: &Guest) {
+        if !self.scene.is_foreign_tool(&proposal.tool, &guest.caller) {
+            self.scene.discovery.acquaint(proposal, guest).await;
+        }
     }
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.

@@ -81,7 +81,7 @@ fn proposal(tool: &str) -> Proposal {
 }
 
 async fn names(discovery: &Discovery, guest: &Guest) -> usize {
-    discovery.listing(guest).await.tools.len()
+    discovery.listing(guest, |_| true).await.tools.len()
 }
 
 /// However many calls come at once to a server nobody has asked, it is asked once before them; then not again.
@@ -154,7 +154,7 @@ async fn an_upstream_that_cannot_be_asked_is_unavailable() {
     discovery.acquaint(&proposal("tool_1"), &Guest::local()).await;
     assert!(discovery.catalog.silence("growing").unwrap().contains("no-such-program-anywhere"));
     assert!(discovery.catalog.resolve("tool_1", &ClientCapabilities::none()).is_ok());
-    let listing = discovery.listing(&Guest::local()).await;
+    let listing = discovery.listing(&Guest::local(), |_| true).await;
     assert!(listing.tools.iter().all(|tool| tool.definition.get().contains(r#""availability":"unavailable""#)));
     upstream.shutdown().await;
 }

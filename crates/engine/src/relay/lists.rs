@@ -56,13 +56,14 @@ struct LeftOut;
 pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, RpcError> {
     let list = List::of(inquiry.subject);
     let scene = core.scene();
-    let mut places = start(&scene, &inquiry.params)?;
+    let mut places = start(&scene, &inquiry)?;
+    let caller = inquiry.guest.caller.clone();
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
     let goes_on = inquiry.params.len() > others.len();
     let party = Party::of(core, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let asked = places.iter().filter_map(|place| Some((place, scene.member(&place.upstream)?)));
+        let asked = places.iter().filter_map(|place| Some((place, scene.member_for(&place.upstream, &caller)?)));
         let asked = asked.map(async |(place, member)| {
             (place, member, list.ask(core, &party, member, &others, place.theirs.as_deref()).await)
         });
@@ -98,14 +99,15 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
 }
 
 /// Where a guest's request begins.
-fn start(scene: &Scene, params: &[(String, Box<RawValue>)]) -> Result<Vec<Place>, RpcError> {
-    let Some((_, raw)) = params.iter().find(|(name, _)| name == "cursor") else {
+fn start(scene: &Scene, inquiry: &Inquiry) -> Result<Vec<Place>, RpcError> {
+    let caller = &inquiry.guest.caller;
+    let Some((_, raw)) = inquiry.params.iter().find(|(name, _)| name == "cursor") else {
         let first = |member: &Arc<Member>| Place { upstream: member.id.to_string(), theirs: None };
-        return Ok(scene.members().map(first).collect());
+        return Ok(scene.members_for(caller).map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
     let cursor = text.and_then(|text| Cursor::read(&text));
-    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member(&place.upstream).is_some());
+    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member_for(&place.upstream, caller).is_some());
     cursor.filter(known).map(|Cursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })

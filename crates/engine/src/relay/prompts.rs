@@ -9,6 +9,7 @@ use std::{
 
 use serde::Deserialize;
 use servanda_catalog::names::Naming;
+use servanda_contract::Caller;
 use servanda_mcp::fields::method;
 use servanda_upstream::{Delivery, PerformFailure, Question};
 use tokio::{sync::Mutex as AsyncMutex, task::JoinSet, time::Instant};
@@ -50,19 +51,24 @@ struct Named {
     name: String,
 }
 
-/// The upstream of a prompt and the prompt's own name there.
-pub(super) async fn find(scene: &Scene, exposed: &str, deadline: Instant) -> Option<(Arc<Member>, String)> {
+/// The upstream of a prompt and the prompt's own name there, of those that are there for a caller.
+pub(super) async fn find(
+    scene: &Scene,
+    exposed: &str,
+    caller: &Caller,
+    deadline: Instant,
+) -> Option<(Arc<Member>, String)> {
     if scene.naming == Naming::Bare {
-        return scene.members().next().map(|member| (Arc::clone(member), exposed.to_owned()));
+        return scene.members_for(caller).next().map(|member| (Arc::clone(member), exposed.to_owned()));
     }
     let found = |member: &Arc<Member>| Some((Arc::clone(member), member.prompts.get(exposed)?));
-    if let Some(found) = scene.members().filter(|member| member.prompts.holds()).find_map(found) {
+    if let Some(found) = scene.members_for(caller).filter(|member| member.prompts.holds()).find_map(found) {
         return Some(found);
     }
     // All at once: one that does not answer holds up none of the others.
     let mut reading = JoinSet::new();
     let missed_at = Instant::now();
-    for member in scene.members().cloned() {
+    for member in scene.members_for(caller).cloned() {
         reading.spawn(async move {
             if let Err(error) = read(&member, missed_at, deadline).await {
                 tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");

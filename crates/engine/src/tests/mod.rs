@@ -10,6 +10,7 @@ mod marks;
 mod names;
 mod news;
 mod overlaps;
+mod policies;
 mod probes;
 mod recovery;
 mod relays;

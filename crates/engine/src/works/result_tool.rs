@@ -22,13 +22,13 @@ pub(crate) struct Wish {
 }
 
 /// Its contract and how it is listed; none if the contract that is part of this program is not one, which a test looks after.
-pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, ListedTool)> {
-    static TOOL: OnceLock<Option<(Arc<CompiledContract>, ListedTool)>> = OnceLock::new();
+pub(crate) fn result_tool() -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
+    static TOOL: OnceLock<Option<(Arc<CompiledContract>, Arc<ListedTool>)>> = OnceLock::new();
     TOOL.get_or_init(|| {
         let contract = document::read("result_tool.yaml", include_str!("result_tool.yaml")).ok()?;
         let contract = admit(contract, &Registered::new()).ok()?;
         let listed = ListedTool::render(RESULT_TOOL, &contract, Availability::Available).ok()?;
-        Some((Arc::new(contract), listed))
+        Some((Arc::new(contract), Arc::new(listed)))
     })
     .as_ref()
 }

@@ -1,0 +1,122 @@
+//! Who callers are to the policies. Everything that is settled for a principal is remembered with it, so the same caller has to be
+//! the same principal again; finding it allocates nothing.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{BuildHasher as _, Hash, Hasher, RandomState},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use servanda_authority::{Actor, Authenticated, rights::Scopes};
+use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
+
+/// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
+const PRINCIPALS_MAX: usize = 4_096;
+/// What goes before the name of an agent that nobody but its holder vouches for.
+const UNPROVEN: &str = "unproven:";
+
+/// The principals that were worked out.
+#[derive(Debug, Default)]
+pub(super) struct Principals {
+    state: RandomState,
+    /// By a number of the party; two parties of one number take turns, which costs time and nothing else.
+    known: RwLock<HashMap<u64, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    party: Party<String>,
+    principal: Arc<Principal>,
+}
+
+/// A caller, as far as policies can tell.
+#[derive(Debug)]
+struct Party<T> {
+    tenant: T,
+    principal: T,
+    /// Who acts, and whether that is proven.
+    agent: Option<(T, bool)>,
+    scopes: Vec<T>,
+}
+
+impl Principals {
+    /// The principal of a caller.
+    pub(super) fn of(
+        &self,
+        authenticated: &Authenticated,
+        vocabulary: &Vocabulary,
+    ) -> Result<Arc<Principal>, PrincipalError> {
+        let number = self.number(authenticated);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&number).filter(|known| known.party.is_of(authenticated)) {
+            return Ok(Arc::clone(&known.principal));
+        }
+        drop(known);
+        let party = Party::of(authenticated);
+        let principal = Arc::new(party.principal(vocabulary)?);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= PRINCIPALS_MAX {
+            known.clear();
+        }
+        known.insert(number, Known { party, principal: Arc::clone(&principal) });
+        Ok(principal)
+    }
+
+    fn number(&self, authenticated: &Authenticated) -> u64 {
+        let mut hasher = self.state.build_hasher();
+        (authenticated.tenant(), authenticated.principal()).hash(&mut hasher);
+        agent(authenticated).hash(&mut hasher);
+        scopes(authenticated).for_each(|scope| scope.hash(&mut hasher));
+        hasher.finish()
+    }
+}
+
+impl Party<String> {
+    fn of(authenticated: &Authenticated) -> Self {
+        Self {
+            tenant: authenticated.tenant().to_owned(),
+            principal: authenticated.principal().to_owned(),
+            agent: agent(authenticated).map(|(name, proven)| (name.to_owned(), proven)),
+            scopes: scopes(authenticated).map(str::to_owned).collect(),
+        }
+    }
+
+    fn is_of(&self, authenticated: &Authenticated) -> bool {
+        let own_agent = self.agent.as_ref().map(|(name, proven)| (name.as_str(), *proven));
+        self.tenant == authenticated.tenant()
+            && self.principal == authenticated.principal()
+            && own_agent == agent(authenticated)
+            && scopes(authenticated).eq(self.scopes.iter().map(String::as_str))
+    }
+
+    fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
+        let user = Identity {
+            id: self.principal.clone(),
+            tenant: self.tenant.clone(),
+            scopes: self.scopes.iter().cloned().collect(),
+            groups: BTreeSet::new(),
+        };
+        match &self.agent {
+            None => Principal::user(vocabulary, &user),
+            Some((name, proven)) => {
+                // A rule that names an agent is not met by whoever calls itself so.
+                let id = format!("{}{name}", if *proven { "" } else { UNPROVEN });
+                Principal::agent(vocabulary, &Identity { id, ..user.clone() }, Some(&user))
+            }
+        }
+    }
+}
+
+/// Who acts now, and whether that is proven.
+fn agent(authenticated: &Authenticated) -> Option<(&str, bool)> {
+    let actor: &Actor = authenticated.actors().first()?;
+    Some((actor.name(), actor.is_proven()))
+}
+
+fn scopes(authenticated: &Authenticated) -> impl Iterator<Item = &str> {
+    let scopes = match &authenticated.rights().scopes {
+        Scopes::All => None,
+        Scopes::These(scopes) => Some(scopes),
+    };
+    scopes.into_iter().flatten().map(|scope| scope.as_str())
+}

@@ -1,0 +1,232 @@
+//! What guests are shown and may call by what an operator wrote: lists and calls agree, and another tenant's tools are not there.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use serde_json::json;
+use servanda_authority::{
+    Authenticated, Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    rights::{Scopes, Tools},
+};
+use servanda_catalog::names::Naming;
+use servanda_contract::{GateName, Timestamp, record::WouldHave, time::Clock as _, tool::SideEffectClass};
+use servanda_mcp::{Era, RpcError};
+
+use crate::{
+    CallAnswer, Gateway as _, Guest, InquiryAnswer, Listing, Subject, SystemClock, Tenants, Terms,
+    testing::{House, Rules, Scripted, call, guest, inquiry, parse, ruled, said, text},
+};
+
+/// A server of tools, prompts and resources.
+fn server() -> Arc<Scripted> {
+    Scripted::new(Era::Modern, &json!({"resources": {}, "prompts": {}}), |heard| async move {
+        Ok(match heard.method {
+            "tools/call" => text(Era::Modern, "done"),
+            "resources/list" => said(Era::Modern, &json!({"resources": [{"uri": "a://b", "name": "b"}]})),
+            "prompts/list" => said(Era::Modern, &json!({"prompts": [{"name": "greet"}]})),
+            "prompts/get" => said(Era::Modern, &json!({"messages": []})),
+            _ => said(Era::Modern, &json!({"contents": []})),
+        })
+    })
+}
+
+fn house(servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> House {
+    House::in_scene(ruled(Naming::Prefixed, servers, rules), Arc::default(), Arc::new(SystemClock))
+}
+
+/// A guest by a real key with these rights.
+fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Guest {
+    let now = SystemClock.now();
+    let mut rights = Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() };
+    change(&mut rights);
+    let [tenant, principal, label] = [tenant, principal, "test"].map(str::to_owned);
+    let expires_at = Timestamp::from_unix_ms(now.unix_ms() + 600_000);
+    let MadeKey { stored, text } =
+        api_key::make(KeyTerms { tenant, principal, label, rights, expires_at }, now).unwrap();
+    let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
+    let authority: Authenticated = stored.authenticate(&presented, now).unwrap();
+    Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+}
+
+fn names(listing: &Arc<Listing>) -> Vec<&str> {
+    listing.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+/// Whether the call was performed.
+async fn performed(house: &House, guest: &Guest, tool: &str) -> bool {
+    let answer = house.engine.call(call(guest, tool, Terms::default())).await;
+    matches!(answer, CallAnswer::Result(result) if !result.is_error)
+}
+
+/// The words of a refusal, without what is different for every call.
+async fn words(house: &House, guest: &Guest, tool: &str) -> String {
+    match house.engine.call(call(guest, tool, Terms::default())).await {
+        CallAnswer::UnknownTool(refusal) => {
+            format!("{:?} {} {}", refusal.gate, refusal.message, refusal.hint).replace(tool, "TOOL")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn local_mode_with_defaults_sees_the_very_list_of_the_catalog() {
+    let house = house(&[("up", server())], &Rules::default());
+    let guest = guest(Era::Modern, &json!({}));
+    let whole = house.engine.catalog().listing(&guest.capabilities);
+    assert!(Arc::ptr_eq(&whole, &house.engine.listing(&guest).await));
+    assert!(Arc::ptr_eq(&whole, &house.engine.known_listing(&guest)));
+}
+
+/// A list that leaves something out is the same list again, until the catalog's changes.
+#[tokio::test]
+async fn a_list_is_worked_out_once_for_guests_of_one_kind() {
+    let forbid = "forbid (principal, action == Action::\"call:up.write\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: forbid, ..Rules::default() });
+    let guest = guest(Era::Modern, &json!({}));
+    let first = house.engine.listing(&guest).await;
+    assert_eq!(names(&first), ["up__echo"]);
+    assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&guest)));
+    let reader = holder("local", "local", |rights| rights.tools = Tools::read(&["up.write"]).unwrap());
+    assert_eq!(names(&house.engine.known_listing(&reader)), Vec::<&str>::new());
+    let named =
+        Guest { caller: servanda_contract::Caller { client: Some("x".to_owned()), ..guest.caller.clone() }, ..guest };
+    assert!(Arc::ptr_eq(&first, &house.engine.known_listing(&named)), "no policy asks for the client");
+}
+
+#[tokio::test]
+async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
+    let house = house(&[("up", server())], &Rules::default());
+    type Taken = fn(&mut Rights);
+    let table: [(Taken, &[&str]); 5] = [
+        (|_| {}, &["up__echo", "up__write"]),
+        (|rights| rights.tools = Tools::read(&["up.echo"]).unwrap(), &["up__echo"]),
+        (|rights| rights.tools = Tools::none(), &[]),
+        (|rights| rights.ceiling = SideEffectClass::ReadOnly, &["up__echo"]),
+        // Whoever lacks a scope learns at a call which to ask for.
+        (|rights| rights.scopes = Scopes::of(["other"]).unwrap(), &["up__echo", "up__write"]),
+    ];
+    for (taken, expected) in table {
+        let listing = house.engine.listing(&holder("acme", "ada", taken)).await;
+        assert_eq!(names(&listing), expected);
+    }
+}
+
+#[tokio::test]
+async fn another_tenants_tool_is_as_if_it_were_not_there() {
+    let (theirs, ours) = (server(), server());
+    let tenants: Tenants =
+        [("theirs".to_owned(), ["rival", "other"].map(str::to_owned).into_iter().collect::<BTreeSet<_>>())]
+            .into_iter()
+            .collect();
+    let house = house(&[("theirs", theirs.clone()), ("ours", ours)], &Rules { tenants, ..Rules::default() });
+    let (ada, rival) = (holder("acme", "ada", |_| {}), holder("rival", "rob", |_| {}));
+    assert_eq!(names(&house.engine.listing(&ada).await), ["ours__echo", "ours__write"]);
+    assert_eq!(house.engine.listing(&rival).await.tools.len(), 4);
+    assert!(performed(&house, &rival, "theirs__echo").await);
+    let heard = theirs.heard().len();
+    // The same words as for a tool that never was, and nothing that names theirs.
+    assert_eq!(words(&house, &ada, "theirs__echo").await, words(&house, &ada, "absent__tool").await);
+    assert!(!words(&house, &ada, "theirs__ehco").await.contains("theirs"));
+    assert!(words(&house, &rival, "theirs__ehco").await.contains("did you mean `theirs__echo`"));
+    assert_eq!(house.last_record().contract, None);
+    for subject in [Subject::Resources, Subject::Prompts] {
+        let answer = house.engine.inquire(inquiry(&ada, subject, &json!({}), Terms::default())).await.unwrap();
+        let InquiryAnswer::Complete(page) = answer else { panic!("{answer:?}") };
+        assert!(page.contains("ours") && !page.contains("theirs"), "{page}");
+        assert!(parse(&page).is_object());
+    }
+    let refused = |answer: Result<InquiryAnswer, RpcError>| answer.unwrap_err().message;
+    let read = |uri: &str| inquiry(&ada, Subject::Resource, &json!({"uri": uri}), Terms::default());
+    let theirs_read = refused(house.engine.inquire(read("servanda://theirs/a://b")).await);
+    let absent_read = refused(house.engine.inquire(read("servanda://absent/a://b")).await);
+    assert_eq!(theirs_read.replace("theirs", "X"), absent_read.replace("absent", "X"));
+    let prompt = inquiry(&ada, Subject::Prompt, &json!({"name": "theirs__greet"}), Terms::default());
+    assert!(house.engine.inquire(prompt).await.is_err());
+    assert!(house.engine.watch(&ada, "servanda://theirs/a://b").await.is_err());
+    house.engine.roots_changed(&ada);
+    assert_eq!(theirs.heard().len(), heard, "the server heard of none of it: {:?}", theirs.heard());
+}
+
+/// Within a tenant the refusal is honest: the tool is there, and a policy says no.
+#[tokio::test]
+async fn a_hidden_tool_of_ones_own_tenant_is_refused_by_name() {
+    let forbid = "@id(\"no\") forbid (principal, action == Action::\"call:up.write\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: forbid, ..Rules::default() });
+    let guest = guest(Era::Modern, &json!({}));
+    assert!(!performed(&house, &guest, "up__write").await);
+    let record = house.last_record();
+    assert_eq!(record.refusal.unwrap().gate, GateName::Policy);
+    assert_eq!(record.policy.unwrap().by.as_slice(), ["no"]);
+    // It is suggested to nobody who mistypes it.
+    assert!(!words(&house, &guest, "up__wrte").await.contains("up__write"));
+}
+
+#[tokio::test]
+async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
+    let forbid = "@id(\"next\") forbid (principal, action, resource);";
+    let house = house(&[("up", server())], &Rules { shadow: Some(forbid), ..Rules::default() });
+    let guest = guest(Era::Modern, &json!({}));
+    assert_eq!(names(&house.engine.listing(&guest).await).len(), 2, "nothing is hidden by what is only tried out");
+    for tool in ["up__echo", "up__write"] {
+        assert!(performed(&house, &guest, tool).await);
+        let policy = house.last_record().policy.unwrap();
+        let shadow = policy.shadow.unwrap();
+        assert_eq!((shadow.would_have, shadow.cause.as_deref()), (WouldHave::Refused, Some("forbidden")));
+        assert_eq!(shadow.by.as_slice(), ["next"]);
+    }
+}
+
+const CONDITIONS: [&str; 9] = [
+    "",
+    "when { context.args.text == \"hello\" }",
+    "when { context.args.text == \"other\" }",
+    "when { principal.tenant == \"acme\" }",
+    "when { principal.tenant == \"rival\" && context.args.text == \"hello\" }",
+    "unless { principal.scopes.contains(\"s\") }",
+    "when { resource.risk > 0 }",
+    "when { context.env.time_ms > 5 }",
+    "when { context.env.name == \"test\" && principal.id == \"ada\" }",
+];
+const SCOPES: [&str; 4] = [
+    "(principal, action, resource)",
+    "(principal, action == Action::\"call:up.write\", resource)",
+    "(principal, action, resource in Upstream::\"other\")",
+    "(principal == User::\"acme/ada\", action, resource)",
+];
+const TOOLS: [&[&str]; 3] = [&["*"], &["up.*"], &["other.echo", "up.write"]];
+
+/// The law: what a guest is not shown, no call of theirs is performed of; and whatever was performed was shown.
+#[test]
+fn what_is_not_listed_is_never_callable() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let rule = (any::<bool>(), 0..SCOPES.len(), 0..CONDITIONS.len());
+    let given = (prop::collection::vec(rule, 0..4), 0..TOOLS.len(), any::<bool>(), any::<bool>(), any::<bool>());
+    let config = ProptestConfig { cases: 64, ..ProptestConfig::default() };
+    TestRunner::new(config)
+        .run(&given, |(rules, tools, of_acme, low, scoped)| {
+            let rule = |(permits, scope, condition): &(bool, usize, usize)| {
+                let effect = if *permits { "permit" } else { "forbid" };
+                // What looks at arguments is written for all tools: all have the same.
+                format!("{effect} {} {};\n", SCOPES[*scope], CONDITIONS[*condition])
+            };
+            let policies: String = rules.iter().map(rule).collect();
+            let tenants: Tenants = [("other".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
+            let servers = [("up", server()), ("other", server())];
+            let house = house(&servers, &Rules { policies: &policies, tenants, ..Rules::default() });
+            let guest = holder(if of_acme { "acme" } else { "rival" }, "ada", |rights| {
+                rights.tools = Tools::read(TOOLS[tools]).unwrap();
+                rights.ceiling = if low { SideEffectClass::ReadOnly } else { SideEffectClass::CriticalMutation };
+                rights.scopes = Scopes::of(if scoped { vec!["s", "billing:write"] } else { vec![] }).unwrap();
+            });
+            runtime.block_on(async {
+                let listing = house.engine.listing(&guest).await;
+                for tool in ["up__echo", "up__write", "other__echo", "other__write"] {
+                    let done = performed(&house, &guest, tool).await;
+                    prop_assert!(!done || names(&listing).contains(&tool), "{tool} for {guest:?} by\n{policies}");
+                }
+                Ok(())
+            })
+        })
+        .unwrap();
+}
