@@ -48,6 +48,7 @@ struct Party {
     principal: String,
     agent: Option<String>,
     scopes: BTreeSet<String>,
+    groups: BTreeSet<String>,
 }
 
 impl Authorities {
@@ -101,12 +102,11 @@ impl Party {
             Scopes::These(scopes) => scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
         };
         let (tenant, principal) = (authenticated.tenant().to_owned(), authenticated.principal().to_owned());
-        Self { tenant, principal, agent, scopes }
+        Self { tenant, principal, agent, scopes, groups: authenticated.groups().clone() }
     }
 
     fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
-        let Self { tenant, principal, agent, scopes } = self.clone();
-        let groups = BTreeSet::new();
+        let Self { tenant, principal, agent, scopes, groups } = self.clone();
         let user = Identity { id: principal, tenant, scopes, groups };
         match agent {
             None => Principal::user(vocabulary, &user),

@@ -186,6 +186,7 @@ impl Doorkeeper for Trusting {
             let terms = KeyTerms {
                 tenant: (*tenant).to_owned(),
                 principal: (*principal).to_owned(),
+                groups: BTreeSet::new(),
                 label: "test".to_owned(),
                 rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
                 expires_at: Timestamp::from_unix_ms(2_000),
