@@ -40,6 +40,7 @@ pub(crate) struct Subscription {
     /// Resources that are watched for as long as this is.
     watches: BTreeMap<String, Watch>,
     /// Whose tasks are told of.
+    tenant: String,
     principal: String,
 }
 
@@ -89,7 +90,8 @@ impl Wanted {
                 Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
             }
         }
-        Subscription { tag: to_json(&id), id, filter, watches, principal: guest.caller.principal }
+        let servanda_contract::Caller { tenant, principal, .. } = guest.caller;
+        Subscription { tag: to_json(&id), id, filter, watches, tenant, principal }
     }
 }
 
@@ -128,8 +130,8 @@ impl Subscription {
         for params in tidings.updates(self.watches.keys().map(String::as_str)) {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { principal, task_id, params }) = tidings
-            && **principal == *self.principal
+        if let Tidings::One(News::Task { tenant, principal, task_id, params }) = tidings
+            && (&**tenant, &**principal) == (self.tenant.as_str(), self.principal.as_str())
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && tidings::is_modern_task(params)
         {

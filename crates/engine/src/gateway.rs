@@ -211,7 +211,9 @@ pub enum News {
     },
     /// A task.
     Task {
-        /// Whose it is.
+        /// Whose it is: the user's tenant.
+        tenant: Arc<str>,
+        /// The user.
         principal: Arc<str>,
         /// The id we gave it.
         task_id: Arc<str>,

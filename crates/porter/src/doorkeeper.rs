@@ -98,7 +98,9 @@ impl RequiredHouse {
 
     fn turned_away(&self, why: &NotLetIn) -> NotAdmitted {
         let told = match why {
-            NotLetIn::Credential(why) if why.may_pass_later() => return NotAdmitted::Later { told: why.told().to_owned() },
+            NotLetIn::Credential(why) if why.may_pass_later() => {
+                return NotAdmitted::Later { told: why.told().to_owned() };
+            }
             NotLetIn::Credential(why) => why.told(),
             NotLetIn::Standing(NotInGoodStanding::Revoked(_)) => "the credential was revoked",
             NotLetIn::Standing(NotInGoodStanding::Unknown(..)) | NotLetIn::Store(_) => return not_now(),

@@ -100,6 +100,12 @@ impl Fetcher {
     }
 }
 
+/// Whether an issuer's keys can be had, for whoever looks what is wrong.
+pub async fn look_at_issuer(issuer: &str, jwks_uri: Option<&str>) -> Result<(), String> {
+    let fetcher = Fetcher::new().map_err(|error| error.to_string())?;
+    fetcher.key_set(issuer, jwks_uri).await.map(drop).map_err(|error| error.to_string())
+}
+
 /// Where the metadata of an issuer can be: OpenID Connect puts its name behind the issuer's path, RFC 8414 before it.
 pub(crate) fn metadata_addresses(issuer: &str) -> Vec<String> {
     let issuer = issuer.strip_suffix('/').unwrap_or(issuer);

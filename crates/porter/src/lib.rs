@@ -17,6 +17,7 @@ pub mod revocation;
 pub mod roots;
 mod terms;
 
+pub use fetch::look_at_issuer;
 pub use porter::{NotLetIn, Porter};
 pub use terms::{CACHE_TERMS, IssuerTerms, RequiredTerms, Terms, fetchable};
 

@@ -17,6 +17,7 @@ mod operator;
 mod reload;
 mod remembered;
 mod review;
+mod rights_text;
 mod screen;
 mod state_folder;
 mod stopping;
@@ -75,6 +76,9 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
+            Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
+            Command::Delegate(args) => until_stopped(commands::delegate::run(&cli.config, args, screen)).await,
+            Command::Revoke(args) => until_stopped(commands::revoke::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,

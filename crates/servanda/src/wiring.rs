@@ -95,8 +95,13 @@ impl Station {
             return Err(Failure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
                 .hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
-        let porter = Porter::new(ledger.clone(), Arc::new(SystemClock), Terms::Local);
-        let porter = Arc::new(porter.map_err(|error| Failure::failed(format!("no HTTP client can be made: {error}")))?);
+        let porter = match Porter::new(ledger.clone(), Arc::new(SystemClock), Terms::Local) {
+            Ok(porter) => Arc::new(porter),
+            Err(error) => {
+                ledger.close().await;
+                return Err(Failure::failed(format!("no HTTP client can be made: {error}")));
+            }
+        };
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());

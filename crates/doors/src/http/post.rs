@@ -18,8 +18,8 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, authority, batch, body, deliver, empty, headers, json, leased_session, refuse,
-    sessions::HttpSession, stream,
+    HttpDoor, authority, batch, body, deliver, empty, headers, json, leased_session, refuse, sessions::HttpSession,
+    stream,
 };
 use crate::{
     client,

@@ -108,12 +108,7 @@ pub(super) fn request(
 }
 
 /// Answers with a stream of a legacy session.
-pub(super) fn session(
-    connected: Connected,
-    lease: Lease,
-    draining: Draining,
-    keep_alive: Duration,
-) -> Response {
+pub(super) fn session(connected: Connected, lease: Lease, draining: Draining, keep_alive: Duration) -> Response {
     respond(SessionFrames { connected, lease, draining, _place: None }, keep_alive)
 }
 

@@ -1,6 +1,11 @@
 //! A door on a real socket, and a client that forgets nothing the protocol wants unless told to.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{extract::Request, http::HeaderValue};
 use reqwest::{Method, StatusCode};

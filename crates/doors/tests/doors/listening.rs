@@ -84,6 +84,7 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
     let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
     let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
     let task = |principal: &str, id: &str, params: Value| News::Task {
+        tenant: "local".into(),
         principal: principal.into(),
         task_id: id.into(),
         params: raw(&params).into(),

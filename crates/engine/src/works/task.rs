@@ -91,10 +91,12 @@ pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
         return;
     }
     let Some(seen) = seen::by_id(core, id).await else { return };
-    let (scene, principal) = (core.scene(), Arc::from(seen.effect.key.principal.as_str()));
+    let (scene, key) = (core.scene(), &seen.effect.key);
+    let (tenant, principal) = (Arc::<str>::from(key.tenant.as_str()), Arc::<str>::from(key.principal.as_str()));
     for era in [Era::Modern, Era::Legacy] {
         let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
         core.announce(News::Task {
+            tenant: Arc::clone(&tenant),
             principal: Arc::clone(&principal),
             task_id: id.as_str().into(),
             params: params.into(),

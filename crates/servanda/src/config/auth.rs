@@ -179,7 +179,9 @@ impl Loaded {
     }
 
     fn auth_fault(&self, (field, reason): Fault) -> Failure {
-        Failure::bad_input(reason).at(&self.file, &field).hint("nothing was started; correct the file and run `servanda check`")
+        Failure::bad_input(reason)
+            .at(&self.file, &field)
+            .hint("nothing was started; correct the file and run `servanda check`")
     }
 }
 
