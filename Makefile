@@ -3,10 +3,10 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: test lint unit doc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-unfenced chaos-million identity-tables gate-cost gate-cost-check demo deny clean
 
-test: lint unit gate-cost-check doc interop conformance hygiene chaos-short bench-smoke deny
+test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -25,6 +25,11 @@ doc:
 interop: .tools/ready
 	cargo build -p servanda
 	trials/interop/run --quick --servanda target/debug/servanda
+
+# An authorization server of our own and the official Python client, which finds it by itself: token, call, challenge, step-up.
+oidc: .tools/ready
+	cargo build -p servanda
+	trials/oidc/run --servanda target/debug/servanda
 
 interop-full: .tools/ready
 	cargo build --release

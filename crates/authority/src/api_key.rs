@@ -2,7 +2,7 @@
 //!
 //! Where keys are kept is the shell's business: it reads the id, looks it up, and lets what it found decide.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     Authenticated, CredentialId, Secret,
-    caller::{Finding, Method, NAME_BYTES_MAX, checked_name},
+    caller::{Finding, GROUPS_MAX, Method, NAME_BYTES_MAX, checked_groups, checked_name},
     rights::{Rights, Scopes},
     secret::NoRandomness,
 };
@@ -37,6 +37,8 @@ pub struct KeyTerms {
     pub tenant: String,
     /// Who it stands for.
     pub principal: String,
+    /// The groups they are in.
+    pub groups: BTreeSet<String>,
     /// What it is for, in the words of whoever makes it.
     pub label: String,
     /// What it may do.
@@ -66,6 +68,9 @@ pub struct StoredKey {
     pub tenant: String,
     /// Who it stands for.
     pub principal: String,
+    /// The groups they are in.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub groups: BTreeSet<String>,
     /// What it is for.
     pub label: String,
     /// Its last characters, for people.
@@ -97,8 +102,11 @@ pub enum KeyNotMade {
     #[error("a key ends after now and within 366 days")]
     Lifetime,
     /// Tenant, principal or label.
-    #[error("tenant, principal and label are 1 to {NAME_BYTES_MAX} bytes without control characters")]
+    #[error("tenant, principal, label and groups are 1 to {NAME_BYTES_MAX} bytes without control characters")]
     Name,
+    /// Too many.
+    #[error("more than {GROUPS_MAX} groups")]
+    Groups,
     /// The system's fault.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
@@ -126,7 +134,7 @@ pub enum KeyError {
 
 /// Makes a key.
 pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
-    let KeyTerms { tenant, principal, label, rights, expires_at } = terms;
+    let KeyTerms { tenant, principal, groups, label, rights, expires_at } = terms;
     if rights.scopes == Scopes::All {
         return Err(KeyNotMade::AllScopes);
     }
@@ -136,6 +144,10 @@ pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
     for name in [&tenant, &principal, &label] {
         checked_name(name).map_err(|_| KeyNotMade::Name)?;
     }
+    if groups.len() > GROUPS_MAX {
+        return Err(KeyNotMade::Groups);
+    }
+    checked_groups(groups.iter().map(String::as_str)).map_err(|_| KeyNotMade::Name)?;
     let id = hex(Secret::random(ID_BYTES)?.expose());
     let secret = Secret::random(SECRET_BYTES)?;
     let written = Zeroizing::new(URL_SAFE_NO_PAD.encode(secret.expose()));
@@ -145,6 +157,7 @@ pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
         secret_digest: digest_of(&id, secret.expose()),
         tenant,
         principal,
+        groups,
         label,
         ends_with: written.chars().skip(written.len().saturating_sub(RECOGNISED_CHARS)).collect(),
         rights,
@@ -198,6 +211,7 @@ impl StoredKey {
         Ok(Finding {
             tenant: self.tenant.clone(),
             principal: self.principal.clone(),
+            groups: self.groups.clone(),
             actors: Vec::new(),
             lineage: vec![self.credential()],
             rights: Rights { expires_at, ..self.rights.clone() },

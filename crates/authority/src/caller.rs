@@ -3,7 +3,7 @@
 //! An [`Authenticated`] is evidence. It is made only by this crate's own checks of a credential, never from a name
 //! somebody sent; and before a call is dispatched it is checked again, because rights can be taken back meanwhile.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Acting, Caller, Timestamp};
@@ -14,12 +14,15 @@ use crate::rights::Rights;
 pub const ACTORS_MAX: usize = 8;
 /// Bytes of a name: of a tenant, a principal or an actor.
 pub const NAME_BYTES_MAX: usize = 256;
+/// Groups one user may be in, as far as we are told.
+pub const GROUPS_MAX: usize = 128;
 
 /// Somebody whose credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authenticated {
     tenant: String,
     principal: String,
+    groups: BTreeSet<String>,
     actors: Vec<Actor>,
     lineage: Vec<CredentialId>,
     rights: Rights,
@@ -95,6 +98,7 @@ pub struct NotAName(());
 pub(crate) struct Finding {
     pub(crate) tenant: String,
     pub(crate) principal: String,
+    pub(crate) groups: BTreeSet<String>,
     /// The one who acts now first.
     pub(crate) actors: Vec<Actor>,
     /// The credential itself first, then what it comes from.
@@ -109,6 +113,7 @@ impl Authenticated {
         Self::from(Finding {
             tenant: "local".to_owned(),
             principal: "local".to_owned(),
+            groups: BTreeSet::new(),
             actors: Vec::new(),
             lineage: vec![CredentialId::local()],
             rights: Rights::unlimited(),
@@ -134,6 +139,11 @@ impl Authenticated {
     /// The user: the root of trust, never an agent that acts for one.
     pub fn principal(&self) -> &str {
         &self.principal
+    }
+
+    /// The groups that the user is in, by the word of whoever vouches for the user.
+    pub fn groups(&self) -> &BTreeSet<String> {
+        &self.groups
     }
 
     /// Who acts for the user: the one who acts now first (RFC 8693 `act`, outermost first).
@@ -184,13 +194,13 @@ impl Authenticated {
 
 impl From<Finding> for Authenticated {
     fn from(finding: Finding) -> Self {
-        let Finding { tenant, principal, actors, mut lineage, rights, method } = finding;
+        let Finding { tenant, principal, groups, actors, mut lineage, rights, method } = finding;
         if lineage.is_empty() {
             lineage.push(CredentialId(String::new()));
         }
         // The top is the identity of narrowing, but for numbers that were written larger than there are.
         let rights = rights.narrowed_by(&Rights::unlimited());
-        Self { tenant, principal, actors, lineage, rights, method }
+        Self { tenant, principal, groups, actors, lineage, rights, method }
     }
 }
 
@@ -232,6 +242,14 @@ impl CredentialId {
         Self(format!("{kind}:{id}"))
     }
 
+    /// What somebody names to have it revoked. None if no credential of ours is known by anything like it.
+    pub fn read(text: &str) -> Option<Self> {
+        let (kind, id) = text.split_once(':')?;
+        let of_ours = matches!(kind, "key" | "agent" | "token");
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (of_ours && (16..=64).contains(&id.len()) && id.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+    }
+
     /// The text, for records and for `revoke`.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -242,6 +260,12 @@ impl CredentialId {
 pub(crate) fn checked_name(name: &str) -> Result<String, NotAName> {
     let good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if good { Ok(name.to_owned()) } else { Err(NotAName(())) }
+}
+
+/// The groups, if each is a name and there are not too many.
+pub(crate) fn checked_groups<'a>(groups: impl IntoIterator<Item = &'a str>) -> Result<BTreeSet<String>, NotAName> {
+    let groups = groups.into_iter().take(GROUPS_MAX + 1).map(checked_name).collect::<Result<BTreeSet<_>, _>>()?;
+    if groups.len() > GROUPS_MAX { Err(NotAName(())) } else { Ok(groups) }
 }
 
 impl fmt::Display for CredentialId {

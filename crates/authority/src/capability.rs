@@ -9,7 +9,7 @@
 
 mod document;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -19,8 +19,8 @@ use zeroize::Zeroizing;
 
 use crate::{
     Actor, Authenticated, CredentialId, Secret,
-    caller::{ACTORS_MAX, Finding, Method},
-    rights::{DepthExhausted, Narrowing, Rights},
+    caller::{ACTORS_MAX, Finding, Method, checked_groups, checked_name},
+    rights::{DepthExhausted, Narrowing, Rights, Scopes},
     secret::NoRandomness,
 };
 
@@ -73,6 +73,19 @@ pub struct Delegation {
     pub lifetime_ms: u64,
 }
 
+/// Whose right it is, where nobody shows a credential: by the word of whoever keeps the root keys, the operator.
+#[derive(Debug, Clone)]
+pub struct UserTerms {
+    /// Whose tenant.
+    pub tenant: String,
+    /// The user.
+    pub principal: String,
+    /// The groups they are in.
+    pub groups: BTreeSet<String>,
+    /// What they may do: scopes by name.
+    pub rights: Rights,
+}
+
 /// Why nothing was delegated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotDelegated {
@@ -88,6 +101,12 @@ pub enum NotDelegated {
     /// Too many patterns and scopes for a header.
     #[error("the credential would have more than {CREDENTIAL_BYTES_MAX} bytes, or its lists too many members")]
     TooLarge,
+    /// Only local mode has all scopes.
+    #[error("the scopes have to be named; only local mode has all of them")]
+    AllScopes,
+    /// Tenant, principal or a group.
+    #[error("tenant, principal and groups are names without control characters")]
+    Name,
     /// The system's fault.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
@@ -142,30 +161,64 @@ impl RootKeys {
         delegation: Delegation,
         now: Timestamp,
     ) -> Result<AgentCredential, NotDelegated> {
-        let lifetime_ms = delegation.lifetime_ms.min(AGENT_LIFETIME_MS_MAX);
-        let mut rights = subject.rights().delegated(&delegation.narrowing)?;
-        rights.expires_at = rights.expires_at.min(Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)));
-        if rights.expires_at <= now {
-            return Err(NotDelegated::Lifetime);
-        }
-        let mut actors = vec![delegation.actor];
+        let Delegation { actor, actor_lineage, narrowing, lifetime_ms } = delegation;
+        let rights = subject.rights().delegated(&narrowing)?;
+        let mut actors = vec![actor];
         actors.extend_from_slice(subject.actors());
         let mut lineage = subject.lineage().to_vec();
-        lineage.extend(delegation.actor_lineage);
-        if actors.len() > ACTORS_MAX || lineage.len() > LINEAGE_MAX {
-            return Err(NotDelegated::ChainTooLong);
-        }
-        let id = hex(Secret::random(ID_BYTES)?.expose());
+        lineage.extend(actor_lineage);
         let root = Root {
-            id,
+            id: hex(Secret::random(ID_BYTES)?.expose()),
             key_id: self.current.clone(),
             tenant: subject.tenant().to_owned(),
             principal: subject.principal().to_owned(),
+            groups: subject.groups().clone(),
             actors,
             lineage,
             issued_at: now,
             rights,
         };
+        self.issue(root, lifetime_ms, now)
+    }
+
+    /// Gives an agent what a user may do, or less of it, without a credential of the user's. Whoever has the root keys may: the
+    /// operator, at the machine.
+    pub fn grant(
+        &self,
+        user: UserTerms,
+        delegation: Delegation,
+        now: Timestamp,
+    ) -> Result<AgentCredential, NotDelegated> {
+        let Delegation { actor, actor_lineage, narrowing, lifetime_ms } = delegation;
+        let rights = user.rights.delegated(&narrowing)?;
+        if rights.scopes == Scopes::All {
+            return Err(NotDelegated::AllScopes);
+        }
+        let name = |text: &str| checked_name(text).map_err(|_| NotDelegated::Name);
+        let root = Root {
+            id: hex(Secret::random(ID_BYTES)?.expose()),
+            key_id: self.current.clone(),
+            tenant: name(&user.tenant)?,
+            principal: name(&user.principal)?,
+            groups: checked_groups(user.groups.iter().map(String::as_str)).map_err(|_| NotDelegated::Name)?,
+            actors: vec![actor],
+            lineage: actor_lineage,
+            issued_at: now,
+            rights,
+        };
+        self.issue(root, lifetime_ms, now)
+    }
+
+    fn issue(&self, mut root: Root, lifetime_ms: u64, now: Timestamp) -> Result<AgentCredential, NotDelegated> {
+        let lifetime_ms = lifetime_ms.min(AGENT_LIFETIME_MS_MAX);
+        let latest = Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms));
+        root.rights.expires_at = root.rights.expires_at.min(latest);
+        if root.rights.expires_at <= now {
+            return Err(NotDelegated::Lifetime);
+        }
+        if root.actors.len() > ACTORS_MAX || root.lineage.len() > LINEAGE_MAX {
+            return Err(NotDelegated::ChainTooLong);
+        }
         let credential = root.credential();
         let text = self.seal(&root).ok_or(NotDelegated::TooLarge)?;
         // What cannot be read back must not be handed out.
@@ -295,6 +348,7 @@ impl Root {
         Ok(Finding {
             tenant: self.tenant,
             principal: self.principal,
+            groups: self.groups,
             actors,
             lineage,
             rights,

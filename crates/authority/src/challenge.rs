@@ -19,6 +19,7 @@ pub struct ResourceMetadata {
     /// Our resource identifier: what a token's audience must be.
     pub resource: String,
     /// Issuers whose tokens are taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorization_servers: Vec<String>,
     /// Scopes that a client may ask for.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]

@@ -45,6 +45,8 @@ pub struct Issuer {
     pub principal_claim: Option<String>,
     /// What goes before that name. Two issuers of one tenant may both have an `ada`: this tells them apart.
     pub principal_prefix: String,
+    /// The claim that lists the user's groups; none are known if it is not given.
+    pub groups_claim: Option<String>,
     /// What its tokens allow at most. A token's scopes and end narrow it.
     pub rights: Rights,
     /// By how much its clock may differ from ours, within [`LEEWAY_MS_MAX`].
@@ -117,8 +119,8 @@ pub enum TokenError {
     /// A claim is missing or not of its type.
     #[error("the token's claim `{0}` is missing or not of its type")]
     Claim(&'static str),
-    /// The configured claim for tenant or principal.
-    #[error("the token has no usable claim for the configured tenant or principal")]
+    /// The configured claim for tenant, principal or groups.
+    #[error("the token has no usable claim for the configured tenant, principal or groups")]
     ConfiguredClaim,
     /// A tenant that the issuer has no say in.
     #[error("the token names a tenant that its issuer may not name")]
@@ -185,6 +187,7 @@ impl<'a> UnverifiedToken<'a> {
         Ok(Finding {
             tenant: claims.tenant,
             principal: claims.principal,
+            groups: claims.groups,
             actors: claims.actors,
             lineage: vec![self.credential(claims.id.as_deref())],
             rights: claims.rights,

@@ -78,6 +78,9 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// After how long a silent stream carries a comment, so that nobody in between closes it.
     pub keep_alive_ms: u64,
+    /// How often it is looked whether whoever only listens on a stream may still do so: a credential that ended or was revoked has
+    /// its streams ended within that time.
+    pub standing_check_ms: u64,
     /// The time, for what is written down of sessions.
     pub clock: Arc<dyn Clock>,
     /// Who is let in.
@@ -163,6 +166,7 @@ impl HttpOptions {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             keep_alive_ms: 15_000,
+            standing_check_ms: 10_000,
             clock: Arc::new(SystemClock),
             doorkeeper: Arc::new(LocalDoorkeeper),
         }

@@ -91,6 +91,8 @@ pub(crate) enum Event {
 pub(crate) struct Answered {
     pub(crate) message: Vec<u8>,
     pub(crate) status: StatusCode,
+    /// Every scope the call needs, where more scopes are all that is missing.
+    pub(crate) scopes_needed: Vec<String>,
 }
 
 /// How the work ended.
@@ -192,7 +194,11 @@ impl Running {
 }
 
 impl Asker {
-    fn answered(&self, outcome: Result<Outcome, JoinError>) -> Answered {
+    fn answered(&self, mut outcome: Result<Outcome, JoinError>) -> Answered {
+        let scopes_needed = match &mut outcome {
+            Ok(Outcome::Call(CallAnswer::Result(result))) => std::mem::take(&mut result.scopes_needed),
+            _ => Vec::new(),
+        };
         let result = match outcome {
             Ok(Outcome::Call(answer)) => self.of_call(answer),
             Ok(Outcome::Inquiry { subject, continued, answer }) => self.of_inquiry(subject, continued, answer),
@@ -203,8 +209,10 @@ impl Asker {
             }
         };
         match result {
-            Ok(result) => Answered { message: splice::response(&self.id, &result), status: StatusCode::OK },
-            Err(fault) => Answered { message: fault.message(Some(&self.id)), status: fault.status },
+            Ok(result) => {
+                Answered { message: splice::response(&self.id, &result), status: StatusCode::OK, scopes_needed }
+            }
+            Err(fault) => Answered { message: fault.message(Some(&self.id)), status: fault.status, scopes_needed },
         }
     }
 

@@ -51,7 +51,7 @@ fn finished(remarks: mpsc::Receiver<Remark>, audience: Audience) -> Running {
         held: None,
         remarks: Some(remarks),
         relay: Relay::new(audience),
-        finished: Some(Answered { message: b"answer".to_vec(), status: StatusCode::OK }),
+        finished: Some(Answered { message: b"answer".to_vec(), status: StatusCode::OK, scopes_needed: Vec::new() }),
         _cancel_on_drop: None,
         cancel: CancellationToken::new(),
     }

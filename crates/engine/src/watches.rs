@@ -36,6 +36,7 @@ type Watched = (String, String);
 
 /// Begins to watch a resource.
 pub(crate) async fn watch(core: &Arc<Core>, guest: &Guest, exposed: &str) -> Result<Watch, RpcError> {
+    relay::require_covered(guest, exposed)?;
     let scene = core.scene();
     let (member, uri) = scene.by_uri(exposed, &guest.caller).ok_or_else(|| relay::no_resource(guest.era, exposed))?;
     let watched = (member.id.to_string(), uri.to_owned());

@@ -1,5 +1,6 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod access;
 mod login;
 mod secret;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
 
+pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
@@ -89,6 +91,12 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do
     Identity(IdentityArgs),
+    /// List the API keys; make one, take one back
+    Keys(KeysArgs),
+    /// Hand on to an agent what a user may do, or less of it
+    Delegate(DelegateArgs),
+    /// Take a credential back by its id, and everything that comes from it
+    Revoke(RevokeArgs),
     /// List who is told how long work ends, and what was not delivered; test one
     Callbacks(CallbacksArgs),
     /// Set, list and remove the secrets that upstreams are shown

@@ -1,6 +1,7 @@
 //! The configuration: one YAML file, `servanda.yaml`, read whole or not at all. An error names file, line and field, and
 //! nothing is started.
 
+mod auth;
 mod credential;
 mod expected;
 mod naming;
@@ -25,6 +26,7 @@ use servanda_contract::{
 use servanda_engine::LONG_WAIT_MS_MAX;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
+pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use credential::{CredentialConfig, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
@@ -89,6 +91,9 @@ pub(crate) struct Config {
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_lost_commits: bool,
+    /// Who has to show what at the HTTP door.
+    #[serde(default, skip_serializing_if = "AuthConfig::is_default")]
+    pub auth: AuthConfig,
     /// Who is told, by a signed webhook, how long work ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<CallbackConfig>,
@@ -279,6 +284,7 @@ impl Config {
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
             accepts_lost_commits: false,
+            auth: AuthConfig::default(),
             callbacks: Vec::new(),
             long_work: LongWorkConfig::default(),
             limits: LimitsConfig::default(),
@@ -359,9 +365,11 @@ impl Loaded {
         if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
     }
 
-    /// The address of the HTTP door.
+    /// The address of the HTTP door, at which nobody is let in unknown from beyond this machine.
     pub(crate) fn listen(&self) -> Result<SocketAddr, Failure> {
-        parse_listen(&self.config.listen).map_err(|failure| failure.at(&self.file, "listen"))
+        let address = parse_listen(&self.config.listen);
+        let address = address.and_then(|address| self.require_guarded(address).map(|()| address));
+        address.map_err(|failure| failure.at(&self.file, "listen"))
     }
 
     /// What the upstream of that id is.
@@ -415,15 +423,9 @@ impl Loaded {
 
 /// The address a door listens on; a name is not resolved, so that nothing listens where nobody expects it.
 pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, Failure> {
-    let address: SocketAddr = text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
+    text.replace("localhost", "127.0.0.1").parse().map_err(|_| {
         Failure::bad_input(format!("`{text}` is not an address to listen on")).hint("write it like 127.0.0.1:7332")
-    })?;
-    if address.ip().is_loopback() {
-        Ok(address)
-    } else {
-        Err(Failure::bad_input(format!("`{text}` is not a loopback address, and this version has no authentication"))
-            .hint("listen on 127.0.0.1 or [::1]"))
-    }
+    })
 }
 
 fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
@@ -443,7 +445,8 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
-    if let Some((field, reason)) = expected::fault(config).or_else(|| credential::fault(config.upstreams.iter())) {
+    let fault = expected::fault(config).or_else(|| auth::fault(config));
+    if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }
     for (id, upstream) in &config.upstreams {

@@ -18,6 +18,7 @@ mod operator;
 mod reload;
 mod remembered;
 mod review;
+mod rights_text;
 mod screen;
 mod state_folder;
 mod stopping;
@@ -78,6 +79,9 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
+            Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
+            Command::Delegate(args) => until_stopped(commands::delegate::run(&cli.config, args, screen)).await,
+            Command::Revoke(args) => until_stopped(commands::revoke::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
             Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,

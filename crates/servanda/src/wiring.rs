@@ -3,7 +3,8 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -17,6 +18,7 @@ use servanda_engine::{
 };
 use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
 use servanda_ledger::Ledger;
+use servanda_porter::{Porter, Terms};
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -42,6 +44,10 @@ const FORGETTING_INTERVAL_MS: u64 = 3_600_000;
 pub(crate) struct Station {
     /// Takes calls through.
     pub engine: Arc<Engine>,
+    /// Knows who is let in at the HTTP door.
+    pub porter: Arc<Porter>,
+    /// Where the HTTP door is, once it is open.
+    door: OnceLock<SocketAddr>,
     ledger: Arc<Ledger>,
     /// Of the configuration that holds now.
     round: Mutex<Round>,
@@ -92,9 +98,25 @@ impl Station {
             return Err(Failure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
                 .hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
+        let porter = match Porter::new(ledger.clone(), Arc::new(SystemClock), Terms::Local) {
+            Ok(porter) => Arc::new(porter),
+            Err(error) => {
+                ledger.close().await;
+                return Err(Failure::failed(format!("no HTTP client can be made: {error}")));
+            }
+        };
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
-        Ok(Self { engine: Arc::new(engine), ledger, round, followers: TaskTracker::new(), stop })
+        let (engine, followers) = (Arc::new(engine), TaskTracker::new());
+        Ok(Self { engine, porter, door: OnceLock::new(), ledger, round, followers, stop })
+    }
+
+    /// Lets people in at that address as the configuration says, or nobody.
+    pub(crate) fn admit_at(&self, loaded: &Loaded, address: SocketAddr) -> Result<(), Failure> {
+        self.porter.replace(loaded.admission_terms(address, &self.engine.catalog())?);
+        // Once is enough: a station has one door.
+        let _ = self.door.set(address);
+        Ok(())
     }
 
     /// Says that this process is alive, so that nobody takes over what it does.
@@ -148,8 +170,12 @@ impl Station {
             };
             upstreams.insert(id.clone(), upstream);
         }
+        let terms = self.door.get().map(|address| loaded.admission_terms(*address, &catalog)).transpose()?;
         let next = world(loaded, catalog, upstreams, callbacks)?;
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
+        if let Some(terms) = terms {
+            self.porter.replace(terms);
+        }
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
         former.stop.cancel();

@@ -9,6 +9,7 @@ fn terms() -> KeyTerms {
     KeyTerms {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
+        groups: Default::default(),
         label: "laptop".to_owned(),
         rights: user_rights(),
         expires_at: in_ms(1000),

@@ -31,3 +31,25 @@ fn names_are_bounded() {
         assert!(Actor::named(name).is_err());
     }
 }
+
+#[test]
+fn only_ids_of_credentials_are_read_as_such() {
+    for id in
+        ["key:00112233445566778899", "agent:00112233445566778899aabbccddeeff", "token:00112233445566778899aabbccddeeff"]
+    {
+        assert_eq!(CredentialId::read(id).unwrap().as_str(), id);
+    }
+    for text in [
+        "",
+        "key:",
+        "key:00",
+        "local",
+        "local:00112233445566778899",
+        "key:00112233445566778899X",
+        "svk_0011_x",
+        "agent:..",
+        "key:0011223344556677889 ",
+    ] {
+        assert!(CredentialId::read(text).is_none(), "{text}");
+    }
+}

@@ -1,5 +1,7 @@
 //! What stands in an agent credential: the root that we wrote, and the caveats that anybody may have.
 
+use std::collections::BTreeSet;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use servanda_contract::{
@@ -25,6 +27,9 @@ pub(super) struct Root {
     pub(super) key_id: String,
     pub(super) tenant: String,
     pub(super) principal: String,
+    /// The groups the user was in when it was made.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) groups: BTreeSet<String>,
     /// The one who acts now first.
     pub(super) actors: Vec<Actor>,
     /// What it comes from.

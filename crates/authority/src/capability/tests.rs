@@ -213,6 +213,7 @@ fn what_is_in_it_is_golden() {
         key_id: "2027-01".to_owned(),
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
+        groups: BTreeSet::new(),
         actors: vec![Actor::named("planner").unwrap()],
         lineage: vec![CredentialId::of("key", "00112233445566778899")],
         issued_at: NOW,
@@ -287,4 +288,26 @@ proptest! {
         let longer = text + &tail;
         prop_assert!(keys().verify(&longer, NOW).is_err());
     }
+}
+
+#[test]
+fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
+    let terms = |rights: Rights| UserTerms {
+        tenant: "acme".to_owned(),
+        principal: "ada".to_owned(),
+        groups: ["staff".to_owned()].into(),
+        rights,
+    };
+    let made = keys().grant(terms(user_rights()), delegation("planner"), NOW).unwrap();
+    let who = keys().verify(made.text.as_text().unwrap(), NOW).unwrap();
+    assert_eq!((who.tenant(), who.principal(), who.actors()[0].name()), ("acme", "ada", "planner"));
+    assert!(who.groups().contains("staff") && who.rights().is_within(&user_rights()));
+    assert_eq!(who.lineage(), [made.credential], "it comes from nothing else");
+    let handed_on = keys().delegate(&who, delegation("worker"), NOW).unwrap();
+    let who = keys().verify(handed_on.text.as_text().unwrap(), NOW).unwrap();
+    assert!(who.groups().contains("staff"), "the user's, whoever acts");
+    let all = terms(Rights::unlimited());
+    assert_eq!(keys().grant(all, delegation("planner"), NOW).unwrap_err(), NotDelegated::AllScopes);
+    let nobody = UserTerms { principal: String::new(), ..terms(user_rights()) };
+    assert_eq!(keys().grant(nobody, delegation("planner"), NOW).unwrap_err(), NotDelegated::Name);
 }

@@ -43,6 +43,8 @@ pub enum ErrorCode {
     InvalidTarget,
     /// Ours.
     ServerError,
+    /// Not now.
+    TemporarilyUnavailable,
 }
 
 /// Why nothing is exchanged.
@@ -60,6 +62,9 @@ pub enum ExchangeError {
     /// The actor's credential is no good. Why is for the log.
     #[error("the actor token is not valid here")]
     ActorToken,
+    /// Whether a credential is good cannot be found out at present.
+    #[error("the tokens cannot be checked at present; try again later")]
+    Later,
     /// Nobody named who acts, or somebody who may not.
     #[error("who is to act is not named, not by its own credential, or of another tenant")]
     Actor,
@@ -116,6 +121,7 @@ impl ExchangeError {
             Self::GrantType => ErrorCode::UnsupportedGrantType,
             Self::ScopeText | Self::Scope { .. } | Self::NothingLeft => ErrorCode::InvalidScope,
             Self::Target { .. } => ErrorCode::InvalidTarget,
+            Self::Later => ErrorCode::TemporarilyUnavailable,
             Self::NotMade(NotDelegated::Randomness(_)) => ErrorCode::ServerError,
             Self::NotMade(_) => ErrorCode::InvalidRequest,
         }
@@ -125,6 +131,7 @@ impl ExchangeError {
     pub const fn status(&self) -> u16 {
         match self.code() {
             ErrorCode::ServerError => 500,
+            ErrorCode::TemporarilyUnavailable => 503,
             _ => 400,
         }
     }

@@ -1,12 +1,14 @@
 //! What the claims of a verified token say: for whom, until when, who and on whose behalf, with which scopes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use servanda_contract::Timestamp;
 
 use super::{Issuer, LEEWAY_MS_MAX, TenantSource, TokenError};
 use crate::{
     Actor,
-    caller::{ACTORS_MAX, checked_name},
+    caller::{ACTORS_MAX, checked_groups, checked_name},
     rights::{Rights, Scopes},
 };
 
@@ -19,6 +21,7 @@ const AUDIENCES_MAX: usize = 64;
 pub(super) struct Claims {
     pub(super) tenant: String,
     pub(super) principal: String,
+    pub(super) groups: BTreeSet<String>,
     pub(super) actors: Vec<Actor>,
     pub(super) rights: Rights,
     pub(super) id: Option<String>,
@@ -54,7 +57,23 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
         Some(Value::String(id)) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.clone()),
         Some(_) => return Err(TokenError::Claim("jti")),
     };
-    Ok(Claims { tenant, principal, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
+    let groups = groups(claims, issuer.groups_claim.as_deref())?;
+    Ok(Claims { tenant, principal, groups, actors: actors(claims)?, rights: issuer.rights.narrowed_by(&token), id })
+}
+
+/// A list of names, or one. Who is in no group has no such claim; one that cannot be read is not taken for none, because there are
+/// rules that forbid something to a group.
+fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<String>, TokenError> {
+    let listed = match claim.and_then(|claim| claims.get(claim)) {
+        None => return Ok(BTreeSet::new()),
+        Some(Value::String(group)) => vec![group.as_str()],
+        Some(Value::Array(groups)) => {
+            let names: Option<Vec<&str>> = groups.iter().map(Value::as_str).collect();
+            names.ok_or(TokenError::ConfiguredClaim)?
+        }
+        Some(_) => return Err(TokenError::ConfiguredClaim),
+    };
+    checked_groups(listed).map_err(|_| TokenError::ConfiguredClaim)
 }
 
 fn names_audience(claims: &Map<String, Value>, ours: &str) -> Result<bool, TokenError> {

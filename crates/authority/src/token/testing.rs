@@ -137,6 +137,7 @@ pub(crate) fn issuer() -> Issuer {
         tenant: TenantSource::Claim { claim: "org".to_owned(), tenants: None },
         principal_claim: None,
         principal_prefix: String::new(),
+        groups_claim: None,
         rights: Rights::unlimited(),
         leeway_ms: 30_000,
     }

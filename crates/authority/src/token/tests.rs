@@ -337,3 +337,18 @@ proptest! {
         let _ = UnverifiedToken::read(&text);
     }
 }
+
+#[test]
+fn groups_are_what_the_configured_claim_lists() {
+    let grouped = Issuer { groups_claim: Some("groups".to_owned()), ..issuer() };
+    let verify = |change: &Value| UnverifiedToken::read(&with(change)).unwrap().verify(&grouped, &KEYS.set(), NOW);
+    let groups = |change: Value| verify(&change).unwrap().groups().iter().cloned().collect::<Vec<_>>();
+    assert_eq!(groups(json!({"groups": ["b", "a", "b"]})), ["a", "b"]);
+    assert_eq!(groups(json!({"groups": "a"})), ["a"]);
+    assert!(groups(json!({})).is_empty());
+    assert!(check(&with(&json!({"groups": ["a"]}))).unwrap().groups().is_empty(), "nobody configured it");
+    let many: Vec<String> = (0..=crate::caller::GROUPS_MAX).map(|number| number.to_string()).collect();
+    for change in [json!({"groups": 1}), json!({"groups": [1]}), json!({"groups": [""]}), json!({"groups": many})] {
+        assert_eq!(verify(&change).unwrap_err(), TokenError::ConfiguredClaim, "{change}");
+    }
+}

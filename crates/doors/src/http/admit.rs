@@ -21,37 +21,44 @@ impl Admission {
         Self { hosts, origins }
     }
 
-    pub(super) fn check(&self, parts: &Parts) -> Result<(), Fault> {
-        // HTTP/2 has the authority in the request line instead of `Host`.
-        let authority = match single(&parts.headers, &header::HOST) {
-            Found::One(host) => Some(host),
-            Found::None => parts.uri.authority().map(axum::http::uri::Authority::as_str),
-            Found::Unusable => None,
-        };
-        if !authority.and_then(hostname).is_some_and(|name| self.knows(name)) {
-            return Err(forbidden("the door is not called by that `Host`")
-                .hint("call it by `localhost`, or add the hostname to the allowed hosts"));
-        }
+    /// `also` is a hostname that is known for the moment.
+    pub(super) fn check(&self, parts: &Parts, also: Option<&str>) -> Result<(), Fault> {
+        self.check_host(parts, also)?;
         match single(&parts.headers, &header::ORIGIN) {
             Found::None => Ok(()),
-            Found::One(origin) if self.admits(origin) => Ok(()),
+            Found::One(origin) if self.admits(origin, also) => Ok(()),
             Found::One(_) | Found::Unusable => {
                 Err(forbidden("pages of that `Origin` may not call").hint("add it to the allowed origins"))
             }
         }
     }
 
-    fn knows(&self, name: &str) -> bool {
-        let local = LOCAL_HOSTNAMES.iter().any(|local| local.eq_ignore_ascii_case(name));
-        local || self.hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+    /// The host alone: for what every page may read.
+    pub(super) fn check_host(&self, parts: &Parts, also: Option<&str>) -> Result<(), Fault> {
+        // HTTP/2 has the authority in the request line instead of `Host`.
+        let authority = match single(&parts.headers, &header::HOST) {
+            Found::One(host) => Some(host),
+            Found::None => parts.uri.authority().map(axum::http::uri::Authority::as_str),
+            Found::Unusable => None,
+        };
+        if !authority.and_then(hostname).is_some_and(|name| self.knows(name, also)) {
+            return Err(forbidden("the door is not called by that `Host`")
+                .hint("call it by `localhost`, or by the hostname of the configured `auth.resource`"));
+        }
+        Ok(())
     }
 
-    fn admits(&self, origin: &str) -> bool {
+    fn knows(&self, name: &str, also: Option<&str>) -> bool {
+        let mut known = LOCAL_HOSTNAMES.into_iter().chain(self.hosts.iter().map(String::as_str)).chain(also);
+        known.any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    fn admits(&self, origin: &str, also: Option<&str>) -> bool {
         if self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
             return true;
         }
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.and_then(hostname).is_some_and(|name| self.knows(name))
+        authority.and_then(hostname).is_some_and(|name| self.knows(name, also))
     }
 }
 

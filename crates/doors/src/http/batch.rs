@@ -141,7 +141,7 @@ impl Gathered {
         for running in self.running {
             tokio::spawn(std::sync::Arc::clone(&answers).carry(running, draining.give_up.clone()));
         }
-        stream::session(connected, lease, None, draining, door.keep_alive)
+        stream::session(connected, lease, draining, door.keep_alive)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{HttpDoor, draining, empty, json, reel::StreamNumber, sessions::Lease, stream};
+use super::{HttpDoor, authority, doorkeeper, draining, empty, json, reel::StreamNumber, sessions::Lease, stream};
 use crate::{
     fault::Fault,
     running::{Answered, Event, Running},
@@ -33,7 +33,7 @@ pub(super) async fn modern<G>(door: &HttpDoor<G>, parts: &Parts, mut running: Bo
         () = tokio::time::sleep(door.answer_moment), if may_stream => None,
     };
     Ok(match event {
-        Some(Event::Answered(answered)) => whole(answered),
+        Some(Event::Answered(answered)) => whole(door, parts, answered)?,
         Some(Event::Cancelled) => cancelled(),
         Some(Event::Said(message)) => stream::request(Some(message), running, draining, door.keep_alive),
         None => stream::request(None, running, draining, door.keep_alive),
@@ -58,7 +58,7 @@ pub(super) async fn legacy<G>(
         () = tokio::time::sleep(door.answer_moment) => None,
     };
     let first = match event {
-        Some(Event::Answered(answered)) => return Ok(whole(answered)),
+        Some(Event::Answered(answered)) => return whole(door, parts, answered),
         Some(Event::Cancelled) => return Ok(cancelled()),
         Some(Event::Said(message)) => Some(message),
         None => None,
@@ -69,7 +69,7 @@ pub(super) async fn legacy<G>(
     }
     let answers = AnswerStream::new(lease.again(), number);
     tokio::spawn(answers.carry(running, draining.give_up.clone()));
-    Ok(stream::session(connected, lease, None, draining, door.keep_alive))
+    Ok(stream::session(connected, lease, draining, door.keep_alive))
 }
 
 impl AnswerStream {
@@ -112,10 +112,21 @@ impl Drop for AnswerStream {
     }
 }
 
-fn whole(answered: Answered) -> Response {
-    let mut response = json(answered.message);
-    *response.status_mut() = answered.status;
-    response
+/// An answer in one piece. One that lacked nothing but scopes is a challenge too, for whoever can get them: the body still says what
+/// was refused, for whoever cannot.
+fn whole<G>(door: &HttpDoor<G>, parts: &Parts, answered: Answered) -> Result<Response, Fault> {
+    let Answered { message, status, scopes_needed } = answered;
+    let mut response = json(message);
+    *response.status_mut() = status;
+    if scopes_needed.is_empty() {
+        return Ok(response);
+    }
+    if let Some(challenge) = door.doorkeeper.step_up(authority(parts)?, &scopes_needed) {
+        let (status, header) = doorkeeper::header_of(&challenge);
+        *response.status_mut() = status;
+        response.headers_mut().extend(header);
+    }
+    Ok(response)
 }
 
 /// A cancelled request gets no response, but its exchange has to end.

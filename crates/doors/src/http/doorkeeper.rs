@@ -4,6 +4,7 @@
 use std::{fmt, sync::Arc};
 
 use axum::http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
 use servanda_authority::{Authenticated, challenge::Challenge};
 use servanda_engine::{PortFuture, local_authority};
 
@@ -17,6 +18,42 @@ pub trait Doorkeeper: Send + Sync + fmt::Debug {
 
     /// What somebody is told whose credential lacks only scopes for a call; none if no challenge would help them.
     fn step_up(&self, authority: &Authenticated, scopes_needed: &[String]) -> Option<Challenge>;
+
+    /// Whether somebody who was let in may stay: a stream on which a client only listens is ended otherwise.
+    fn may_stay<'a>(&'a self, _authority: &'a Authenticated) -> PortFuture<'a, bool> {
+        Box::pin(std::future::ready(true))
+    }
+
+    /// The document about this resource (RFC 9728), asked for with what follows the well-known path: empty, or the path of a
+    /// resource. None where there is none.
+    fn metadata(&self, _path: &str) -> Option<Bytes> {
+        None
+    }
+
+    /// Answers a token request (RFC 8693); none where nothing is exchanged.
+    fn exchange(&self, _form: Bytes) -> PortFuture<'_, Option<Exchanged>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// A hostname the door goes by besides those it is told with its options.
+    fn hostname(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// What a token request is answered with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Exchanged {
+    /// The HTTP status.
+    pub status: u16,
+    /// A JSON document; it may have a credential in it.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Exchanged {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Exchanged").field("status", &self.status).finish_non_exhaustive()
+    }
 }
 
 /// Why somebody is not let in.
@@ -28,6 +65,8 @@ pub enum NotAdmitted {
         challenge: Challenge,
         /// The same in words.
         told: String,
+        /// What to do about it.
+        hint: String,
     },
     /// It cannot be found out at present.
     Later {

@@ -1,7 +1,7 @@
-//! The HTTP door: Streamable HTTP at `/mcp`, both eras, and `/healthz`.
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/healthz`, and where clients find out how to be let in.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
-//! body, and the two forms of an answer. TLS and authentication are deliberately not here.
+//! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
 
 mod admit;
 mod base64;
@@ -13,6 +13,7 @@ mod doorkeeper;
 mod headers;
 mod herald;
 mod note;
+mod oauth;
 mod param_headers;
 mod post;
 mod queue;
@@ -21,6 +22,7 @@ mod reel;
 mod serve;
 mod sessions;
 mod stream;
+mod vigil;
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,16 +32,16 @@ use axum::{
     extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, header, request::Parts},
     response::Response,
-    routing::{any, get},
+    routing::{any, get, post as posted},
 };
 use bytes::Bytes;
-use servanda_authority::Authenticated;
+use servanda_authority::{Authenticated, challenge::WELL_KNOWN};
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 use tokio::sync::Semaphore;
 
-pub use self::doorkeeper::{Doorkeeper, LocalDoorkeeper, NotAdmitted};
+pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
@@ -65,6 +67,7 @@ struct HttpDoor<G> {
     body_read_max: Duration,
     keep_alive: Duration,
     answer_moment: Duration,
+    standing_check: Duration,
     batch_messages_max: usize,
     doorkeeper: Arc<dyn Doorkeeper>,
     local_affinity: Arc<str>,
@@ -94,21 +97,35 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         // Tokio's timers want a duration that is not zero.
         keep_alive: Duration::from_millis(options.keep_alive_ms.max(1)),
         answer_moment: Duration::from_millis(options.answer_moment_ms),
+        standing_check: Duration::from_millis(options.standing_check_ms.max(1)),
         batch_messages_max: options.batch_messages_max,
         doorkeeper: options.doorkeeper,
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
     };
-    Router::new().route("/mcp", any(handle::<G>)).route("/healthz", get(async || "ok")).with_state(Arc::new(door))
+    Router::new()
+        .route("/mcp", any(handle::<G>))
+        .route("/healthz", get(async || "ok"))
+        .route(WELL_KNOWN, any(oauth::metadata::<G>))
+        .route(&format!("{WELL_KNOWN}/{{*path}}"), any(oauth::metadata::<G>))
+        .route("/oauth/token", posted(oauth::exchange::<G>))
+        .with_state(Arc::new(door))
 }
 
 async fn handle<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
-    if let Err(fault) = door.admission.check(&parts) {
+    if let Err(fault) = door.admission.check(&parts, door.doorkeeper.hostname().as_deref()) {
         return refuse(&fault, None);
     }
-    match door.doorkeeper.admit(parts.headers.get(header::AUTHORIZATION)).await {
+    let mut shown = parts.headers.get_all(header::AUTHORIZATION).iter();
+    let authorization = shown.next();
+    if shown.next().is_some() {
+        // Whoever is in between may go by the other.
+        let fault = Fault::invalid_request(StatusCode::BAD_REQUEST, "there is more than one `Authorization` header");
+        return refuse(&fault.hint("send one credential"), None);
+    }
+    match door.doorkeeper.admit(authorization).await {
         Ok(authority) => parts.extensions.insert(authority),
         Err(not_admitted) => return turn_away(&not_admitted),
     };
@@ -151,14 +168,15 @@ fn authority(parts: &Parts) -> Result<&Arc<Authenticated>, Fault> {
 }
 
 fn turn_away(not_admitted: &NotAdmitted) -> Response {
-    let (challenge, told) = match not_admitted {
-        NotAdmitted::Challenged { challenge, told } => (Some(challenge), told),
-        NotAdmitted::Later { told } => (None, told),
-    };
-    let (status, header) = challenge.map_or((StatusCode::SERVICE_UNAVAILABLE, None), doorkeeper::header_of);
-    let mut response = refuse(&Fault::invalid_request(status, told.clone()), None);
-    response.headers_mut().extend(header);
-    response
+    match not_admitted {
+        NotAdmitted::Challenged { challenge, told, hint } => {
+            let (status, header) = doorkeeper::header_of(challenge);
+            let mut response = refuse(&Fault::invalid_request(status, told.clone()).hint(hint), None);
+            response.headers_mut().extend(header);
+            response
+        }
+        NotAdmitted::Later { told } => refuse(&Fault::busy(told.clone(), "try again in a moment"), None),
+    }
 }
 
 fn draining<G>(door: &HttpDoor<G>, parts: &Parts) -> Draining {

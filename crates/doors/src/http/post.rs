@@ -18,8 +18,8 @@ use servanda_mcp::{
 };
 
 use super::{
-    HttpDoor, authority, batch, body, deliver, draining, empty, headers, json, leased_session, refuse,
-    sessions::HttpSession, stream,
+    HttpDoor, authority, batch, body, deliver, empty, headers, json, leased_session, refuse, sessions::HttpSession,
+    stream,
 };
 use crate::{
     client,
@@ -121,7 +121,7 @@ async fn answer_modern<G: Gateway>(
     match door.desk.answer(request, peer)? {
         Reply::Result(result) => Ok(json(splice::response(request.id, &result))),
         Reply::Soon(soon) => Ok(json(splice::response(request.id, &soon.work.await?))),
-        Reply::Listen(wanted) => stream::subscribe(door, *wanted, draining(door, parts)).await,
+        Reply::Listen(wanted) => stream::subscribe(door, *wanted, parts).await,
         Reply::Running(running) => deliver::modern(door, parts, running).await,
         Reply::Welcome(_) => Err(Fault::method_not_found(Era::Modern, &request.method)),
     }

@@ -18,9 +18,10 @@ use servanda_mcp::{Era, fields};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
 use super::{
-    Draining, HttpDoor, draining, headers, leased_session, method_not_allowed,
+    Draining, HttpDoor, authority, draining, headers, leased_session, method_not_allowed,
     reel::{Connected, NotKept, Purpose},
     sessions::Lease,
+    vigil::Vigil,
 };
 use crate::{
     fault::Fault,
@@ -65,6 +66,12 @@ struct SubscriptionFrames {
     _place: OwnedSemaphorePermit,
 }
 
+/// Frames for somebody who may be sent away meanwhile.
+struct Watched<F> {
+    frames: F,
+    vigil: Vigil,
+}
+
 /// Opens the stream of a GET: a new one, or one that broke.
 pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Result<Response, Fault> {
     if headers::era(&parts.headers) == Some(Era::Modern) {
@@ -86,7 +93,8 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Resul
     } else {
         lease.session().reel.open_standing()
     };
-    Ok(session(connected, lease, Some(place), draining(door, parts), door.keep_alive))
+    let frames = SessionFrames { connected, lease, draining: draining(door, parts), _place: Some(place) };
+    Ok(respond(Watched { frames, vigil: Vigil::over(door, authority(parts)?) }, door.keep_alive))
 }
 
 /// Answers a modern request with what is said on the way.
@@ -100,25 +108,20 @@ pub(super) fn request(
 }
 
 /// Answers with a stream of a legacy session.
-pub(super) fn session(
-    connected: Connected,
-    lease: Lease,
-    place: Option<OwnedSemaphorePermit>,
-    draining: Draining,
-    keep_alive: Duration,
-) -> Response {
-    respond(SessionFrames { connected, lease, draining, _place: place }, keep_alive)
+pub(super) fn session(connected: Connected, lease: Lease, draining: Draining, keep_alive: Duration) -> Response {
+    respond(SessionFrames { connected, lease, draining, _place: None }, keep_alive)
 }
 
 /// Answers a subscription.
 pub(super) async fn subscribe<G: Gateway>(
     door: &HttpDoor<G>,
     wanted: Wanted,
-    draining: Draining,
+    parts: &Parts,
 ) -> Result<Response, Fault> {
     let place = Arc::clone(&door.listen_streams)
         .try_acquire_owned()
         .map_err(|_| Fault::busy("too many clients are listening", "list the tools again from time to time instead"))?;
+    let vigil = Vigil::over(door, authority(parts)?);
     // Taken before the acknowledgement goes out: a change after it is never missed.
     let news = door.desk.gateway.news();
     let subscription = wanted.grant(&*door.desk.gateway).await;
@@ -128,10 +131,10 @@ pub(super) async fn subscribe<G: Gateway>(
         greeting: Arc::clone(&door.desk.greeting),
         over: false,
         news,
-        draining,
+        draining: draining(door, parts),
         _place: place,
     };
-    Ok(respond(frames, door.keep_alive))
+    Ok(respond(Watched { frames, vigil }, door.keep_alive))
 }
 
 impl Frames for RequestFrames {
@@ -157,6 +160,19 @@ impl Frames for RequestFrames {
             }
             Event::Cancelled => None,
         }
+    }
+}
+
+impl<F: Frames> Frames for Watched<F> {
+    async fn next(&mut self) -> Option<Bytes> {
+        while self.vigil.lets_stay().await {
+            tokio::select! {
+                biased;
+                () = self.vigil.falls_due() => {}
+                frame = self.frames.next() => return frame,
+            }
+        }
+        None
     }
 }
 

@@ -1,6 +1,11 @@
 //! A door on a real socket, and a client that forgets nothing the protocol wants unless told to.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{extract::Request, http::HeaderValue};
 use reqwest::{Method, StatusCode};
@@ -186,6 +191,7 @@ impl Doorkeeper for Trusting {
             let terms = KeyTerms {
                 tenant: (*tenant).to_owned(),
                 principal: (*principal).to_owned(),
+                groups: BTreeSet::new(),
                 label: "test".to_owned(),
                 rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
                 expires_at: Timestamp::from_unix_ms(2_000),

@@ -37,6 +37,7 @@ struct Party<T> {
     /// Who acts, and whether that is proven.
     agent: Option<(T, bool)>,
     scopes: Vec<T>,
+    groups: BTreeSet<String>,
 }
 
 impl Principals {
@@ -67,6 +68,7 @@ impl Principals {
         (authenticated.tenant(), authenticated.principal()).hash(&mut hasher);
         agent(authenticated).hash(&mut hasher);
         scopes(authenticated).for_each(|scope| scope.hash(&mut hasher));
+        authenticated.groups().hash(&mut hasher);
         hasher.finish()
     }
 }
@@ -78,6 +80,7 @@ impl Party<String> {
             principal: authenticated.principal().to_owned(),
             agent: agent(authenticated).map(|(name, proven)| (name.to_owned(), proven)),
             scopes: scopes(authenticated).map(str::to_owned).collect(),
+            groups: authenticated.groups().clone(),
         }
     }
 
@@ -87,6 +90,7 @@ impl Party<String> {
             && self.principal == authenticated.principal()
             && own_agent == agent(authenticated)
             && scopes(authenticated).eq(self.scopes.iter().map(String::as_str))
+            && self.groups == *authenticated.groups()
     }
 
     fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
@@ -94,7 +98,7 @@ impl Party<String> {
             id: self.principal.clone(),
             tenant: self.tenant.clone(),
             scopes: self.scopes.iter().cloned().collect(),
-            groups: BTreeSet::new(),
+            groups: self.groups.clone(),
         };
         match &self.agent {
             None => Principal::user(vocabulary, &user),

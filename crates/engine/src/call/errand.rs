@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::value::RawValue;
+use servanda_authority::Authenticated;
 use servanda_contract::tool::RetryPolicy;
 use servanda_gates::Fenced;
 use servanda_mcp::{Era, envelope::code};
@@ -12,9 +13,10 @@ use tokio::time::Instant;
 
 use crate::{
     bridge::{Errand, Leg},
-    core::{Tallies, random},
+    core::{Core, Tallies, random},
     outline::Outline,
     resilience::{Attempt, Shut, Verdict, decide},
+    revocation,
     scene::Member,
     tasks, upstream_failure,
     works::{self, Ear, Followed},
@@ -35,6 +37,7 @@ pub(super) struct CallErrand {
     /// Who keeps what is said about long work.
     pub(super) ear: Option<Ear>,
     pub(super) persistence: Persistence,
+    pub(super) mandate: StandingMandate,
     /// Whether the server made a task of it.
     pub(super) was_task: bool,
 }
@@ -49,6 +52,13 @@ pub(super) struct Persistence {
     pub(super) made: u32,
     /// When the server wants to be asked again, or may be.
     pub(super) retry_after_ms: Option<u64>,
+}
+
+/// In whose name it is sent, to be looked at again before it is sent again.
+#[derive(Debug)]
+pub(super) struct StandingMandate {
+    pub(super) core: Arc<Core>,
+    pub(super) authority: Arc<Authenticated>,
 }
 
 impl Errand for CallErrand {
@@ -96,6 +106,9 @@ impl CallErrand {
         let mut made_here = 0;
         let mut left = false;
         loop {
+            if let Some(failure) = self.taken_back(leg.deadline).await {
+                return Err(if left { upstream_failure::after_sending(failure) } else { failure });
+            }
             let outcome = self.send_once(leg.clone(), task.clone()).await;
             made_here += 1;
             self.persistence.made += 1;
@@ -119,6 +132,19 @@ impl CallErrand {
                 }
             }
         }
+    }
+
+    /// Why the call is not sent again: what it is sent under was revoked or has ended since it was sent first. That it was good then
+    /// was seen at the fence.
+    async fn taken_back(&self, deadline: Instant) -> Option<PerformFailure> {
+        if self.persistence.made == 0 {
+            return None;
+        }
+        let StandingMandate { core, authority } = &self.mandate;
+        let call_id = self.fenced.as_ref()?.call_id();
+        let rechecked = tokio::time::timeout_at(deadline, revocation::recheck(core, authority, call_id)).await;
+        let rechecked = rechecked.unwrap_or_else(|_| Err(revocation::not_in_time(call_id.clone())));
+        rechecked.err().map(|refusal| PerformFailure::Unavailable { why: refusal.message })
     }
 
     async fn send_once(&mut self, leg: Leg, task: Option<Box<RawValue>>) -> Result<Answer, PerformFailure> {

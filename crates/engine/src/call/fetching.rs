@@ -18,13 +18,12 @@ impl Passage<'_> {
     pub(super) async fn fetch(mut self, own: &CompiledContract, permit: &Permit, way: &Way) -> CallAnswer {
         self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
-        let caller = &permit.proposal().caller;
         let wish = works::wish(permit);
         let seen = match &wish {
             Some(wish) => {
                 let wait_ms = wish.wait_ms.min(self.core.long_wait_ms_max.unwrap_or(LONG_WAIT_MS_MAX));
                 let until = Instant::now() + Duration::from_millis(wait_ms);
-                works::await_end(self.core, caller, &wish.handle, until, &way.terms.cancel).await
+                works::await_end(self.core, &way.guest, &wish.handle, until, &way.terms.cancel).await
             }
             None => None,
         };

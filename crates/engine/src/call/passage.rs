@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     caching,
-    errand::{CallErrand, Persistence},
+    errand::{CallErrand, Persistence, StandingMandate},
     fencing::Times,
     headers,
     way::Way,
@@ -372,9 +372,19 @@ impl Passage<'_> {
             made: 0,
             retry_after_ms: None,
         };
-        let (member, fenced) = (Arc::clone(member), Some(fenced));
-        let errand =
-            CallErrand { member, fenced, outline, param_headers, task, submits, ear, persistence, was_task: false };
+        let mandate = StandingMandate { core: Arc::clone(self.core), authority: guest.authority };
+        let errand = CallErrand {
+            member: Arc::clone(member),
+            fenced: Some(fenced),
+            outline,
+            param_headers,
+            task,
+            submits,
+            ear,
+            persistence,
+            mandate,
+            was_task: false,
+        };
         let bridge = &self.core.bridge;
         let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
         (errand, conversation)

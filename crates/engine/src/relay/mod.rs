@@ -24,7 +24,7 @@ pub(crate) use self::{
 };
 use crate::{
     core::Core,
-    gateway::{Inquiry, InquiryAnswer, Subject},
+    gateway::{Guest, Inquiry, InquiryAnswer, Subject},
     tasks,
 };
 
@@ -33,6 +33,9 @@ pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
 pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
+    if inquiry.subject == Subject::Resource {
+        require_covered(&inquiry.guest, &text(&inquiry.params, "uri")?)?;
+    }
     match inquiry.subject {
         Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => {
             Box::pin(lists::page(core, inquiry)).await.map(InquiryAnswer::Complete)
@@ -43,6 +46,16 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<Inquir
             Box::pin(tasks::inquire(core, inquiry)).await.map(InquiryAnswer::Complete)
         }
     }
+}
+
+/// Refuses a resource that the guest's credential is not for. Which tools it is for says nothing about resources, and the other way
+/// round: who was limited to some things does not read others by another method.
+pub(crate) fn require_covered(guest: &Guest, uri: &str) -> Result<(), RpcError> {
+    if guest.authority.rights().resources.covers(uri) {
+        return Ok(());
+    }
+    Err(invalid_params("the credential is not for this resource")
+        .with_hint("ask whoever gave it for one that covers the resource's URI"))
 }
 
 /// A member of `params` that must be a string.

@@ -57,13 +57,13 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
         params.push((field::INPUT_RESPONSES.to_owned(), responses));
     }
     let ms_max = if subject == Subject::TaskResult { RESULT_MS_MAX } else { INQUIRY_MS_MAX };
-    let (caller, cancel) = (guest.caller.clone(), terms.cancel.clone());
+    let cancel = terms.cancel.clone();
     let party = Party::of(core, guest, terms, ms_max).await;
     if subject == Subject::Tasks {
         return list(core, &party).await;
     }
     let ours = text(&params, field::TASK_ID)?;
-    let note = match note::find(core, &caller, &ours).await {
+    let note = match note::find(core, &party.guest, &ours).await {
         Ok(note) => note,
         Err(no_task) => {
             let seen = works::find(core, &party.guest, &ours).await.ok_or(no_task)?;
@@ -291,7 +291,7 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
     let mut order = Vec::new();
     let mut tasks = HashMap::new();
     for ours in note::listed(core, &party.guest.caller).await {
-        let Ok(note) = note::find(core, &party.guest.caller, &ours).await else {
+        let Ok(note) = note::find(core, &party.guest, &ours).await else {
             if let Some(seen) = works::find(core, &party.guest, &ours).await {
                 order.push(ours.clone());
                 tasks.insert(ours, works::state(&core.scene(), &seen, party.guest.era));

@@ -127,7 +127,7 @@ pub(crate) async fn with_their_id(
     let (name, raw) = members.remove(place);
     let ours = serde_json::from_str::<Related>(raw.get()).ok();
     if let Some(Related { task_id }) = ours
-        && let Ok(note) = note::find(core, &guest.caller, &task_id).await
+        && let Ok(note) = note::find(core, guest, &task_id).await
         && let Ok(theirs) = RawValue::from_string(format!(r#"{{"taskId":{}}}"#, to_json(&note.theirs)))
     {
         members.insert(place, (name, theirs));

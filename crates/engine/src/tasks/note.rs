@@ -10,7 +10,7 @@ use servanda_gates::{
 use servanda_mcp::{Era, RpcError};
 
 use super::shape::Created;
-use crate::{core::Core, relay::invalid_params};
+use crate::{core::Core, gateway::Guest, relay::invalid_params};
 
 /// How long a task is kept whose server names no time, and at the most.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;
@@ -80,8 +80,11 @@ impl TaskNote {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
-    fn is_of(&self, caller: &Caller) -> bool {
-        self.version == VERSION && caller.may_see_what_is_of(&self.record.caller)
+    /// Whether it is that guest's: the same user's, and of a tool that the guest's credential is for.
+    fn is_of(&self, guest: &Guest) -> bool {
+        let tools = &guest.authority.rights().tools;
+        let covered = self.record.contract.as_ref().map_or(tools.is_all(), |contract| tools.covers(&contract.name));
+        self.version == VERSION && guest.caller.may_see_what_is_of(&self.record.caller) && covered
     }
 }
 
@@ -95,8 +98,8 @@ pub(super) async fn write(core: &Core, ours: &str, note: &TaskNote) -> Result<()
 }
 
 /// A task of that caller.
-pub(super) async fn find(core: &Core, caller: &Caller, ours: &str) -> Result<TaskNote, RpcError> {
-    let note = read(core, ours).await.filter(|note| note.is_of(caller));
+pub(super) async fn find(core: &Core, guest: &Guest, ours: &str) -> Result<TaskNote, RpcError> {
+    let note = read(core, ours).await.filter(|note| note.is_of(guest));
     note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
 }
 

@@ -42,8 +42,11 @@ fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Gu
     change(&mut rights);
     let [tenant, principal, label] = [tenant, principal, "test"].map(str::to_owned);
     let expires_at = Timestamp::from_unix_ms(now.unix_ms() + 600_000);
-    let MadeKey { stored, text } =
-        api_key::make(KeyTerms { tenant, principal, label, rights, expires_at }, now).unwrap();
+    let MadeKey { stored, text } = api_key::make(
+        KeyTerms { tenant, principal, label, groups: std::collections::BTreeSet::new(), rights, expires_at },
+        now,
+    )
+    .unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     let authority: Authenticated = stored.authenticate(&presented, now).unwrap();
     Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }

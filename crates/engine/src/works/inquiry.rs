@@ -23,7 +23,7 @@ pub(crate) struct Asker<'a> {
 
 /// The long work that a guest's task is, if it is one.
 pub(crate) async fn find(core: &Core, guest: &Guest, task_id: &str) -> Option<Seen> {
-    seen::see(core, &guest.caller, task_id).await
+    seen::see(core, guest, task_id).await
 }
 
 /// Answers what a guest asks about one.
@@ -40,7 +40,7 @@ pub(crate) async fn inquire(
         Subject::TaskUpdate => Ok("{}".to_owned()),
         Subject::TaskResult => {
             let Asker { guest, deadline, cancel } = asker;
-            let seen = seen::await_end(core, &guest.caller, seen.effect.id.as_str(), deadline, cancel).await;
+            let seen = seen::await_end(core, guest, seen.effect.id.as_str(), deadline, cancel).await;
             let result = seen.and_then(|seen| task::result(&seen, &scene));
             result.ok_or_else(|| {
                 invalid_params("the task still goes on").with_hint("ask again later, or look at it with `tasks/get`")

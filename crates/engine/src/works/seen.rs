@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallId, Caller, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    CallId, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
     observation::{Occasion, Verification},
     refusal::EffectKnowledge,
     taxonomy::NextAction,
@@ -19,7 +19,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Progress, RESULT_TOOL, note};
-use crate::{answer, core::Core, gateway::ToolResult, observe, refusals, scene::Scene, standing};
+use crate::{
+    answer,
+    core::Core,
+    gateway::{Guest, ToolResult},
+    observe, refusals,
+    scene::Scene,
+    standing,
+};
 
 /// How often it is looked whether a work of another process has ended.
 const LOOK_MS: u64 = 500;
@@ -46,13 +53,15 @@ pub(super) enum Ended {
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that caller's.
-pub(crate) async fn see(core: &Core, caller: &Caller, handle: &str) -> Option<Seen> {
+/// The work of that handle, if it is that guest's: the same user's, and of a tool that the guest's credential is for. What one agent
+/// of a user began is not every other's to read.
+pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;
     }
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
-    caller.may_see_what_is_of(&seen.effect.party()).then_some(seen)
+    let theirs = guest.caller.may_see_what_is_of(&seen.effect.party());
+    (theirs && guest.authority.rights().tools.covers(&seen.effect.key.tool)).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.
@@ -68,7 +77,7 @@ pub(super) async fn by_id(core: &Core, id: &EffectId) -> Option<Seen> {
 /// The same once it has ended, or when nobody waits any longer.
 pub(crate) async fn await_end(
     core: &Core,
-    caller: &Caller,
+    guest: &Guest,
     handle: &str,
     until: Instant,
     cancel: &CancellationToken,
@@ -77,7 +86,7 @@ pub(crate) async fn await_end(
         let mut ended = std::pin::pin!(core.works.ended.notified());
         // Before it is looked, so that no end falls in between.
         ended.as_mut().enable();
-        let seen = see(core, caller, handle).await?;
+        let seen = see(core, guest, handle).await?;
         if seen.is_ended() || Instant::now() >= until || cancel.is_cancelled() {
             return Some(seen);
         }

@@ -1,6 +1,9 @@
 //! Gates 7 and 8 on a contract's call: what a credential has to cover, and what policies say.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use serde_json::json;
 use servanda_authority::{
@@ -21,7 +24,8 @@ fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
     let mut rights = Rights { scopes: Scopes::of(["rooms:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let (tenant, principal, label) = ("acme".to_owned(), "ada".to_owned(), "test".to_owned());
-    let terms = KeyTerms { tenant, principal, label, rights, expires_at: Timestamp::from_unix_ms(60_000) };
+    let (groups, expires_at) = (BTreeSet::new(), Timestamp::from_unix_ms(60_000));
+    let terms = KeyTerms { tenant, principal, groups, label, rights, expires_at };
     let MadeKey { stored, text } = api_key::make(terms, NOW).unwrap();
     let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
     stored.authenticate(&presented, NOW).unwrap()

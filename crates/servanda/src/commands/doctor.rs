@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{LOCK_FILE, Loaded},
+    config::{AuthMode, LOCK_FILE, Loaded},
     contracts, credentials, doubts,
     failure::Failure,
     lock, remembered,
@@ -95,6 +95,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     };
     look_at_ledger(loaded, findings).await;
     look_at_address(loaded, findings).await;
+    look_at_issuers(loaded, findings).await;
     let upstreams = match wiring::fleeting(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
         Ok(upstreams) => upstreams,
         Err(failure) => {
@@ -264,6 +265,24 @@ async fn look_at_address(loaded: &Loaded, findings: &mut Findings) {
                 );
             }
         },
+    }
+}
+
+/// Whether the keys of those whose tokens are taken can be had.
+async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
+    let auth = &loaded.config.auth;
+    if auth.mode == AuthMode::Required && auth.issuers.is_empty() && !auth.keys {
+        let says = "neither keys nor tokens are taken: only what `servanda delegate` makes lets anybody in";
+        findings.note("auth", says, "set `auth.keys: true`, or name an issuer");
+    }
+    for issuer in &auth.issuers {
+        let what = format!("issuer {}", issuer.issuer);
+        match servanda_porter::look_at_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
+            Ok(()) => findings.good(what, "its keys can be had"),
+            Err(why) => {
+                findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken")
+            }
+        }
     }
 }
 

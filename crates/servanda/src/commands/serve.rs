@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::ServeArgs,
-    config::parse_listen,
+    config::{AuthMode, parse_listen},
     failure::Failure,
     reload::{self, Files},
     screen::{Screen, count},
@@ -19,6 +19,7 @@ use crate::{
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
+    files.loaded.require_guarded(address)?;
     let station = Station::assemble(&files.loaded).await?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {address}: {error}"))
@@ -26,12 +27,17 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     })?;
     // Listened for before anybody can know that we are here.
     let stop = Stop::on_signals()?;
-    station.follow_upstreams();
     let address = listener.local_addr()?;
+    station.admit_at(&files.loaded, address)?;
+    station.follow_upstreams();
     let tools = count(station.engine.catalog().listing(&ClientCapabilities::none()).tools.len(), "tool");
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
-    screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    if files.loaded.config.auth.mode == AuthMode::Required {
+        screen.say("callers have to show a credential: servanda keys create makes an API key");
+    } else {
+        screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    }
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     if served.is_ok() {
         screen.say("stopped");
@@ -47,7 +53,9 @@ pub(crate) async fn serve_http(
     files: Option<Files>,
     screen: Screen,
 ) -> Result<(), Failure> {
-    let router = http::router(station.engine.clone(), HttpOptions::new(super::server_identity()));
+    let mut options = HttpOptions::new(super::server_identity());
+    options.doorkeeper = station.porter.clone();
+    let router = http::router(station.engine.clone(), options);
     let drain_max = Duration::from_millis(DRAIN_MS_MAX);
     let serving = http::serve_draining(listener, router, stop.told.clone(), drain_max);
     until_the_end(station, stop, files, serving, screen).await

@@ -15,6 +15,8 @@ pub(crate) struct Agent {
     address: SocketAddr,
     /// The legacy session; the modern era has none.
     session: Option<String>,
+    /// What it shows at the door.
+    credential: Option<String>,
 }
 
 /// One message that came back.
@@ -26,7 +28,17 @@ pub(crate) struct Reply {
 
 impl Agent {
     pub(crate) fn modern(address: SocketAddr) -> Self {
-        Self { address, session: None }
+        Self { address, session: None, credential: None }
+    }
+
+    /// A modern client that shows a credential.
+    pub(crate) fn bearing(address: SocketAddr, credential: &str) -> Self {
+        Self { credential: Some(credential.to_owned()), ..Self::modern(address) }
+    }
+
+    /// The same client with another credential, session and all.
+    pub(crate) fn showing(&self, credential: &str) -> Self {
+        Self { credential: Some(credential.to_owned()), ..self.clone() }
     }
 
     /// Shakes hands.
@@ -36,12 +48,25 @@ impl Agent {
 
     /// The same for a client that can do something for servers.
     pub(crate) fn able(address: SocketAddr, capabilities: &Value) -> Self {
+        Self::shaking_hands(address, capabilities, None)
+    }
+
+    /// A legacy client that shows a credential.
+    pub(crate) fn legacy_bearing(address: SocketAddr, credential: &str) -> Self {
+        Self::shaking_hands(address, &json!({}), Some(credential))
+    }
+
+    fn shaking_hands(address: SocketAddr, capabilities: &Value, credential: Option<&str>) -> Self {
         let mut first = initialize(0);
         first["params"]["capabilities"] = capabilities.clone();
-        let greeting = Question::post(&first).ask(address);
+        let mut question = Question::post(&first);
+        if let Some(credential) = credential {
+            question = question.with("authorization", &format!("Bearer {credential}"));
+        }
+        let greeting = question.ask(address);
         assert_eq!(greeting.status, 200);
         let session = greeting.headers.get("mcp-session-id").cloned();
-        let agent = Self { address, session };
+        let agent = Self { address, session, credential: credential.map(str::to_owned) };
         let welcome = Reply::of(greeting.text());
         assert_eq!(welcome.message["result"]["protocolVersion"], LEGACY);
         agent.notify("notifications/initialized", &json!({}));
@@ -103,7 +128,10 @@ impl Agent {
         self.addressed(Question::post(&message), method, name.as_deref())
     }
 
-    fn addressed(&self, question: Question, method: &str, name: Option<&str>) -> Question {
+    fn addressed(&self, mut question: Question, method: &str, name: Option<&str>) -> Question {
+        if let Some(credential) = &self.credential {
+            question = question.with("authorization", &format!("Bearer {credential}"));
+        }
         match (&self.session, name) {
             (Some(session), _) => question.with("mcp-session-id", session).with("mcp-protocol-version", LEGACY),
             (None, None) => question.with("mcp-protocol-version", MODERN).with("mcp-method", method),

@@ -14,6 +14,7 @@ use crate::world::PATIENCE;
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) method: &'static str,
+    pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: String,
 }
@@ -34,11 +35,25 @@ impl Question {
             ("accept", "application/json, text/event-stream".to_owned()),
             ("content-type", "application/json".to_owned()),
         ];
-        Self { method: "POST", headers, body: body.to_string() }
+        Self { method: "POST", path: "/mcp".to_owned(), headers, body: body.to_string() }
     }
 
     pub(crate) fn get() -> Self {
-        Self { method: "GET", headers: vec![("accept", "text/event-stream".to_owned())], body: String::new() }
+        let headers = vec![("accept", "text/event-stream".to_owned())];
+        Self { method: "GET", path: "/mcp".to_owned(), headers, body: String::new() }
+    }
+
+    /// A page that is no MCP endpoint.
+    pub(crate) fn page(path: &str) -> Self {
+        Self { path: path.to_owned(), headers: Vec::new(), ..Self::get() }
+    }
+
+    /// A form.
+    pub(crate) fn form(path: &str, parameters: &[(&str, &str)]) -> Self {
+        let escape = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+        let pairs: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
+        let headers = vec![("content-type", "application/x-www-form-urlencoded".to_owned())];
+        Self { method: "POST", path: path.to_owned(), headers, body: pairs.join("&") }
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -56,7 +71,7 @@ impl Question {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        let mut head = format!("{} /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", self.method);
+        let mut head = format!("{} {} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             head.extend([name, ": ", value, "\r\n"]);
         }

@@ -3,6 +3,10 @@
 //! What a single crate promises is tested there; here is what a person, an agent and an auditor see of the whole.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
+mod admission;
+#[cfg(test)]
 mod agent;
 #[cfg(test)]
 mod behaviour;
@@ -49,6 +53,8 @@ mod import;
 #[cfg(test)]
 mod init;
 #[cfg(test)]
+mod issuer;
+#[cfg(test)]
 mod logins;
 #[cfg(test)]
 mod names;
@@ -84,6 +90,8 @@ mod streams;
 mod stub;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod threats;
 #[cfg(test)]
 mod turncoat;
 #[cfg(test)]

@@ -4,7 +4,12 @@
 use crate::world::{Ran, World};
 
 /// What differs from run to run, and what is shown in its place.
-const FILTERS: [(&str, &str); 12] = [
+const FILTERS: [(&str, &str); 17] = [
+    (r"svk_[0-9a-f]{20}_[A-Za-z0-9_-]{43}", "[KEY]"),
+    (r"sva1\.[A-Za-z0-9_.-]+", "[CREDENTIAL]"),
+    (r"(key:|agent:)[0-9a-f]{20,32}", "$1[ID]"),
+    (r"\b[0-9a-f]{20}\b", "[KEY ID]            "),
+    (r"…[A-Za-z0-9_-]{4}", "…[END]"),
     (r"call_[0-9a-f]{32}", "[CALL]"),
     (r"eff_[0-9a-f]{32}", "[EFFECT]"),
     (r"call_[0-9a-f]{6,31}", "[CALL PREFIX]"),

@@ -29,6 +29,12 @@ use crate::{
 
 pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> {
     let wanted = parse_listen(&args.listen)?;
+    if !wanted.ip().is_loopback() {
+        return Err(Failure::bad_input(format!(
+            "`{wanted}` is not a loopback address, and the demo asks nobody who they are"
+        ))
+        .hint("listen on 127.0.0.1 or [::1]"));
+    }
     let stop = Stop::on_signals()?;
     // The address is taken first, so that the configuration in the folder says where the gateway really is.
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };

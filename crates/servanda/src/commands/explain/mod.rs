@@ -6,7 +6,7 @@ mod observed;
 use std::path::Path;
 
 use servanda_contract::{
-    CallRecord, GateName, Refusal,
+    CallRecord, Caller, GateName, Refusal,
     record::{Decision, Outcome},
     time::Clock as _,
     tool::EffectClass,
@@ -144,6 +144,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
         "  called at {} by {}/{}{client}",
         record.received_at, record.caller.tenant, record.caller.principal
     ));
+    lines.extend(authority(&record.caller));
     if let Some(contract) = &record.contract {
         lines.push(format!(
             "  contract  {} {} ({}), effect class {:?}",
@@ -169,6 +170,20 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.push(String::new());
     lines.push(format!("  trace {}  arguments digest {}", record.trace_id, record.arguments_digest.short()));
     lines.join("\n")
+}
+
+/// Who acted for the user and by which credential, where there is one. Whose word an agent's name is, is said with it.
+fn authority(caller: &Caller) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, actor) in caller.actors.iter().enumerate() {
+        let title = if number == 0 { "acting" } else { "" };
+        let word = if actor.proven { "proven" } else { "by its holder's word" };
+        lines.push(format!("  {title:<9} {} ({word})", actor.name));
+    }
+    if let Some(credential) = &caller.credential {
+        lines.push(format!("  shown     {credential}"));
+    }
+    lines
 }
 
 /// What a call has to do with others: rounds of one conversation, and the task it became.

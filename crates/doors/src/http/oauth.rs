@@ -1,0 +1,81 @@
+//! Where clients find out how to be let in (RFC 9728), and where a credential is exchanged for an agent's (RFC 8693). What stands
+//! there is the doorkeeper's; that it is bounded, not kept by anybody and read only by whom it is for is this door's.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::Response,
+};
+use servanda_authority::{challenge::WELL_KNOWN, exchange::FORM_BYTES_MAX};
+use servanda_engine::Gateway;
+
+use super::{HttpDoor, body, empty, json, method_not_allowed, refuse};
+use crate::fault::Fault;
+
+/// How long clients may keep the document: short, because the configuration may change.
+const METADATA_CACHE: HeaderValue = HeaderValue::from_static("max-age=60");
+const EVERY_PAGE: [(HeaderName, HeaderValue); 3] = [
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    (header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET")),
+    (header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("mcp-protocol-version")),
+];
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The document about this resource: anybody may read it, pages of every origin too, because nothing in it is a secret and a client
+/// in a browser has no other way to learn where tokens are.
+pub(super) async fn metadata<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Err(fault) = door.admission.check_host(&parts, door.doorkeeper.hostname().as_deref()) {
+        return refuse(&fault, None);
+    }
+    let mut response = match parts.method {
+        Method::GET | Method::HEAD => document(&door, &parts),
+        Method::OPTIONS => empty(StatusCode::NO_CONTENT),
+        _ => method_not_allowed("GET"),
+    };
+    response.headers_mut().extend(EVERY_PAGE);
+    response
+}
+
+fn document<G>(door: &HttpDoor<G>, parts: &Parts) -> Response {
+    let path = parts.uri.path().strip_prefix(WELL_KNOWN).unwrap_or_default();
+    match door.doorkeeper.metadata(path.strip_suffix('/').unwrap_or(path)) {
+        Some(document) => {
+            let mut response = json(document);
+            response.headers_mut().insert(header::CACHE_CONTROL, METADATA_CACHE);
+            response
+        }
+        None => refuse(&not_here(), None),
+    }
+}
+
+/// Token exchange. The credential is in the body, so that neither pages of other origins nor anybody in between may have it.
+pub(super) async fn exchange<G: Gateway>(State(door): State<Arc<HttpDoor<G>>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Err(fault) = door.admission.check(&parts, door.doorkeeper.hostname().as_deref()) {
+        return refuse(&fault, None);
+    }
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case(FORM) {
+        let message = format!("the body must be `{FORM}`");
+        return refuse(&Fault::invalid_request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message), None);
+    }
+    let form = match body::read(&parts.headers, body, FORM_BYTES_MAX, door.body_read_max).await {
+        Ok(form) => form,
+        Err(fault) => return refuse(&fault, None),
+    };
+    let Some(exchanged) = door.doorkeeper.exchange(form).await else { return refuse(&not_here(), None) };
+    let mut response = json(exchanged.body);
+    *response.status_mut() = StatusCode::from_u16(exchanged.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    response
+}
+
+fn not_here() -> Fault {
+    Fault::invalid_request(StatusCode::NOT_FOUND, "there is nothing here: this gateway asks nobody for a credential")
+}

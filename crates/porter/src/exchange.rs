@@ -1,0 +1,74 @@
+//! `/oauth/token`: a user's credential becomes an agent's (RFC 8693). What is given is `servanda_authority::exchange`'s to decide; here
+//! the two credentials are checked like any that come to the door, and the third is made.
+
+use bytes::Bytes;
+use servanda_authority::{
+    Authenticated, Secret,
+    capability::AGENT_LIFETIME_MS_MAX,
+    exchange::{self, ExchangeAnswer, ExchangeError, ExchangeRequest, ExchangeRules},
+};
+use servanda_doors::http::Exchanged;
+use std::sync::Arc;
+
+use crate::{
+    porter::{NotLetIn, Porter, RequiredHouse},
+    revocation::NotInGoodStanding,
+};
+
+/// How long an agent's credential is good if nobody says: an hour.
+pub(crate) const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
+
+impl Porter {
+    /// Answers a form.
+    pub(crate) async fn exchanged(&self, house: &RequiredHouse, form: &[u8]) -> Exchanged {
+        match self.exchange_form(house, form).await {
+            Ok(body) => Exchanged { status: 200, body },
+            Err(error) => {
+                tracing::info!(why = %error, "a token was not exchanged");
+                let body = serde_json::to_vec(&error.answer()).unwrap_or_default();
+                Exchanged { status: error.status(), body: body.into() }
+            }
+        }
+    }
+
+    async fn exchange_form(&self, house: &RequiredHouse, form: &[u8]) -> Result<Bytes, ExchangeError> {
+        let request = ExchangeRequest::read(form)?;
+        let subject = self.of_token(house, &request.subject_token, ExchangeError::SubjectToken).await?;
+        let actor = match &request.actor_token {
+            Some(token) => Some(self.of_token(house, token, ExchangeError::ActorToken).await?),
+            None => None,
+        };
+        let rules = ExchangeRules {
+            targets: vec![house.terms.resource.clone()],
+            lifetime_ms_default: LIFETIME_MS_DEFAULT,
+            lifetime_ms_max: AGENT_LIFETIME_MS_MAX,
+        };
+        let now = self.clock.now();
+        let delegation = exchange::decide(&request, &subject, actor.as_deref(), &rules, now)?;
+        let roots = self.root_keys().await.map_err(|_| ExchangeError::Later)?;
+        let made = roots.delegate(&subject, delegation, now)?;
+        let (credential, user, tenant) = (&made.credential, subject.principal(), subject.tenant());
+        tracing::info!(%credential, tenant, user, "a credential was handed on to an agent");
+        let answer = ExchangeAnswer::of(&made, now).ok_or(ExchangeError::Later)?;
+        serde_json::to_vec(&answer).map(Bytes::from).map_err(|_| ExchangeError::Later)
+    }
+
+    /// Whose token it is: the same checks as at the door, revocation included.
+    async fn of_token(
+        &self,
+        house: &RequiredHouse,
+        token: &Secret,
+        otherwise: ExchangeError,
+    ) -> Result<Arc<Authenticated>, ExchangeError> {
+        let Some(text) = token.as_text() else { return Err(otherwise) };
+        let header = zeroize::Zeroizing::new(format!("Bearer {text}"));
+        self.authenticate(house, &header).await.map_err(|why| {
+            tracing::info!(%why, "a token that was to be exchanged is not taken");
+            match why {
+                NotLetIn::Credential(why) if !why.may_pass_later() => otherwise,
+                NotLetIn::Standing(NotInGoodStanding::Revoked(_)) => otherwise,
+                NotLetIn::Credential(_) | NotLetIn::Standing(_) | NotLetIn::Store(_) => ExchangeError::Later,
+            }
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! Who is let in at the HTTP door, once somebody has to be known: API keys by what the notebook keeps of them, access tokens by the
+//! keys of their issuers, agent credentials by our root keys; and whether any of them was revoked, which is asked of the store every
+//! time.
+//!
+//! The checks themselves are `servanda-authority`'s, which knows no socket and no store. This is the shell around them: it looks up,
+//! fetches, keeps for a while, and tells what it found. Nothing of a credential is ever logged or repeated in an error; a credential
+//! is named by the id it is revoked by.
+
+mod doorkeeper;
+mod exchange;
+mod fetch;
+mod issuers;
+pub mod keys;
+mod memory;
+mod porter;
+pub mod revocation;
+pub mod roots;
+mod terms;
+
+pub use fetch::look_at_issuer;
+pub use porter::{NotLetIn, Porter};
+pub use terms::{CACHE_TERMS, IssuerTerms, RequiredTerms, Terms, fetchable};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! The porter: checks a credential on the present terms and says who it is. What the client is told about it is [`crate::doorkeeper`]'s.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use servanda_authority::{
+    Authenticated,
+    api_key::{KeyError, PresentedKey, StoredKey},
+    bearer::{Bearer, NotAuthenticated},
+    capability::RootKeys,
+    challenge::ResourceMetadata,
+    jwks::{KeySet, NoSuchKey},
+    key_cache::Lookup,
+    token::{TokenError, UnverifiedToken},
+};
+use servanda_contract::{Timestamp, time::Clock};
+use servanda_doors::http::Doorkeeper;
+use servanda_gates::{JournalError, Notebook};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OnceCell;
+
+use crate::{
+    fetch::Fetcher,
+    issuers::{IssuerKeys, NoKeys},
+    keys,
+    memory::Memory,
+    revocation::{self, NotInGoodStanding},
+    roots,
+    terms::{RequiredTerms, Terms},
+};
+
+/// Tokens whose verification is remembered.
+const TOKENS_MAX: usize = 4_096;
+/// Keys whose stored form is remembered, and for how long. That one was revoked is asked every time.
+const KEYS_MAX: usize = 1_024;
+const KEY_REMEMBERED_MS: u64 = 10_000;
+
+/// Knows who is let in.
+pub struct Porter {
+    pub(crate) notebook: Arc<dyn Notebook>,
+    pub(crate) clock: Arc<dyn Clock>,
+    fetcher: Fetcher,
+    house: RwLock<Arc<House>>,
+    roots: OnceCell<RootKeys>,
+    keys: Memory<String, Arc<StoredKey>>,
+}
+
+/// What holds at present.
+#[derive(Debug)]
+pub(crate) enum House {
+    Local,
+    Required(Box<RequiredHouse>),
+}
+
+/// The terms, and what is kept as long as they hold.
+#[derive(Debug)]
+pub(crate) struct RequiredHouse {
+    pub(crate) terms: RequiredTerms,
+    /// Where our metadata are.
+    pub(crate) metadata: String,
+    pub(crate) hostname: Option<Arc<str>>,
+    /// Where our resource is on its host.
+    pub(crate) path: String,
+    issuers: Vec<Arc<IssuerKeys>>,
+    tokens: Memory<[u8; 32], Verified>,
+}
+
+/// A token that was verified, and with which keys: when its issuer takes those back, it is verified again.
+#[derive(Debug, Clone)]
+struct Verified {
+    issuer: Arc<IssuerKeys>,
+    keys: Arc<KeySet>,
+    kid: Option<String>,
+    authenticated: Arc<Authenticated>,
+}
+
+/// Why somebody is not let in. Each says to the log what it is; nothing of a credential is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLetIn {
+    /// The credential is no good.
+    #[error(transparent)]
+    Credential(#[from] NotAuthenticated),
+    /// It was, and was revoked; or nobody can say.
+    #[error(transparent)]
+    Standing(#[from] NotInGoodStanding),
+    /// The store that knows does not answer.
+    #[error("the store of credentials does not answer: {0}")]
+    Store(#[from] JournalError),
+}
+
+impl Porter {
+    /// A porter on those terms. The error is the system's: there is no way out to issuers.
+    pub fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, terms: Terms) -> Result<Self, reqwest::Error> {
+        let porter = Self {
+            notebook,
+            clock,
+            fetcher: Fetcher::new()?,
+            house: RwLock::new(Arc::new(House::Local)),
+            roots: OnceCell::new(),
+            keys: Memory::new(KEYS_MAX),
+        };
+        porter.replace(terms);
+        Ok(porter)
+    }
+
+    /// Works on other terms from now on. The keys of issuers that stay are kept; what was verified is verified again.
+    pub fn replace(&self, terms: Terms) {
+        let before = self.house();
+        let next = match terms {
+            Terms::Local => House::Local,
+            Terms::Required(terms) => House::Required(Box::new(self.furnish(*terms, &before))),
+        };
+        *self.house.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+    }
+
+    fn furnish(&self, terms: RequiredTerms, before: &House) -> RequiredHouse {
+        let known: &[Arc<IssuerKeys>] = match before {
+            House::Local => &[],
+            House::Required(house) => &house.issuers,
+        };
+        let issuers = terms.issuers.iter().map(|issuer| {
+            let same = known.iter().find(|known| known.terms.issuer.issuer == issuer.issuer.issuer);
+            let fresh = || IssuerKeys::new(issuer.clone(), self.fetcher.clone(), Arc::clone(&self.clock));
+            Arc::new(same.map_or_else(fresh, |same| same.on(issuer.clone())))
+        });
+        let url = reqwest::Url::parse(&terms.resource).ok();
+        RequiredHouse {
+            issuers: issuers.collect(),
+            metadata: ResourceMetadata::address_of(&terms.resource).unwrap_or_default(),
+            hostname: url.as_ref().and_then(reqwest::Url::host_str).map(Arc::from),
+            path: url.as_ref().map(|url| url.path().to_owned()).unwrap_or_default(),
+            terms,
+            tokens: Memory::new(TOKENS_MAX),
+        }
+    }
+
+    pub(crate) fn house(&self) -> Arc<House> {
+        Arc::clone(&self.house.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) async fn root_keys(&self) -> Result<&RootKeys, JournalError> {
+        self.roots.get_or_try_init(|| roots::root_keys(self.notebook.as_ref())).await
+    }
+
+    /// Who it is that shows this `Authorization` header, if the credential in it is good and was not revoked.
+    pub(crate) async fn authenticate(
+        &self,
+        house: &RequiredHouse,
+        header: &str,
+    ) -> Result<Arc<Authenticated>, NotLetIn> {
+        let authenticated = self.identify(house, header).await?;
+        let now = self.clock.now();
+        revocation::require_good(self.notebook.as_ref(), &authenticated, now).await?;
+        Ok(authenticated)
+    }
+
+    async fn identify(&self, house: &RequiredHouse, header: &str) -> Result<Arc<Authenticated>, NotLetIn> {
+        let now = self.clock.now();
+        let digest = Sha256::digest(header.as_bytes()).into();
+        if let Some(authenticated) = house.recall(&digest, now) {
+            return Ok(authenticated);
+        }
+        match Bearer::read(header)? {
+            Bearer::ApiKey(presented) => Ok(Arc::new(self.of_key(house, &presented, now).await?)),
+            Bearer::AgentCredential(text) => {
+                let verified = self.root_keys().await?.verify(text, now);
+                Ok(Arc::new(verified.map_err(NotAuthenticated::from)?))
+            }
+            Bearer::AccessToken(token) => {
+                let verified = house.verify(&token, self.clock.as_ref()).await?;
+                let authenticated = Arc::clone(&verified.authenticated);
+                house.tokens.remember(digest, verified, authenticated.rights().expires_at, now);
+                Ok(authenticated)
+            }
+        }
+    }
+
+    async fn of_key(
+        &self,
+        house: &RequiredHouse,
+        presented: &PresentedKey,
+        now: Timestamp,
+    ) -> Result<Authenticated, NotLetIn> {
+        if !house.terms.keys {
+            return Err(NotAuthenticated::ApiKey(KeyError::Unknown).into());
+        }
+        let id = presented.id().to_owned();
+        let stored = match self.keys.recall(&id, now) {
+            Some(stored) => stored,
+            None => {
+                let found = keys::find(self.notebook.as_ref(), &id, now).await?;
+                let stored = Arc::new(found.ok_or(NotAuthenticated::ApiKey(KeyError::Unknown))?);
+                let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEY_REMEMBERED_MS));
+                self.keys.remember(id, Arc::clone(&stored), until, now);
+                stored
+            }
+        };
+        Ok(stored.authenticate(presented, now).map_err(NotAuthenticated::from)?)
+    }
+}
+
+impl RequiredHouse {
+    /// Who it was that showed this before, unless the keys of its issuer are others by now.
+    fn recall(&self, digest: &[u8; 32], now: Timestamp) -> Option<Arc<Authenticated>> {
+        let verified = self.tokens.recall(digest, now)?;
+        match verified.issuer.look(verified.kid.as_deref()) {
+            Lookup::Use(keys) if Arc::ptr_eq(&keys, &verified.keys) => Some(verified.authenticated),
+            _ => {
+                self.tokens.forget(digest);
+                None
+            }
+        }
+    }
+
+    async fn verify(&self, token: &UnverifiedToken<'_>, clock: &dyn Clock) -> Result<Verified, NotAuthenticated> {
+        let issuer = self.issuers.iter().find(|known| known.terms.issuer.issuer == token.issuer());
+        let issuer = issuer.ok_or(NotAuthenticated::UnknownIssuer)?;
+        let keys = issuer.find(token.kid()).await.map_err(|why| match why {
+            NoKeys::UnknownKid => NotAuthenticated::AccessToken(TokenError::Key(NoSuchKey::UnknownKid)),
+            NoKeys::Unavailable => NotAuthenticated::KeysUnavailable,
+        })?;
+        // The time may have passed on while the keys were fetched.
+        let authenticated = Arc::new(token.verify(&issuer.terms.issuer, &keys, clock.now())?);
+        Ok(Verified { issuer: Arc::clone(issuer), keys, kid: token.kid().map(str::to_owned), authenticated })
+    }
+}
+
+impl fmt::Debug for Porter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Porter").field("house", &self.house()).finish_non_exhaustive()
+    }
+}
+
+// A porter is what doors ask.
+const _: fn(&Porter) -> &dyn Doorkeeper = |porter| porter;

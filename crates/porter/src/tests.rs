@@ -1,0 +1,376 @@
+//! Who is let in, who is not, and what is asked of whom meanwhile.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use serde_json::{Value, json};
+use servanda_authority::{CredentialId, Method};
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
+
+use crate::{
+    CACHE_TERMS, IssuerTerms, Terms, fetch, fetchable, keys,
+    memory::Memory,
+    revocation::{self, Revocation},
+    testing::{Lodge, RESOURCE, TestIssuer, terms},
+};
+
+async fn revoke(lodge: &Lodge, credential: &CredentialId) {
+    let revocation = Revocation { at: lodge.clock.now(), by: "test".to_owned() };
+    revocation::revoke(lodge.store.as_ref(), credential, &revocation).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_lets_its_holder_in_until_it_ends() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
+    let who = lodge.admit(&key).await.unwrap();
+    assert_eq!((who.tenant(), who.principal(), who.method()), ("acme", "ada", &Method::ApiKey));
+    assert!(who.groups().contains("staff"));
+    let mut forged = key.clone();
+    let last = if forged.pop() == Some('A') { 'B' } else { 'A' };
+    forged.push(last);
+    assert_eq!(lodge.told(&forged).await, "the credential is not valid here");
+    assert_eq!(lodge.told("svk_00000000000000000000_x").await, "the credential is not valid here");
+    lodge.clock.pass_ms(86_400_000);
+    assert_eq!(lodge.told(&key).await, "the credential has expired");
+}
+
+/// The stored form of a key is remembered for a while; that it was revoked is not overlooked for a moment.
+#[tokio::test]
+async fn t11_a_revoked_key_is_refused_at_once_though_it_is_remembered() {
+    let lodge = Lodge::new(Vec::new());
+    let (id, key) = lodge.key("acme", "ada", &[]).await;
+    lodge.admit(&key).await.unwrap();
+    keys::revoke(lodge.store.as_ref(), &id, "test", lodge.clock.now()).await.unwrap();
+    assert_eq!(lodge.told(&key).await, "the credential was revoked");
+    let listed = keys::list(lodge.store.as_ref(), lodge.clock.now()).await.unwrap();
+    assert_eq!(listed.iter().filter(|key| key.revoked_at.is_some()).count(), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_lets_nobody_in_and_says_later() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    let who = lodge.admit(&key).await.unwrap();
+    assert!(lodge.porter.may_stay(&who).await);
+    lodge.store.away.store(true, Ordering::SeqCst);
+    assert!(lodge.told(&key).await.starts_with("later:"), "remembered, but nobody can say whether it was revoked");
+    assert!(!lodge.porter.may_stay(&who).await);
+}
+
+#[tokio::test]
+async fn keys_are_taken_only_where_the_terms_say_so() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    lodge.admit(&key).await.unwrap();
+    let Terms::Required(mut without) = terms(Vec::new()) else { unreachable!() };
+    without.keys = false;
+    lodge.porter.replace(Terms::Required(without));
+    assert_eq!(lodge.told(&key).await, "the credential is not valid here");
+    lodge.porter.replace(Terms::Local);
+    assert_eq!(lodge.admit(&key).await.unwrap().method(), &Method::Local, "in local mode nobody is asked");
+}
+
+#[tokio::test]
+async fn whoever_comes_without_a_credential_is_told_where_to_get_one() {
+    let lodge = Lodge::new(Vec::new());
+    let Err(NotAdmitted::Challenged { challenge, .. }) = lodge.porter.admit(None).await else { panic!("let in") };
+    let expected =
+        r#"Bearer scope="a:read", resource_metadata="https://gateway.test/.well-known/oauth-protected-resource/mcp""#;
+    assert_eq!((challenge.status, challenge.header.as_str()), (401, expected));
+    for (path, there) in [("", true), ("/mcp", true), ("/other", false), ("/p", false)] {
+        assert_eq!(lodge.porter.metadata(path).is_some(), there, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_verified_with_keys_that_are_fetched_once_for_all() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Arc::new(Lodge::new(vec![issuer.terms()]));
+    let token = issuer.token("one", &json!({}));
+    let admitting: Vec<_> = (0..32)
+        .map(|_| {
+            let (lodge, token) = (lodge.clone(), token.clone());
+            tokio::spawn(async move { lodge.admit(&token).await.unwrap() })
+        })
+        .collect();
+    for admitted in admitting {
+        let who = admitted.await.unwrap();
+        assert_eq!((who.tenant(), who.principal()), ("acme", "ada"));
+        assert!(who.groups().contains("staff"));
+    }
+    assert_eq!(issuer.asked_for_keys(), 1);
+    let house = lodge.porter.house();
+    let shown = format!("{:?} {house:?}", lodge.porter);
+    assert!(!shown.contains(&token) && !shown.contains(token.rsplit('.').next().unwrap()), "no credential is printed");
+}
+
+#[tokio::test]
+async fn t8_tokens_for_others_and_of_others_are_refused() {
+    let (issuer, stranger) = (TestIssuer::start("one").await, TestIssuer::start("one").await);
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    let told = |changes: Value| {
+        let token = issuer.token("one", &changes);
+        let lodge = &lodge;
+        async move { lodge.told(&token).await }
+    };
+    assert_eq!(told(json!({ "aud": "https://other.test/mcp" })).await, "the access token is not for this server");
+    assert_eq!(told(json!({ "aud": [] })).await, "the access token is not for this server");
+    assert_eq!(told(json!({ "exp": 1 })).await, "the access token has expired");
+    assert_eq!(lodge.told(&stranger.token("one", &json!({}))).await, "the credential is not valid here");
+    let claims_to_be = stranger.token("one", &json!({ "iss": issuer.url }));
+    assert_eq!(lodge.told(&claims_to_be).await, "the access token is not valid here");
+}
+
+#[tokio::test]
+async fn a_key_that_nobody_knows_is_looked_for_once_per_while() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
+    issuer.publish(&["one", "two"]);
+    let rotated = issuer.token("two", &json!({ "jti": "t-2" }));
+    assert_eq!(lodge.told(&rotated).await, "the access token is not valid here", "too soon to ask again");
+    assert_eq!(issuer.asked_for_keys(), 1);
+    lodge.clock.pass_ms(CACHE_TERMS.fetch_interval_ms_min);
+    lodge.admit(&rotated).await.unwrap();
+    assert_eq!(issuer.asked_for_keys(), 2);
+    for number in 0..20 {
+        let made_up = issuer.token(&format!("made-up-{number}"), &json!({}));
+        assert_eq!(lodge.told(&made_up).await, "the access token is not valid here");
+    }
+    assert_eq!(issuer.asked_for_keys(), 2, "whoever sends how many of them");
+}
+
+#[tokio::test]
+async fn keys_are_used_while_the_issuer_is_away_and_not_for_ever() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    lodge.admit(&issuer.token("one", &json!({}))).await.unwrap();
+    issuer.answer("/keys", 500, "");
+    issuer.answer("/.well-known/openid-configuration", 500, "");
+    lodge.clock.pass_ms(CACHE_TERMS.fresh_ms_max);
+    lodge.admit(&issuer.token("one", &json!({ "jti": "t-2" }))).await.unwrap();
+    lodge.clock.pass_ms(CACHE_TERMS.stale_ms_max);
+    let token = issuer.token("one", &json!({ "jti": "t-3" }));
+    assert!(lodge.told(&token).await.starts_with("later:"));
+    assert!(
+        lodge.told(&issuer.token("one", &json!({}))).await.starts_with("later:"),
+        "nor is what was verified before"
+    );
+}
+
+/// What was verified is believed as long as the keys it was verified with are the issuer's.
+#[tokio::test]
+async fn a_key_that_its_issuer_took_back_verifies_nothing_any_more() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    let token = issuer.token("one", &json!({}));
+    lodge.admit(&token).await.unwrap();
+    issuer.publish(&["two"]);
+    lodge.clock.pass_ms(CACHE_TERMS.fresh_ms_max);
+    // The first to ask has them fetched and is still let in by the old ones; once they are there, nobody is.
+    let _ = lodge.admit(&token).await;
+    lodge.admit(&issuer.token("two", &json!({ "jti": "t-2" }))).await.unwrap();
+    assert_eq!(lodge.told(&token).await, "the access token is not valid here");
+}
+
+#[tokio::test]
+async fn other_terms_hold_for_what_was_verified_before() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    let token = issuer.token("one", &json!({}));
+    lodge.admit(&token).await.unwrap();
+    let mut other = issuer.terms();
+    other.issuer.audience = "https://elsewhere.test/mcp".to_owned();
+    lodge.porter.replace(terms(vec![other]));
+    assert_eq!(lodge.told(&token).await, "the access token is not for this server");
+    assert_eq!(issuer.asked_for_keys(), 1, "the keys are the same issuer's");
+}
+
+#[tokio::test]
+async fn an_issuer_is_who_its_metadata_say_and_leads_nowhere_else() {
+    let issuer = TestIssuer::start("one").await;
+    let token = issuer.token("one", &json!({}));
+    let well_known = "/.well-known/openid-configuration";
+    let other = json!({ "issuer": "https://other.test", "jwks_uri": format!("{}/keys", issuer.url) });
+    let inside = json!({ "issuer": issuer.url, "jwks_uri": "http://10.0.0.7/keys" });
+    for (status, body) in [(200, other.to_string()), (200, inside.to_string()), (302, format!("{}/there", issuer.url))]
+    {
+        issuer.answer(well_known, status, &body);
+        issuer.answer(
+            "/there",
+            200,
+            &json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) }).to_string(),
+        );
+        let lodge = Lodge::new(vec![issuer.terms()]);
+        assert!(lodge.told(&token).await.starts_with("later:"), "{status} {body}");
+    }
+    assert_eq!(issuer.asked_for_keys(), 0);
+    // RFC 8414 where there is no OpenID Connect; and where the operator says, nobody is asked.
+    issuer.answer(well_known, 404, "");
+    issuer.answer(
+        "/.well-known/oauth-authorization-server",
+        200,
+        &json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) }).to_string(),
+    );
+    Lodge::new(vec![issuer.terms()]).admit(&token).await.unwrap();
+    let told = IssuerTerms { jwks_uri: Some(format!("{}/keys", issuer.url)), ..issuer.terms() };
+    let asked = issuer.asked.lock().unwrap().len();
+    Lodge::new(vec![told]).admit(&token).await.unwrap();
+    assert_eq!(issuer.asked.lock().unwrap().len(), asked + 1);
+}
+
+#[test]
+fn addresses_of_metadata_and_of_keys() {
+    let table = [
+        (
+            "https://a.test",
+            "https://a.test/.well-known/openid-configuration",
+            "https://a.test/.well-known/oauth-authorization-server",
+        ),
+        (
+            "https://a.test/x/",
+            "https://a.test/x/.well-known/openid-configuration",
+            "https://a.test/.well-known/oauth-authorization-server/x",
+        ),
+    ];
+    for (issuer, openid, rfc8414) in table {
+        assert_eq!(fetch::metadata_addresses(issuer), [openid, rfc8414]);
+    }
+    for (text, good) in [
+        ("https://a.test/keys", true),
+        ("http://127.0.0.1:9/keys", true),
+        ("http://[::1]/keys", true),
+        ("http://localhost/keys", true),
+        ("http://a.test/keys", false),
+        ("http://localhost.a.test/keys", false),
+        ("http://10.0.0.7/keys", false),
+        ("https://ada:pw@a.test/keys", false),
+        ("https://a.test/keys#x", false),
+        ("file:///etc/passwd", false),
+        ("keys", false),
+    ] {
+        assert_eq!(fetchable(text).is_ok(), good, "{text}");
+    }
+}
+
+fn form(parameters: &[(&str, &str)]) -> Vec<u8> {
+    let fixed = [
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+    ];
+    let escape = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let pairs = fixed.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
+    pairs.collect::<Vec<_>>().join("&").into_bytes()
+}
+
+async fn exchange(lodge: &Lodge, parameters: &[(&str, &str)]) -> (u16, Value) {
+    let exchanged = lodge.porter.exchange(form(parameters).into()).await.unwrap();
+    (exchanged.status, serde_json::from_slice(&exchanged.body).unwrap())
+}
+
+#[tokio::test]
+async fn a_users_credential_becomes_an_agents_and_goes_with_it() {
+    let issuer = TestIssuer::start("one").await;
+    let lodge = Lodge::new(vec![issuer.terms()]);
+    let (agent_id, agent_key) = lodge.key("acme", "planner", &[]).await;
+    let token = issuer.token("one", &json!({ "scope": "a:read a:write" }));
+    let actor =
+        [("actor_token", agent_key.as_str()), ("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")];
+    let wanted = [("subject_token", token.as_str()), ("scope", "a:read"), ("resource", RESOURCE)];
+    let (status, answer) = exchange(&lodge, &[&wanted[..], &actor[..]].concat()).await;
+    assert_eq!(
+        (status, &answer["token_type"], &answer["scope"]),
+        (200, &json!("Bearer"), &json!("a:read")),
+        "{answer}"
+    );
+    let credential = answer["access_token"].as_str().unwrap();
+    let who = lodge.admit(credential).await.unwrap();
+    assert_eq!((who.principal(), who.actors()[0].name(), who.actors()[0].is_proven()), ("ada", "planner", true));
+    assert!(who.groups().contains("staff"), "the user's");
+    assert!(lodge.porter.step_up(&who, &["a:write".to_owned()]).is_none(), "no issuer could widen it");
+    // The agent's own key is gone, and with it what it acted by.
+    keys::revoke(lodge.store.as_ref(), &agent_id, "test", lodge.clock.now()).await.unwrap();
+    assert_eq!(lodge.told(credential).await, "the credential was revoked");
+}
+
+#[tokio::test]
+async fn t9_no_exchange_widens_anything() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
+    let (_, foreign) = lodge.key("globex", "planner", &["a:write"]).await;
+    let terms = ("servanda_terms", r#"{"agent": "planner"}"#);
+    let actor =
+        [("actor_token", foreign.as_str()), ("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")];
+    let table: [(&[(&str, &str)], &str); 5] = [
+        (&[("subject_token", &key), ("scope", "a:read a:write"), terms], "invalid_scope"),
+        (&[("subject_token", &key), ("resource", "https://other.test"), terms], "invalid_target"),
+        (&[("subject_token", &key)], "invalid_request"),
+        (&[("subject_token", "svk_00000000000000000000_x"), terms], "invalid_request"),
+        (&[("subject_token", &key), actor[0], actor[1]], "invalid_request"),
+    ];
+    for (parameters, error) in table {
+        let (status, answer) = exchange(&lodge, parameters).await;
+        assert_eq!((status, &answer["error"]), (400, &json!(error)), "{answer}");
+        assert!(!answer.to_string().contains(&key));
+    }
+    let (_, once) = exchange(
+        &lodge,
+        &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a", "narrowing": {"depth_left": 0}}"#)],
+    )
+    .await;
+    let last = once["access_token"].as_str().unwrap();
+    let (status, answer) = exchange(&lodge, &[("subject_token", last), terms]).await;
+    assert_eq!((status, &answer["error"]), (400, &json!("invalid_request")), "handed on often enough: {answer}");
+    lodge.store.away.store(true, Ordering::SeqCst);
+    let (status, answer) = exchange(&lodge, &[("subject_token", &key), terms]).await;
+    assert_eq!((status, &answer["error"]), (503, &json!("temporarily_unavailable")));
+}
+
+#[tokio::test]
+async fn t11_revoking_one_revokes_what_comes_from_it_and_nothing_else() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &["a:read"]).await;
+    let mut made = Vec::new();
+    for agent in ["one", "two"] {
+        let terms = format!(r#"{{"agent": "{agent}"}}"#);
+        let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", &terms)]).await;
+        made.push(answer["access_token"].as_str().unwrap().to_owned());
+    }
+    let first = lodge.admit(&made[0]).await.unwrap();
+    assert!(!first.actors()[0].is_proven(), "by its holder's word");
+    revoke(&lodge, first.credential()).await;
+    assert!(!lodge.porter.may_stay(&first).await);
+    assert_eq!(lodge.told(&made[0]).await, "the credential was revoked");
+    let second = lodge.admit(&made[1]).await.unwrap();
+    assert!(lodge.porter.may_stay(&second).await);
+    lodge.clock.pass_ms(3_600_000);
+    assert!(!lodge.porter.may_stay(&second).await, "its time is over");
+    assert_eq!(lodge.told(&made[1]).await, "the credential has expired");
+}
+
+/// A gateway that shares the store takes what another gave out.
+#[tokio::test]
+async fn gateways_that_share_a_store_share_their_root_keys() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
+    let other = crate::Porter::new(lodge.store.clone(), lodge.clock.clone(), terms(Vec::new())).unwrap();
+    let other = Lodge { porter: other, store: lodge.store.clone(), clock: lodge.clock.clone() };
+    other.admit(answer["access_token"].as_str().unwrap()).await.unwrap();
+    let stranger = Lodge::new(Vec::new());
+    assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
+}
+
+#[test]
+fn what_is_remembered_is_bounded_and_ends() {
+    let memory = Memory::new(2);
+    let at = Timestamp::from_unix_ms;
+    memory.remember(1, "a", at(10), at(0));
+    assert_eq!((memory.recall(&1, at(9)), memory.recall(&1, at(10))), (Some("a"), None));
+    memory.remember(2, "b", at(20), at(0));
+    memory.remember(3, "c", at(20), at(15));
+    assert_eq!((memory.len(), memory.recall(&2, at(15))), (2, Some("b")), "what was over made room");
+    memory.remember(4, "d", at(20), at(15));
+    assert_eq!((memory.len(), memory.recall(&4, at(15))), (1, Some("d")));
+}

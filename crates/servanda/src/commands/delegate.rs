@@ -1,0 +1,192 @@
+//! `servanda delegate`: what a user may do becomes a credential in an agent's hands, or less of it. From a key or an agent credential
+//! that somebody has, by the operator's word, or offline from an agent credential alone.
+//!
+//! Credentials are read from stdin or the environment, never from the command line, which everybody on the machine can see.
+
+use std::{
+    io::{IsTerminal as _, Read as _},
+    path::Path,
+};
+
+use serde::Serialize;
+use servanda_authority::{
+    Actor, Authenticated, Rights, Secret,
+    api_key::{self, PresentedKey},
+    capability::{self, AgentCredential, CREDENTIAL_BYTES_MAX, Caveat, Delegation, NotDelegated, UserTerms, attenuate},
+    exchange::{self, ExchangeRequest, ExchangeRules, Terms},
+};
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_gates::Notebook;
+use servanda_porter::{keys, revocation, roots};
+
+use crate::{
+    cli::DelegateArgs,
+    config::Loaded,
+    failure::Failure,
+    rights_text::{self, span_ms},
+    screen::Screen,
+};
+
+/// Where a credential is looked for first.
+const VARIABLE: &str = "SERVANDA_CREDENTIAL";
+
+pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    if args.offline {
+        return narrow(args, now, screen);
+    }
+    let loaded = Loaded::read(config)?;
+    // Read before the ledger is opened: whoever types one may take their time.
+    let own = if args.tenant.is_some() { None } else { Some(credential()?) };
+    let ledger = loaded.ledger_place()?.open().await?;
+    let made = match own {
+        None => grant(args, ledger.as_ref(), now).await,
+        Some(own) => delegate(args, own, ledger.as_ref(), now).await,
+    };
+    ledger.close().await;
+    show(&made?, now, screen)
+}
+
+/// By the operator's word.
+async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> Result<AgentCredential, Failure> {
+    let user = UserTerms {
+        tenant: args.tenant.clone().unwrap_or_default(),
+        principal: args.principal.clone().unwrap_or_default(),
+        groups: args.groups.iter().cloned().collect(),
+        rights: rights_text::rights(&args.rights)?,
+    };
+    let actor = Actor::named(args.agent.as_deref().unwrap_or_default()).map_err(|error| bad(&error))?;
+    let narrowing = servanda_authority::Narrowing { depth_left: args.depth, ..Default::default() };
+    let lifetime_ms = span_ms("ttl", &args.ttl)?;
+    let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
+    let delegation = Delegation { actor, actor_lineage: Vec::new(), narrowing, lifetime_ms };
+    roots.grant(user, delegation, now).map_err(not_delegated)
+}
+
+/// From what somebody has.
+async fn delegate(
+    args: &DelegateArgs,
+    own: Secret,
+    notebook: &dyn Notebook,
+    now: Timestamp,
+) -> Result<AgentCredential, Failure> {
+    let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
+    let text = own.as_text().unwrap_or_default().to_owned();
+    let subject = if text.starts_with(capability::PREFIX) {
+        roots.verify(&text, now).map_err(|error| bad(&error))?
+    } else {
+        of_key(&text, notebook, now).await?
+    };
+    if let Err(error) = revocation::require_good(notebook, &subject, now).await {
+        return Err(Failure::refused(error.to_string()).hint("get a new credential first"));
+    }
+    let mut narrowing = rights_text::narrowing(&args.rights)?;
+    let scopes = narrowing.scopes.take();
+    narrowing.depth_left = args.depth;
+    let lifetime_ms = Some(span_ms("ttl", &args.ttl)?);
+    let terms = Terms { agent: args.agent.clone(), lifetime_ms, narrowing };
+    let request = ExchangeRequest { subject_token: own, actor_token: None, targets: Vec::new(), scopes, terms };
+    let lifetime_ms_max = capability::AGENT_LIFETIME_MS_MAX;
+    let rules = ExchangeRules { targets: Vec::new(), lifetime_ms_default: lifetime_ms_max, lifetime_ms_max };
+    let delegation = exchange::decide(&request, &subject, None, &rules, now);
+    let delegation = delegation.map_err(|error| {
+        Failure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
+    })?;
+    roots.delegate(&subject, delegation, now).map_err(not_delegated)
+}
+
+async fn of_key(text: &str, notebook: &dyn Notebook, now: Timestamp) -> Result<Authenticated, Failure> {
+    if !text.starts_with(api_key::PREFIX) {
+        return Err(Failure::bad_input("that is neither an API key nor an agent credential")
+            .hint("an access token is exchanged at the gateway: POST /oauth/token"));
+    }
+    let presented = PresentedKey::read(text).map_err(|error| bad(&error))?;
+    let stored = keys::find(notebook, presented.id(), now).await.map_err(|error| away(error.reason()))?;
+    let stored = stored.ok_or_else(|| bad(&api_key::KeyError::Unknown))?;
+    stored.authenticate(&presented, now).map_err(|error| bad(&error))
+}
+
+/// Offline: whoever holds an agent credential can take something away, and nobody can put it back.
+fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Failure> {
+    let own = credential()?;
+    let lifetime_ms = span_ms("ttl", &args.ttl)?;
+    let mut narrowing = rights_text::narrowing(&args.rights)?;
+    narrowing.depth_left = args.depth;
+    narrowing.expires_at = Some(Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)));
+    if let Some(agent) = &args.agent {
+        Actor::named(agent).map_err(|error| bad(&error))?;
+    }
+    let caveat = Caveat { actor: args.agent.clone(), narrowing };
+    let narrowed = attenuate(own.as_text().unwrap_or_default(), &caveat).map_err(|error| bad(&error))?;
+    let text = narrowed.as_text().unwrap_or_default();
+    if screen.json {
+        return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat }));
+    }
+    screen.say("narrowed; what it allows now is what it allowed before, and no more than was said here:");
+    screen.data(text)
+}
+
+/// A credential as it is shown, once.
+#[derive(Serialize)]
+struct Made<'a> {
+    credential: &'a str,
+    id: &'a str,
+    expires_at: String,
+    rights: &'a Rights,
+}
+
+fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Failure> {
+    let Some(text) = made.text.as_text() else { return Err(Failure::failed("the credential is not text")) };
+    let id = made.credential.as_str();
+    if screen.json {
+        let expires_at = made.rights.expires_at.to_string();
+        return screen.json(&Made { credential: text, id, expires_at, rights: &made.rights });
+    }
+    screen.say(id);
+    for (name, shown) in rights_text::shown(&made.rights) {
+        screen.say(format_args!("  {name:<9} {shown}"));
+    }
+    let minutes = made.rights.expires_at.since_ms(now) / 60_000;
+    screen.say(format_args!("  until     {} (in {minutes} minutes)", made.rights.expires_at));
+    screen.say(format_args!("  handed on {} more times at most", made.rights.depth_left));
+    screen.data(text)?;
+    screen.hint(format_args!("servanda revoke {id} takes it back"));
+    Ok(())
+}
+
+/// What somebody has, from the environment or stdin.
+fn credential() -> Result<Secret, Failure> {
+    let missing = || {
+        Failure::bad_input("there is no credential to delegate from").hint(format!(
+            "set {VARIABLE} or pipe it in: servanda delegate --agent NAME < key.txt; operators: --tenant T --principal P"
+        ))
+    };
+    if let Ok(text) = std::env::var(VARIABLE) {
+        let text = text.trim();
+        return if text.is_empty() { Err(missing()) } else { Ok(Secret::from(text.to_owned())) };
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(missing());
+    }
+    let mut text = String::new();
+    let bytes_max = u64::try_from(CREDENTIAL_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(2);
+    std::io::stdin().take(bytes_max).read_to_string(&mut text)?;
+    let text = text.trim();
+    if text.is_empty() { Err(missing()) } else { Ok(Secret::from(text.to_owned())) }
+}
+
+/// Errors of credentials never repeat one.
+fn bad(error: &dyn std::fmt::Display) -> Failure {
+    Failure::bad_input(error.to_string()).hint("servanda delegate --help")
+}
+
+fn away(why: &str) -> Failure {
+    Failure::failed(format!("the store of credentials does not answer: {why}"))
+        .hint("`servanda doctor` looks at the ledger")
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn not_delegated(error: NotDelegated) -> Failure {
+    Failure::refused(error.to_string()).hint("an agent gets what its user has, or less: ask for less")
+}

@@ -1,0 +1,133 @@
+//! `servanda keys`: API keys are made, listed and taken back. Works beside a gateway that is running: both look at the same store.
+
+mod page;
+
+use std::path::Path;
+
+use servanda_authority::api_key::{KeyTerms, MadeKey, StoredKey};
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_ledger::Ledger;
+use servanda_porter::keys::{self, KeyTrouble};
+
+use crate::{
+    cli::{KeyCreateArgs, KeysArgs, KeysCommand},
+    config::{AuthMode, Loaded},
+    failure::Failure,
+    operator, rights_text,
+    screen::Screen,
+};
+
+/// Characters of an id's beginning that are enough to look for it.
+const PREFIX_CHARS_MIN: usize = 4;
+
+pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    match &args.command {
+        None | Some(KeysCommand::List) => list(&loaded, screen).await,
+        Some(KeysCommand::Create(args)) => create(&loaded, args, screen).await,
+        Some(KeysCommand::Revoke { id }) => {
+            let ledger = loaded.ledger_place()?.open().await?;
+            let revoked = revoke(&ledger, id).await;
+            ledger.close().await;
+            tell_revoked(&revoked?, screen)
+        }
+    }
+}
+
+/// Takes the key of that id back, or of that beginning of one.
+pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, Failure> {
+    let id = id.trim();
+    let id = id.strip_prefix("key:").unwrap_or(id);
+    let now = SystemClock.now();
+    let known = keys::list(ledger, now).await.map_err(|error| trouble(error.into()))?;
+    let mut alike = known.iter().filter(|key| id.len() >= PREFIX_CHARS_MIN && key.id.starts_with(id));
+    let key = match (alike.next(), alike.next()) {
+        (Some(key), None) => key,
+        (Some(_), Some(_)) => {
+            return Err(Failure::bad_input(format!("more than one key begins with `{id}`"))
+                .hint("give more of the id; `servanda keys list` shows them"));
+        }
+        (None, _) => {
+            return Err(Failure::bad_input("there is no API key of that id").hint("`servanda keys list` shows them"));
+        }
+    };
+    let revoked = keys::revoke(ledger, &key.id, &operator::who(), now).await;
+    revoked.map(|(key, _)| key).map_err(trouble)
+}
+
+/// Says what is not any more.
+pub(crate) fn tell_revoked(key: &StoredKey, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.json(&page::shown(key, SystemClock.now()));
+    }
+    screen.data(format_args!("key:{} of {}/{} is revoked", key.id, key.tenant, key.principal))?;
+    screen.say(
+        "it lets nobody in from now on, nor does anything that was delegated from it; calls that wait are not sent",
+    );
+    Ok(())
+}
+
+async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result<(), Failure> {
+    let now = SystemClock.now();
+    let lifetime_ms = rights_text::span_ms("expires", &args.expires)?;
+    let terms = KeyTerms {
+        tenant: args.tenant.clone(),
+        principal: args.principal.clone(),
+        groups: args.groups.iter().cloned().collect(),
+        label: args.label.clone(),
+        rights: rights_text::rights(&args.rights)?,
+        expires_at: Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)),
+    };
+    let ledger = loaded.ledger_place()?.open().await?;
+    let made = keys::make(ledger.as_ref(), terms, now).await;
+    ledger.close().await;
+    let MadeKey { stored, text } = made.map_err(trouble)?;
+    let Some(key) = text.as_text() else { return Err(Failure::failed("the key is not text")) };
+    if screen.json {
+        return screen.json(&page::made(&stored, key, now));
+    }
+    screen.say(page::page(&stored, now));
+    screen.say("this is the only time that it is shown; it is kept only as a hash:");
+    screen.data(key)?;
+    if loaded.config.auth.mode == AuthMode::Local {
+        screen.say("note: `auth.mode` is `local`, so that nobody is asked for a key yet");
+    }
+    screen.hint("send it as `Authorization: Bearer <key>`; servanda keys revoke takes it back");
+    Ok(())
+}
+
+async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+    let (place, now) = (loaded.ledger_place()?, SystemClock.now());
+    let mut found = Vec::new();
+    // Whoever only looks makes no ledger.
+    if !place.is_missing() {
+        let ledger = place.open().await?;
+        let read = keys::list(ledger.as_ref(), now).await;
+        ledger.close().await;
+        found = read.map_err(|error| trouble(error.into()))?;
+    }
+    found.sort_by(|one, two| (one.created_at, &one.id).cmp(&(two.created_at, &two.id)));
+    if screen.json {
+        let shown: Vec<_> = found.iter().map(|key| page::shown(key, now)).collect();
+        return screen.json(&shown);
+    }
+    if found.is_empty() {
+        screen.say("there is no API key");
+        screen.hint("servanda keys create --tenant T --principal P --label TEXT makes one");
+        return Ok(());
+    }
+    screen.data(page::list(&found, now))?;
+    screen.hint("servanda keys revoke ID");
+    Ok(())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn trouble(trouble: KeyTrouble) -> Failure {
+    match trouble {
+        KeyTrouble::NotMade(why) => Failure::bad_input(why.to_string()).hint("servanda keys create --help"),
+        KeyTrouble::NoSuchKey => Failure::bad_input(trouble.to_string()).hint("`servanda keys list` shows them"),
+        KeyTrouble::Store(error) => Failure::failed(format!("the store of keys does not answer: {}", error.reason()))
+            .hint("`servanda doctor` looks at the ledger"),
+    }
+}

@@ -1,0 +1,104 @@
+//! API keys as people and programs read them. The key itself is in what is made, once, and nowhere else.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use servanda_authority::{Rights, api_key::StoredKey};
+use servanda_contract::Timestamp;
+
+use crate::{
+    rights_text,
+    screen::{Mood, lines, paint, table},
+};
+
+/// A key for programs.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    id: &'a str,
+    credential: String,
+    tenant: &'a str,
+    principal: &'a str,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    groups: &'a BTreeSet<String>,
+    label: &'a str,
+    ends_with: &'a str,
+    standing: &'static str,
+    created_at: String,
+    expires_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revoked_at: Option<String>,
+    rights: &'a Rights,
+}
+
+/// A key that was just made, for programs.
+#[derive(Serialize)]
+pub(super) struct Made<'a> {
+    /// Shown this once.
+    key: &'a str,
+    #[serde(flatten)]
+    shown: Shown<'a>,
+}
+
+pub(super) fn made<'a>(key: &'a StoredKey, text: &'a str, now: Timestamp) -> Made<'a> {
+    Made { key: text, shown: shown(key, now) }
+}
+
+pub(super) fn shown(key: &StoredKey, now: Timestamp) -> Shown<'_> {
+    Shown {
+        id: &key.id,
+        credential: key.credential().to_string(),
+        tenant: &key.tenant,
+        principal: &key.principal,
+        groups: &key.groups,
+        label: &key.label,
+        ends_with: &key.ends_with,
+        standing: standing(key, now).0,
+        created_at: key.created_at.to_string(),
+        expires_at: key.expires_at.to_string(),
+        revoked_at: key.revoked_at.map(|at| at.to_string()),
+        rights: &key.rights,
+    }
+}
+
+/// One key as a page.
+pub(super) fn page(key: &StoredKey, now: Timestamp) -> String {
+    let mut page = vec![format!("{}  {}", paint(&format!("key:{}", key.id), Mood::Strong), key.label)];
+    page.push(format!("  for       {}/{}", key.tenant, key.principal));
+    if !key.groups.is_empty() {
+        let groups: Vec<&str> = key.groups.iter().map(String::as_str).collect();
+        page.push(format!("  groups    {}", groups.join(" ")));
+    }
+    page.extend(rights_text::shown(&key.rights).iter().map(|(name, text)| format!("  {name:<9} {text}")));
+    page.push(format!("  until     {} ({})", key.expires_at, standing(key, now).0));
+    page.join("\n")
+}
+
+/// Keys as a table.
+pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
+    let mut table = table(&["id", "for", "label", "ends with", "scopes", "until", "standing"]);
+    for key in keys {
+        let (word, mood) = standing(key, now);
+        let scopes = key.rights.scopes.line().filter(|line| !line.is_empty()).unwrap_or_else(|| "none".to_owned());
+        let until = key.expires_at.to_string();
+        table.add_row([
+            key.id.clone(),
+            format!("{}/{}", key.tenant, key.principal),
+            key.label.clone(),
+            format!("…{}", key.ends_with),
+            scopes,
+            until.get(..10).unwrap_or(&until).to_owned(),
+            paint(word, mood),
+        ]);
+    }
+    lines(&table)
+}
+
+fn standing(key: &StoredKey, now: Timestamp) -> (&'static str, Mood) {
+    if key.revoked_at.is_some() {
+        ("revoked", Mood::Bad)
+    } else if now >= key.expires_at {
+        ("expired", Mood::Careful)
+    } else {
+        ("good", Mood::Good)
+    }
+}

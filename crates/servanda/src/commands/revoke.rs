@@ -1,0 +1,55 @@
+//! `servanda revoke`: a credential is taken back by its id, and with it all that come from it. A running gateway goes by it at once,
+//! because it asks the store every time.
+
+use std::path::Path;
+
+use servanda_authority::{CredentialId, token::credential_of_id};
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
+use servanda_porter::revocation::{self, Revocation};
+
+use super::keys;
+use crate::{cli::RevokeArgs, config::Loaded, failure::Failure, operator, screen::Screen};
+
+pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let credential = credential(args)?;
+    let ledger = loaded.ledger_place()?.open().await?;
+    if credential.as_str().starts_with("key:") {
+        let revoked = keys::revoke(&ledger, credential.as_str()).await;
+        ledger.close().await;
+        return keys::tell_revoked(&revoked?, screen);
+    }
+    let now = Revocation { at: SystemClock.now(), by: operator::who() };
+    let revoked = revocation::revoke(ledger.as_ref(), &credential, &now).await;
+    ledger.close().await;
+    let revoked = revoked.map_err(|error| {
+        Failure::failed(format!("the store of revocations does not answer: {}", error.reason()))
+            .hint("nothing was revoked; `servanda doctor` looks at the ledger")
+    })?;
+    if screen.json {
+        let (at, by) = (revoked.at.to_string(), revoked.by);
+        return screen.json(&serde_json::json!({ "credential": credential, "revoked_at": at, "by": by }));
+    }
+    screen.data(format_args!("{credential} is revoked since {}", revoked.at))?;
+    screen.say("it lets nobody in from now on, nor does anything that comes from it; calls that wait are not sent");
+    Ok(())
+}
+
+fn credential(args: &RevokeArgs) -> Result<CredentialId, Failure> {
+    if let (Some(jti), Some(issuer)) = (&args.jti, &args.issuer) {
+        return Ok(credential_of_id(issuer, jti));
+    }
+    let text = args.credential.as_deref().unwrap_or_default().trim();
+    // What was typed may be a credential: it is not repeated.
+    CredentialId::read(text).ok_or_else(|| {
+        let failure = Failure::bad_input("that is not the id of a credential");
+        if text.starts_with("svk_") || text.starts_with("sva1.") || text.matches('.').count() == 2 {
+            return failure.hint(
+                "it looks like the credential itself, which is now in the history of this shell; `servanda keys list` and \
+                 `servanda explain` show the ids that are revoked by",
+            );
+        }
+        failure.hint("write it like key:…, agent:… or token:…; `servanda keys list` and `servanda explain` show them")
+    })
+}

@@ -1,0 +1,333 @@
+//! `auth:` of the configuration: who has to show what at the HTTP door, and whose tokens are worth what. Read and checked before
+//! anything starts; what is listened on beyond this machine is never open to whoever comes.
+
+use std::{collections::BTreeSet, net::SocketAddr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use servanda_authority::{
+    Rights,
+    challenge::ResourceMetadata,
+    rights::{Resources, Scope, Scopes, Tools},
+    signature::Algorithm,
+    token::{Issuer, LEEWAY_MS_MAX, TenantSource},
+};
+use servanda_catalog::Catalog;
+use servanda_contract::tool::SideEffectClass;
+use servanda_porter::{CACHE_TERMS, IssuerTerms, RequiredTerms, Terms, fetchable};
+
+use super::{Config, Loaded};
+use crate::failure::Failure;
+
+/// Issuers of one configuration.
+const ISSUERS_MAX: usize = 32;
+const LEEWAY_MS_DEFAULT: u64 = 30_000;
+
+/// Who has to show what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthConfig {
+    /// Whether callers over HTTP have to show a credential.
+    pub mode: AuthMode,
+    /// The address that clients know the gateway by, and what the audience of their tokens must be, e.g.
+    /// `https://gateway.example/mcp`. If not said, where it listens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// Whether API keys are taken, as `servanda keys create` makes them.
+    #[serde(default = "taken", skip_serializing_if = "is_taken")]
+    pub keys: bool,
+    /// The scopes that a client without a token is told to ask for first. If not said: those of the tools that only read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// The authorization servers whose access tokens are taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issuers: Vec<IssuerConfig>,
+}
+
+/// Whether callers over HTTP have to show a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuthMode {
+    /// Nobody: whoever is on this machine is the one local principal.
+    Local,
+    /// Everybody.
+    Required,
+}
+
+/// An authorization server whose access tokens are taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IssuerConfig {
+    /// The `iss` of its tokens, exactly; its metadata are looked for there.
+    pub issuer: String,
+    /// The tenant that its users belong to: one for all, or what a claim says.
+    pub tenant: TenantConfig,
+    /// What the `aud` of a token must have; `auth.resource` if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<String>,
+    /// Where its keys are; what its metadata say if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// The algorithms that are taken from it: RS256, PS256, ES256, EdDSA. RS256, ES256 and EdDSA if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithms: Option<Vec<String>>,
+    /// The claim that names the user; `sub` if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal_claim: Option<String>,
+    /// What goes before that name. Needed where two issuers have users of one tenant, because both may have an `ada`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub principal_prefix: String,
+    /// The claim that lists the user's groups, for policies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups_claim: Option<String>,
+    /// The scopes that its tokens may have; others of a token are not believed. All if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// The tools that its users may call, by patterns of contract names: `company.*`. All if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// What its users' calls may touch, by patterns: `invoice/*`. Everything if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Vec<String>>,
+    /// The gravest call that its users may make.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<SideEffectClass>,
+    /// By how much its clock may differ from ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 120_000))]
+    pub leeway_ms: Option<u64>,
+}
+
+/// Where a tenant's name comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum TenantConfig {
+    /// All of an issuer's users are of this one.
+    Fixed(String),
+    /// A claim of the token says.
+    Claim(TenantClaim),
+}
+
+/// The claim that says which tenant somebody is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantClaim {
+    /// Its name.
+    pub claim: String,
+    /// The tenants that the issuer may name; any if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenants: Option<BTreeSet<String>>,
+}
+
+impl Default for AuthConfig {
+    fn default() -> Self {
+        Self { mode: AuthMode::Local, resource: None, keys: true, scopes: None, issuers: Vec::new() }
+    }
+}
+
+impl AuthConfig {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Loaded {
+    /// Refuses to listen beyond this machine for whoever comes.
+    pub(crate) fn require_guarded(&self, address: SocketAddr) -> Result<(), Failure> {
+        let auth = &self.config.auth;
+        if address.ip().is_loopback() {
+            return Ok(());
+        }
+        if auth.mode != AuthMode::Required {
+            return Err(Failure::bad_input(format!(
+                "`{address}` is not a loopback address, and nobody would have to say who they are there"
+            ))
+            .hint("set `auth: {mode: required, resource: https://...}`, or listen on 127.0.0.1 or [::1]"));
+        }
+        if auth.resource.is_none() {
+            return Err(Failure::bad_input(format!(
+                "`{address}` is not a loopback address, and `auth.resource` does not say what clients call the gateway"
+            ))
+            .hint("set `auth.resource` to its address from outside, like https://gateway.example/mcp"));
+        }
+        Ok(())
+    }
+
+    /// On which terms people are let in at that address, to the tools of that catalog.
+    pub(crate) fn admission_terms(&self, address: SocketAddr, catalog: &Catalog) -> Result<Terms, Failure> {
+        self.require_guarded(address)?;
+        let auth = &self.config.auth;
+        if auth.mode == AuthMode::Local {
+            return Ok(Terms::Local);
+        }
+        let resource = auth.resource.clone().unwrap_or_else(|| format!("http://{address}/mcp"));
+        let issuers = auth.issuers.iter().map(|issuer| issuer.terms(&resource)).collect::<Result<_, _>>();
+        let contracts = || catalog.entries().map(|(_, entry)| &entry.contract);
+        let reads = |class: SideEffectClass| class == SideEffectClass::ReadOnly;
+        let first = contracts().filter(|contract| reads(contract.contract().transactional.side_effect_class));
+        let scopes_first = match &auth.scopes {
+            Some(scopes) => words("auth.scopes", scopes).map_err(|fault| self.auth_fault(fault))?,
+            None => first.flat_map(|contract| contract.scopes().iter().cloned()).collect(),
+        };
+        Ok(Terms::Required(Box::new(RequiredTerms {
+            resource,
+            keys: auth.keys,
+            issuers: issuers.map_err(|fault| self.auth_fault(fault))?,
+            scopes_supported: contracts().flat_map(|contract| contract.scopes().iter().cloned()).collect(),
+            scopes_first,
+        })))
+    }
+
+    fn auth_fault(&self, (field, reason): Fault) -> Failure {
+        Failure::bad_input(reason)
+            .at(&self.file, &field)
+            .hint("nothing was started; correct the file and run `servanda check`")
+    }
+}
+
+/// A field that cannot be meant, and why.
+type Fault = (String, String);
+
+impl IssuerConfig {
+    fn terms(&self, resource: &str) -> Result<IssuerTerms, Fault> {
+        let field = |name: &str| format!("auth.issuers[{}].{name}", self.issuer);
+        let wrong = |name: &str, reason: &dyn std::fmt::Display| (field(name), reason.to_string());
+        fetchable(&self.issuer).map_err(|reason| wrong("issuer", &reason))?;
+        if let Some(address) = &self.jwks_uri {
+            fetchable(address).map_err(|reason| wrong("jwks_uri", &reason))?;
+        }
+        let names = |name: &str, listed: &Option<Vec<String>>| match listed {
+            Some(listed) => Tools::read(listed).map_err(|error| wrong(name, &error)),
+            None => Ok(Tools::all()),
+        };
+        let resources = match &self.resources {
+            Some(listed) => Resources::read(listed).map_err(|error| wrong("resources", &error))?,
+            None => Resources::all(),
+        };
+        let scopes = match &self.scopes {
+            Some(scopes) => Scopes::These(words(&field("scopes"), scopes)?),
+            None => Scopes::All,
+        };
+        let top = Rights::unlimited();
+        let tools = names("tools", &self.tools)?;
+        let ceiling = self.ceiling.unwrap_or(top.ceiling);
+        let leeway_ms = self.leeway_ms.unwrap_or(LEEWAY_MS_DEFAULT);
+        if leeway_ms > LEEWAY_MS_MAX {
+            return Err(wrong("leeway_ms", &format!("at most {LEEWAY_MS_MAX}")));
+        }
+        let tenant = match &self.tenant {
+            TenantConfig::Fixed(tenant) if tenant.trim().is_empty() => {
+                return Err(wrong("tenant", &"it is empty"));
+            }
+            TenantConfig::Fixed(tenant) => TenantSource::Fixed(tenant.clone()),
+            TenantConfig::Claim(TenantClaim { claim, tenants }) => {
+                TenantSource::Claim { claim: claim.clone(), tenants: tenants.clone() }
+            }
+        };
+        let issuer = Issuer {
+            issuer: self.issuer.clone(),
+            audience: self.audience.clone().unwrap_or_else(|| resource.to_owned()),
+            algorithms: self.algorithms().map_err(|reason| wrong("algorithms", &reason))?,
+            tenant,
+            principal_claim: self.principal_claim.clone(),
+            principal_prefix: self.principal_prefix.clone(),
+            groups_claim: self.groups_claim.clone(),
+            rights: Rights { scopes, tools, resources, ceiling, ..top },
+            leeway_ms,
+        };
+        Ok(IssuerTerms { issuer, jwks_uri: self.jwks_uri.clone(), cache: CACHE_TERMS })
+    }
+
+    fn algorithms(&self) -> Result<Vec<Algorithm>, String> {
+        let Some(named) = &self.algorithms else {
+            return Ok(vec![Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa]);
+        };
+        let known = "name some of RS256, PS256, ES256, EdDSA";
+        let read = |name: &String| Algorithm::named(name).ok_or_else(|| format!("`{name}` is not taken; {known}"));
+        let algorithms = named.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        if algorithms.is_empty() { Err(format!("there is none; {known}")) } else { Ok(algorithms) }
+    }
+
+    /// Whether a user of one may be taken for a user of the other.
+    fn may_be_mixed_up_with(&self, other: &Self) -> bool {
+        let (one, two) = (&self.principal_prefix, &other.principal_prefix);
+        self.tenant.meets(&other.tenant) && (one.starts_with(two.as_str()) || two.starts_with(one.as_str()))
+    }
+}
+
+impl TenantConfig {
+    /// Whether both may name one tenant.
+    fn meets(&self, other: &Self) -> bool {
+        match (self.listed(), other.listed()) {
+            (Some(one), Some(two)) => !one.is_disjoint(&two),
+            _ => true,
+        }
+    }
+
+    /// The tenants it may name, if they are listed.
+    fn listed(&self) -> Option<BTreeSet<String>> {
+        match self {
+            Self::Fixed(tenant) => Some(BTreeSet::from([tenant.clone()])),
+            Self::Claim(claim) => claim.tenants.clone(),
+        }
+    }
+}
+
+/// The first field that cannot be meant, and why.
+pub(super) fn fault(config: &Config) -> Option<Fault> {
+    let auth = &config.auth;
+    let wrong = |field: &str, reason: &str| Some((format!("auth.{field}"), reason.to_owned()));
+    if auth.mode == AuthMode::Local && (!auth.issuers.is_empty() || auth.resource.is_some()) {
+        return wrong("mode", "`local` asks nobody for a credential; with `issuers` or a `resource`, write `required`");
+    }
+    if auth.issuers.len() > ISSUERS_MAX {
+        return wrong("issuers", &format!("there are more than {ISSUERS_MAX}"));
+    }
+    if let Some(resource) = &auth.resource {
+        if let Err(reason) = fetchable(resource) {
+            return wrong("resource", reason);
+        }
+        if ResourceMetadata::address_of(resource).is_none() {
+            return wrong("resource", "it is not an address like https://gateway.example/mcp");
+        }
+    }
+    if let Some(Err(fault)) = auth.scopes.as_ref().map(|scopes| words("auth.scopes", scopes)) {
+        return Some(fault);
+    }
+    let resource = auth.resource.as_deref().unwrap_or("http://127.0.0.1/mcp");
+    if let Some(fault) = auth.issuers.iter().find_map(|issuer| issuer.terms(resource).err()) {
+        return Some(fault);
+    }
+    for (number, issuer) in auth.issuers.iter().enumerate() {
+        let others = || auth.issuers.iter().skip(number + 1);
+        if others().any(|other| other.issuer == issuer.issuer) {
+            return wrong("issuers", &format!("`{}` stands there twice", issuer.issuer));
+        }
+        if let Some(other) = others().find(|other| issuer.may_be_mixed_up_with(other)) {
+            let (one, two) = (&issuer.issuer, &other.issuer);
+            let reason = format!(
+                "users of `{one}` and `{two}` may be of one tenant and have one name; give both a `principal_prefix`, \
+                 neither of which begins with the other"
+            );
+            return wrong("issuers", &reason);
+        }
+    }
+    None
+}
+
+fn words(field: &str, listed: &[String]) -> Result<BTreeSet<Scope>, Fault> {
+    match Scopes::of(listed) {
+        Ok(Scopes::These(scopes)) => Ok(scopes),
+        Ok(Scopes::All) => Ok(BTreeSet::new()),
+        Err(error) => Err((field.to_owned(), error.to_string())),
+    }
+}
+
+fn taken() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks it so")]
+fn is_taken(taken: &bool) -> bool {
+    *taken
+}
