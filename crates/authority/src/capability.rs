@@ -165,6 +165,7 @@ impl RootKeys {
             lineage,
             issued_at: now,
             rights,
+            budgets: subject.budgets().to_vec(),
         };
         let credential = root.credential();
         let text = self.seal(&root).ok_or(NotDelegated::TooLarge)?;
@@ -292,15 +293,10 @@ impl Root {
         if now >= rights.expires_at {
             return Err(CapabilityError::Expired);
         }
-        Ok(Finding {
-            tenant: self.tenant,
-            principal: self.principal,
-            actors,
-            lineage,
-            rights,
-            method: Method::AgentCredential,
-        }
-        .into())
+        let (tenant, principal, method) = (self.tenant, self.principal, Method::AgentCredential);
+        let found = Authenticated::from(Finding { tenant, principal, actors, lineage, rights, method });
+        // Whoever narrows offline has no id of their own: what all of them draw is drawn under the one they narrowed.
+        Ok(found.under(self.budgets))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     structure, types,
 };
 
-/// Takes a resolved call through every gate. The trail has a verdict of each gate that was reached.
+/// Takes a resolved call through every gate but the last, which draws on what others draw on too: [`crate::budget::Charge`]. The trail has a verdict of each gate that was reached.
 pub fn pass_all(
     resolved: Resolved,
     mandate: &Mandate<'_>,
@@ -27,7 +27,7 @@ pub fn pass_all(
     let covered = trail.judge(GateName::Scope, || scope::gate(fitting, mandate))?;
     let sanctioned = trail.judge(GateName::Policy, || policy::gate(covered, mandate))?;
     let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
-    trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
+    trail.judge(GateName::Confirmation, || confirmation::gate(in_time, mandate))
 }
 
 /// Tells how much time has passed; the engine brings the clock.
@@ -45,7 +45,7 @@ pub struct Trail<'a> {
 impl<'a> Trail<'a> {
     /// An empty trail.
     pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
-        Self { stopwatch, verdicts: Vec::with_capacity(12) }
+        Self { stopwatch, verdicts: Vec::with_capacity(16) }
     }
 
     /// Lets one stage judge and notes what it said.

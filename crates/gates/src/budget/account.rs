@@ -47,6 +47,13 @@ pub enum Scope {
         /// The tenant.
         String,
     ),
+    /// Whoever holds one credential, or one that comes from it.
+    Credential {
+        /// The tenant.
+        tenant: String,
+        /// The credential's id, never the credential.
+        credential: String,
+    },
     /// Everybody of a tenant who calls one tool.
     Tool {
         /// The tenant.
@@ -125,6 +132,7 @@ impl Scope {
         match self {
             Self::Run { tenant, .. }
             | Self::Caller { tenant, .. }
+            | Self::Credential { tenant, .. }
             | Self::Tool { tenant, .. }
             | Self::Tenant(tenant) => tenant,
         }
@@ -137,6 +145,7 @@ impl Account {
         let (kind, name) = match &self.scope {
             Scope::Run { run, .. } => ("run", run.as_str()),
             Scope::Caller { principal, .. } => ("caller", principal.as_str()),
+            Scope::Credential { credential, .. } => ("credential", credential.as_str()),
             Scope::Tenant(_) => ("tenant", ""),
             Scope::Tool { tool, .. } => ("tool", tool.as_str()),
         };
@@ -153,6 +162,7 @@ impl fmt::Display for Account {
         match &self.scope {
             Scope::Run { run, .. } => write!(formatter, "run `{run}`")?,
             Scope::Caller { principal, .. } => write!(formatter, "caller `{principal}`")?,
+            Scope::Credential { credential, .. } => write!(formatter, "credential `{credential}`")?,
             Scope::Tenant(tenant) => write!(formatter, "tenant `{tenant}`")?,
             Scope::Tool { tool, .. } => write!(formatter, "tool `{tool}`")?,
         }

@@ -135,7 +135,7 @@ fn allowance(per: Per, dimension: Dimension, amount: u64, period: Period) -> All
 }
 
 fn call(class: SideEffectClass, price: &Price) -> Drawing<'_> {
-    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), class, price }
+    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), credentials: &[], class, price }
 }
 
 #[test]
