@@ -10,7 +10,7 @@
 use servanda_authority::Authenticated;
 
 use super::{
-    Allowance, Booked, Budgets, Chunks, CostError, Denied, Dimension, Draw, Drawing, Entry, Exhausted, HoldId, Price,
+    Allowance, Booked, Budgets, Chunks, Cost, CostError, Denied, Dimension, Draw, Drawing, Entry, Exhausted, HoldId, Price,
     Rate, Rates, Reservation, Take, Ticket, Undrawable, draws,
 };
 use crate::{JournalError, Permit, effect::EffectId};
@@ -53,7 +53,27 @@ pub enum Leasing {
     /// Somebody asks the store for the same; come again when it has answered.
     Wait(Box<Paced>),
     /// One of the accounts has nothing left.
-    Exhausted(Exhausted),
+    Exhausted(Box<NotCleared>),
+}
+
+/// A call that gate 11 did not let pass. Its permit is back: nothing was done with it.
+#[derive(Debug)]
+pub struct NotCleared {
+    /// The permit.
+    pub permit: Permit,
+    /// Why.
+    pub why: Unaffordable,
+}
+
+/// Why gate 11 does not let a call pass.
+#[derive(Debug, Clone)]
+pub enum Unaffordable {
+    /// It cannot draw at all.
+    Undrawable(Undrawable),
+    /// It comes too often.
+    TooOften(Denied, Rate),
+    /// There is not enough, or nobody can say.
+    Unfunded(Unfunded),
 }
 
 /// Evidence that gate 11 has spoken: the call may be begun. Where something is due, it is kept back between claim and fence.
@@ -74,36 +94,45 @@ pub enum Unfunded {
 
 impl Charge {
     /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
-    pub fn of(permit: Permit, purse: &Purse<'_>) -> Result<Self, Undrawable> {
-        let contract = permit.contract();
-        let runtime = &contract.contract().runtime;
-        let caller = &permit.proposal().caller;
-        let free = Price { currency: String::new(), cost: super::Cost::default() };
-        let call = Drawing {
-            tenant: &caller.tenant,
-            principal: &caller.principal,
-            tool: &contract.contract().identity.name,
-            run: purse.run,
-            credentials: purse.authenticated.budgets(),
-            class: contract.contract().transactional.side_effect_class,
-            price: &free,
-        };
-        let draws = match contract.price() {
-            Ok(price) => draws(&Drawing { price, ..call }, purse.allowances)?,
-            // What cannot be counted is in nobody's way as long as nobody counts it.
-            Err(error) if counts_money(&call, purse.allowances) => return Err(error.into()),
-            Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances)?,
+    pub fn of(permit: Permit, purse: &Purse<'_>) -> Result<Self, Box<NotCleared>> {
+        let draws = match drawn(&permit, purse) {
+            Ok(draws) => draws,
+            Err(why) => return Err(Box::new(NotCleared { permit, why: Unaffordable::Undrawable(why) })),
         };
         let (exact, leased) = draws.into_iter().partition(|draw| draw.account.dimension.is_exact());
-        Ok(Self { rate: Rate::of(&runtime.rate_limits), leased, exact, permit })
+        let rate = Rate::of(&permit.contract().contract().runtime.rate_limits);
+        Ok(Self { permit, rate, leased, exact })
     }
 
     /// Takes a token of the tool's rate.
-    pub fn pace(self, rates: &mut Rates, now_ms: u64) -> Result<Paced, Denied> {
+    pub fn pace(self, rates: &mut Rates, now_ms: u64) -> Result<Paced, Box<NotCleared>> {
         let Self { permit, rate, leased, exact } = self;
         let (tenant, tool) = (&permit.proposal().caller.tenant, &permit.contract().contract().identity.name);
-        rates.take(tenant, tool, rate, now_ms)?;
-        Ok(Paced { permit, leased, exact })
+        match rates.take(tenant, tool, rate, now_ms) {
+            Ok(_) => Ok(Paced { permit, leased, exact }),
+            Err(denied) => Err(Box::new(NotCleared { permit, why: Unaffordable::TooOften(denied, rate) })),
+        }
+    }
+}
+
+fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
+    let contract = permit.contract();
+    let caller = &permit.proposal().caller;
+    let free = Price { currency: String::new(), cost: Cost::default() };
+    let call = Drawing {
+        tenant: &caller.tenant,
+        principal: &caller.principal,
+        tool: &contract.contract().identity.name,
+        run: purse.run,
+        credentials: purse.authenticated.budgets(),
+        class: contract.contract().transactional.side_effect_class,
+        price: &free,
+    };
+    match contract.price() {
+        Ok(price) => draws(&Drawing { price, ..call }, purse.allowances),
+        // What cannot be counted is in nobody's way as long as nobody counts it.
+        Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
+        Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
     }
 }
 
@@ -130,7 +159,10 @@ impl Paced {
             }
             Take::First(entries) => Leasing::First(Box::new(self), entries),
             Take::Wait => Leasing::Wait(Box::new(self)),
-            Take::Exhausted(exhausted) => Leasing::Exhausted(exhausted),
+            Take::Exhausted(exhausted) => {
+                let why = Unaffordable::Unfunded(Unfunded::Exhausted(exhausted));
+                Leasing::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
+            }
             Take::Full => {
                 let Self { permit, leased, mut exact } = self;
                 exact.extend(leased);
@@ -157,13 +189,15 @@ impl Cleared {
     }
 
     /// Keeps back what is due of a call that changes nothing, before it is begun. Any other is claimed first.
-    pub async fn reserve_alone(self, budgets: &dyn Budgets) -> Result<Self, Unfunded> {
+    pub async fn reserve_alone(self, budgets: &dyn Budgets) -> Result<Self, Box<NotCleared>> {
         let Self { permit, due } = self;
         if due.is_empty() || permit.effect_class().mutates() {
             return Ok(Self { permit, due });
         }
-        reserve(&permit, None, due, budgets).await?;
-        Ok(Self { permit, due: Vec::new() })
+        match reserve(&permit, None, due, budgets).await {
+            Ok(()) => Ok(Self { permit, due: Vec::new() }),
+            Err(why) => Err(Box::new(NotCleared { permit, why: Unaffordable::Unfunded(why) })),
+        }
     }
 
     /// Keeps back what is due of a call that was claimed.

@@ -29,9 +29,9 @@ use std::fmt;
 
 use crate::{JournalError, PortFuture, effect::EffectId};
 
-pub use account::{Account, Dimension, Period, Scope};
+pub use account::{Account, Dimension, Period, Scope, decimal};
 pub use allowance::{Allowance, Draw, Drawing, Only, Per, Undrawable, draws};
-pub use charge::{Charge, Cleared, Leasing, Paced, Purse, Unfunded};
+pub use charge::{Charge, Cleared, Leasing, NotCleared, Paced, Purse, Unaffordable, Unfunded};
 pub use chunks::{Chunks, GiveBack, Take, Ticket, chunk_of};
 pub use cost::{Cost, CostError, Price, micros_of};
 pub use fleeting::FleetingBudgets;

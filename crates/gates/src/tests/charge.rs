@@ -14,8 +14,8 @@ use super::{
 use crate::{
     Begun, Permit, WhyNot, begin,
     budget::{
-        Allowance, Budgets as _, Charge, Chunks, Cleared, Dimension, FleetingBudgets, Leasing, Only, Paced, Per,
-        Period, Purse, Rates, Scope, StandingQuery, Undrawable, Unfunded,
+        Allowance, Budgets as _, Charge, Chunks, Cleared, Dimension, FleetingBudgets, Leasing, NotCleared, Only, Paced, Per,
+        Period, Purse, Rates, Scope, StandingQuery, Unaffordable, Undrawable, Unfunded,
     },
     effect::{ClientKey, EffectState, Effects as _, FleetingEffects, Target},
     fence, fence_funded, fund,
@@ -36,7 +36,7 @@ fn allowance(dimension: Dimension, amount: u64) -> Allowance {
     Allowance { per: Per::Caller, only: Only::default(), dimension, currency, amount, period: Period::Day }
 }
 
-fn charge(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Result<Charge, Undrawable> {
+fn charge(permit: Permit, authenticated: &Authenticated, allowances: &[Allowance]) -> Result<Charge, Box<NotCleared>> {
     Charge::of(permit, &Purse { allowances, authenticated, run: None })
 }
 
@@ -155,7 +155,8 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
     let allowances = [allowance(Dimension::Write, 2)];
     let mut pace = |now_ms| charge(permit(&ada, &rate), &ada, &allowances).unwrap().pace(&mut rates, now_ms);
     let first = pace(0).unwrap();
-    assert_eq!(pace(1_000).unwrap_err().retry_after_ms, 59_000);
+    let Unaffordable::TooOften(denied, _) = pace(1_000).unwrap_err().why else { panic!("for another reason") };
+    assert_eq!(denied.retry_after_ms, 59_000);
     assert!(pace(60_000).is_ok());
     let paced = first.clear().unwrap_err();
     let Leasing::First(paced, entries) = paced.lease(&mut chunks, 0) else { panic!("there was nothing to take") };
@@ -174,7 +175,8 @@ fn it_is_the_tools_rate_and_units_are_taken_or_asked_for() {
 fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() {
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
     let ada = holder(|rights| rights.budget = [(rights::Dimension::Critical, 3)].into());
-    let Err(Undrawable::Exhausted(exhausted)) = charge(permit(&ada, &critical), &ada, &[]) else {
+    let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();
+    let Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) = refused.why else {
         panic!("it was let through")
     };
     assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
