@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, Digest, TaxonomyClass, Timestamp,
+    CallId, Digest, TaxonomyClass,
     digest::Domain,
     taxonomy::{EnvelopeCode, NextAction, ResponseVector},
 };
@@ -169,10 +169,9 @@ pub struct BudgetLeft {
     pub currency: Option<String>,
     /// How much is left: calls, or millionths of the currency's unit.
     pub left: u64,
-    /// When there is more; absent if that is not a matter of time.
+    /// When there is more, as RFC 3339; absent if that is not a matter of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
-    pub renews_at: Option<Timestamp>,
+    pub renews_at: Option<String>,
 }
 
 /// The one value the feedback object's status has in a refusal.

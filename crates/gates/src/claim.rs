@@ -140,6 +140,11 @@ impl Current {
         self.0.permit().effect_class()
     }
 
+    /// Who calls, and what.
+    pub fn permit(&self) -> &Permit {
+        self.0.permit()
+    }
+
     /// Whether something has to be kept back before it may be sent.
     pub fn is_due(&self) -> bool {
         self.0.cleared.is_due()

@@ -178,9 +178,7 @@ impl Allowance {
     fn scope(&self, call: &Drawing<'_>) -> Option<Scope> {
         let tenant = call.tenant.to_owned();
         Some(match self.per {
-            Per::Run => {
-                Scope::Run { tenant, principal: call.principal.to_owned(), run: call.run?.to_owned() }
-            }
+            Per::Run => Scope::Run { tenant, principal: call.principal.to_owned(), run: call.run?.to_owned() },
             Per::Caller => Scope::Caller { tenant, principal: call.principal.to_owned() },
             Per::Tenant => Scope::Tenant(tenant),
             Per::Tool => Scope::Tool { tenant, tool: call.tool.to_owned() },

@@ -10,8 +10,8 @@
 use servanda_authority::Authenticated;
 
 use super::{
-    Allowance, Booked, Budgets, Chunks, Cost, CostError, Denied, Dimension, Draw, Drawing, Entry, Exhausted, HoldId, Price,
-    Rate, Rates, Reservation, Take, Ticket, Undrawable, draws,
+    Allowance, Booked, Budgets, Chunks, Cost, CostError, Denied, Dimension, Draw, Drawing, Entry, Exhausted, HoldId,
+    Price, Rate, Rates, Reservation, Take, Ticket, Undrawable, draws,
 };
 use crate::{JournalError, Permit, effect::EffectId};
 
@@ -147,6 +147,12 @@ impl Paced {
     pub fn clear(self) -> Result<Cleared, Self> {
         let Self { permit, leased, exact } = self;
         if leased.is_empty() { Ok(Cleared { permit, due: exact }) } else { Err(Self { permit, leased, exact }) }
+    }
+
+    /// The store could not be asked for units.
+    pub fn not_asked(self, error: JournalError) -> Box<NotCleared> {
+        let why = Unaffordable::Unfunded(Unfunded::InDoubt(error));
+        Box::new(NotCleared { permit: self.permit, why })
     }
 
     /// Takes a unit of every account that is leased. Where there are too many accounts to hold units of, they are kept back in the

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     Begun, Permit, WhyNot, begin,
     budget::{
-        Allowance, Budgets as _, Charge, Chunks, Cleared, Dimension, FleetingBudgets, Leasing, NotCleared, Only, Paced, Per,
-        Period, Purse, Rates, Scope, StandingQuery, Unaffordable, Undrawable, Unfunded,
+        Allowance, Budgets as _, Charge, Chunks, Cleared, Dimension, FleetingBudgets, Leasing, NotCleared, Only, Paced,
+        Per, Period, Purse, Rates, Scope, StandingQuery, Unaffordable, Undrawable, Unfunded,
     },
     effect::{ClientKey, EffectState, Effects as _, FleetingEffects, Target},
     fence, fence_funded, fund,
@@ -176,9 +176,7 @@ fn what_nobody_allowed_to_be_critical_is_refused_whatever_the_credential_says() 
     let critical = [("/transactional/side_effect_class", json!("CRITICAL_MUTATION"))];
     let ada = holder(|rights| rights.budget = [(rights::Dimension::Critical, 3)].into());
     let refused = charge(permit(&ada, &critical), &ada, &[]).unwrap_err();
-    let Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) = refused.why else {
-        panic!("it was let through")
-    };
+    let Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) = refused.why else { panic!("it was let through") };
     assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
     let cleared = cleared(&ada, &critical, &[allowance(Dimension::Critical, 5)]);
     assert!(cleared.is_due());
