@@ -3,12 +3,15 @@
 //! An [`Authenticated`] is evidence. It is made only by this crate's own checks of a credential, never from a name
 //! somebody sent; and before a call is dispatched it is checked again, because rights can be taken back meanwhile.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{Deserialize, Serialize};
 use servanda_contract::{Acting, Caller, Timestamp};
 
-use crate::rights::Rights;
+use crate::rights::{Dimension, Rights};
 
 /// Agents between the user and us, at most.
 pub const ACTORS_MAX: usize = 8;
@@ -26,7 +29,20 @@ pub struct Authenticated {
     actors: Vec<Actor>,
     lineage: Vec<CredentialId>,
     rights: Rights,
+    /// The credential's own first, then those of what it comes from.
+    budgets: Vec<CredentialBudget>,
     method: Method,
+}
+
+/// How much may be drawn under one credential, and under everything that comes from it, together. Where a credential is handed
+/// on, what the next one draws is drawn here too: to hand it on often is no way to have more of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CredentialBudget {
+    /// Under which.
+    pub credential: CredentialId,
+    /// How much; what is absent is not limited by it.
+    pub limits: BTreeMap<Dimension, u64>,
 }
 
 /// One who acts for somebody else. Whose word that is makes a difference: a holder who hands a credential on may call the
@@ -167,6 +183,20 @@ impl Authenticated {
         &self.rights
     }
 
+    /// What is counted against whom: the credential's own budget first, then those of the credentials it comes from. One that
+    /// has the same as what it comes from has none of its own.
+    pub fn budgets(&self) -> &[CredentialBudget] {
+        &self.budgets
+    }
+
+    /// The same under the budgets of what it comes from, the nearest first.
+    pub(crate) fn under(mut self, ancestors: Vec<CredentialBudget>) -> Self {
+        let nearest = ancestors.first().map(|ancestor| &ancestor.limits);
+        self.budgets.retain(|own| Some(&own.limits) != nearest);
+        self.budgets.extend(ancestors);
+        self
+    }
+
     /// How it was found out.
     pub fn method(&self) -> &Method {
         &self.method
@@ -200,7 +230,12 @@ impl From<Finding> for Authenticated {
         }
         // The top is the identity of narrowing, but for numbers that were written larger than there are.
         let rights = rights.narrowed_by(&Rights::unlimited());
-        Self { tenant, principal, groups, actors, lineage, rights, method }
+        let own = |credential: &CredentialId| CredentialBudget {
+            credential: credential.clone(),
+            limits: rights.budget.clone(),
+        };
+        let budgets = lineage.first().filter(|_| !rights.budget.is_empty()).map(own).into_iter().collect();
+        Self { tenant, principal, groups, actors, lineage, rights, budgets, method }
     }
 }
 

@@ -177,6 +177,7 @@ impl RootKeys {
             lineage,
             issued_at: now,
             rights,
+            budgets: subject.budgets().to_vec(),
         };
         self.issue(root, lifetime_ms, now)
     }
@@ -203,6 +204,7 @@ impl RootKeys {
             groups: checked_groups(user.groups.iter().map(String::as_str)).map_err(|_| NotDelegated::Name)?,
             actors: vec![actor],
             lineage: actor_lineage,
+            budgets: Vec::new(),
             issued_at: now,
             rights,
         };
@@ -345,16 +347,11 @@ impl Root {
         if now >= rights.expires_at {
             return Err(CapabilityError::Expired);
         }
-        Ok(Finding {
-            tenant: self.tenant,
-            principal: self.principal,
-            groups: self.groups,
-            actors,
-            lineage,
-            rights,
-            method: Method::AgentCredential,
-        }
-        .into())
+        let (tenant, principal, groups) = (self.tenant, self.principal, self.groups);
+        let method = Method::AgentCredential;
+        let found = Authenticated::from(Finding { tenant, principal, groups, actors, lineage, rights, method });
+        // Whoever narrows offline has no id of their own: what all of them draw is drawn under the one they narrowed.
+        Ok(found.under(self.budgets))
     }
 }
 

@@ -24,6 +24,6 @@ pub mod signature;
 mod testing;
 pub mod token;
 
-pub use caller::{Actor, Authenticated, CredentialId, Method};
+pub use caller::{Actor, Authenticated, CredentialBudget, CredentialId, Method};
 pub use rights::{Narrowing, Need, Rights};
 pub use secret::Secret;

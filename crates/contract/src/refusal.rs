@@ -151,6 +151,27 @@ pub struct Refusal {
     /// Every scope the call needs, where more scopes are all that is missing: ask for all of them at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes_needed: Vec<String>,
+    /// What is left of the budget or the rate that was asked of, and when there is more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetLeft>,
+}
+
+/// What is left of what a call draws on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetLeft {
+    /// Whose it is, of what and per which period, in words.
+    pub account: String,
+    /// `read`, `write`, `external`, `financial` or `critical`; `rate` where it is about how often.
+    pub dimension: String,
+    /// What the money is in, where it is money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// How much is left: calls, or millionths of the currency's unit.
+    pub left: u64,
+    /// When there is more, as RFC 3339; absent if that is not a matter of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renews_at: Option<String>,
 }
 
 /// The one value the feedback object's status has in a refusal.
@@ -186,6 +207,7 @@ impl Refusal {
             retry_after_ms: None,
             handle: None,
             scopes_needed: Vec::new(),
+            budget: None,
         }
     }
 

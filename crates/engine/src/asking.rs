@@ -9,7 +9,9 @@ use serde_json::{Value, value::RawValue};
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, TaxonomyClass, expectation::Aims, tool::Identity,
 };
-use servanda_gates::{CompiledContract, Fenced, Intent, Mandate, Resolved, Trail, effect::ClientKey, fence, pass_all};
+use servanda_gates::{
+    CompiledContract, Fenced, Intent, Mandate, Resolved, Trail, budget::Cleared, effect::ClientKey, fence, pass_all,
+};
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::Delivery;
 use tokio::time::Instant;
@@ -159,7 +161,8 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
         record,
         accepts_lost_commits: true,
     };
-    fence(permit, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
+    let cleared = Cleared::on_own_account(permit).map_err(|_| "the question is a call of somebody's".to_owned())?;
+    fence(cleared, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
 }
 
 impl Unanswered {

@@ -24,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     bridge::Bridge,
+    budgets::Till,
     cache::Cache,
     callbacks::{Outbox, Told},
     gateway::News,
@@ -72,6 +73,8 @@ pub(crate) struct Core {
     pub(crate) outbox: Outbox,
     pub(crate) lookout: Lookout,
     pub(crate) quarantine: Quarantine,
+    /// Where budgets are drawn from.
+    pub(crate) till: Arc<Till>,
 }
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.

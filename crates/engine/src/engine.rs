@@ -10,6 +10,7 @@ use servanda_catalog::{Catalog, CatalogError, Listing};
 use servanda_contract::time::Clock;
 use servanda_gates::{
     GateLimits, Journal, JournalError, Notebook,
+    budget::Budgets,
     effect::{Effects, OwnerId},
     repair::RepairLimits,
 };
@@ -21,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     authorities::Authorities,
     bridge::Bridge,
+    budgets::{self, Till},
     cache::Cache,
     call,
     callbacks::{self, Carrier, Outbox, Patience},
@@ -68,10 +70,20 @@ pub struct EngineParts {
     pub notebook: Arc<dyn Notebook>,
     /// Where what changes the world is kept.
     pub effects: Arc<dyn Effects>,
+    /// Where budgets are kept.
+    pub budgets: Arc<dyn Budgets>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// How much is taken.
     pub limits: Limits,
+}
+
+/// Where the engine keeps things.
+pub(crate) struct Stores {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) notebook: Arc<dyn Notebook>,
+    pub(crate) effects: Arc<dyn Effects>,
+    pub(crate) budgets: Arc<dyn Budgets>,
 }
 
 /// How much the engine takes.
@@ -173,18 +185,13 @@ impl Gateway for Engine {
 impl Engine {
     /// Puts an engine together.
     pub fn new(parts: EngineParts) -> Self {
-        let EngineParts { world, journal, notebook, effects, clock, limits } = parts;
-        Self::in_scene(Scene::of(world, Arc::default()), journal, notebook, effects, clock, limits)
+        let EngineParts { world, journal, notebook, effects, budgets, clock, limits } = parts;
+        let stores = Stores { journal, notebook, effects, budgets };
+        Self::in_scene(Scene::of(world, Arc::default()), stores, clock, limits)
     }
 
-    pub(crate) fn in_scene(
-        scene: Scene,
-        journal: Arc<dyn Journal>,
-        notebook: Arc<dyn Notebook>,
-        effects: Arc<dyn Effects>,
-        clock: Arc<dyn Clock>,
-        limits: Limits,
-    ) -> Self {
+    pub(crate) fn in_scene(scene: Scene, stores: Stores, clock: Arc<dyn Clock>, limits: Limits) -> Self {
+        let Stores { journal, notebook, effects, budgets } = stores;
         let scene = Arc::new(scene);
         let core = Arc::new(Core {
             bridge: Arc::new(Bridge::new(Arc::clone(&notebook), Arc::clone(&clock))),
@@ -214,6 +221,7 @@ impl Engine {
             outbox: Outbox::default(),
             lookout: Lookout::default(),
             quarantine: Quarantine::default(),
+            till: Arc::new(Till::new(budgets)),
         });
         news::follow(&core, &scene);
         Self { core }
@@ -289,6 +297,11 @@ impl Engine {
     /// Looks after effects until told to stop: says that this process is alive, and settles what others left behind.
     pub async fn look_after_effects(&self, stop: CancellationToken) {
         recovery::look_after(&self.core, stop).await;
+    }
+
+    /// Gives back what this process leased of budgets and did not hand out. Called when no call is in flight any more.
+    pub async fn give_back_budgets(&self) {
+        budgets::give_back(&self.core).await;
     }
 
     /// Says that this process is alive until told to stop: enough for one that makes a single call.

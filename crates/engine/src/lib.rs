@@ -8,6 +8,7 @@ mod answer;
 mod asking;
 mod authorities;
 mod bridge;
+mod budgets;
 mod cache;
 mod call;
 pub mod callbacks;

@@ -8,7 +8,7 @@ use servanda_contract::{
 };
 use servanda_gates::{
     Note,
-    effect::{Applied, Change, Claim, End, Event, Reply, StoredAnswer, Target},
+    effect::{Applied, Change, Claim, EffectState, End, Event, Reply, StoredAnswer, Target},
 };
 
 use crate::{
@@ -53,19 +53,31 @@ pub(crate) struct Settling {
     pub(crate) held: Option<Held>,
 }
 
+/// What settling came to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled {
+    /// Whether the end is on record.
+    pub(crate) on_record: bool,
+    /// The state it was settled in; none if it was not, or is another's by now.
+    pub(crate) state: Option<EffectState>,
+}
+
 /// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
-/// store that is away gets it when it is back, and until then the effect counts as under way. Says whether it is on record.
-pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> bool {
+/// store that is away gets it when it is back, and until then the effect counts as under way.
+pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> Settled {
     tell_operator(&settling.record);
     let call_id = settling.record.call_id.clone();
     let inside = Arc::clone(core);
     let settled = core.in_flight.spawn(async move { offer(&inside, settling).await });
     let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
-    let on_record = matches!(on_record, Ok(Ok(true)));
-    if !on_record {
+    let settled = match on_record {
+        Ok(Ok(settled)) => settled,
+        _ => Settled { on_record: false, state: None },
+    };
+    if !settled.on_record {
         tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
     }
-    on_record
+    settled
 }
 
 /// Writes down whom to tell of an end that is decided, before anybody is answered.
@@ -80,7 +92,7 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
     }
 }
 
-async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
+async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
     let Settling { claim, end, record, quarantine, held } = settling;
     // Made once: an end that is offered again is the same event.
     let notices = core.told(&core.scene()).of_settling(&record);
@@ -101,7 +113,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
                 if let Some(effect) = &effect {
                     works::ended(core, effect).await;
                 }
-                return true;
+                return Settled { on_record: true, state: effect.map(|effect| effect.state) };
             }
             Ok(applied) => {
                 // After an error it may have been this very end that was taken.
@@ -109,7 +121,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
                     tracing::warn!(%call_id, %effect, reply = ?applied.reply, "an answer came too late to settle its effect");
                 }
                 keep(core, record, quarantine).await;
-                return true;
+                return Settled { on_record: true, state: None };
             }
             Err(error) => {
                 tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
@@ -121,7 +133,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> bool {
     tracing::error!(%call_id, %effect, "the end of an effect is not on record: it will be taken for unknown");
     drop(held);
     keep(core, record, quarantine).await;
-    false
+    Settled { on_record: false, state: None }
 }
 
 /// At least the record, where it can still be kept.

@@ -27,6 +27,7 @@ pub(crate) use self::status::ask_and_settle;
 use crate::{
     asking::{Ready, exposed_as, ready},
     bridge::Leg,
+    budgets,
     call::headers,
     core::{Core, within_ms},
     observe,
@@ -122,6 +123,8 @@ pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
         let (inside, scene) = (Arc::clone(core), core.scene());
         core.in_flight.spawn(async move { follow_on(&inside, &scene, left).await });
     }
+    // After the effects, which say what becomes of what was reserved for them.
+    budgets::look_after(core).await;
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
     }

@@ -11,7 +11,7 @@ use servanda_catalog::{
     names::{NameTable, Naming},
 };
 use servanda_contract::{Caller, expectation::Expectations};
-use servanda_gates::CompiledContract;
+use servanda_gates::{CompiledContract, budget::Allowance};
 use servanda_upstream::{Offer, PerformFailure, Upstream};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -42,6 +42,8 @@ pub struct World {
     pub callbacks: Arc<Callbacks>,
     /// What the operator lets whom do.
     pub authorities: Arc<Authorities>,
+    /// How much the operator lets whom draw.
+    pub allowances: Arc<[Allowance]>,
 }
 
 /// A world with what the engine keeps about each server in it.
@@ -54,6 +56,7 @@ pub(crate) struct Scene {
     pub(crate) expectations: Expectations,
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) authorities: Arc<Authorities>,
+    pub(crate) allowances: Arc<[Allowance]>,
     members: BTreeMap<String, Arc<Member>>,
     /// The tool by which long work is asked for, where there is any.
     own_tool: Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)>,
@@ -87,7 +90,7 @@ pub(crate) struct TaskSupport {
 impl Scene {
     /// A world; `doubts` are those that were told in the one before it.
     pub(crate) fn of(world: World, doubts: Arc<Doubts>) -> Self {
-        let World { catalog, upstreams, naming, expectations, callbacks, authorities } = world;
+        let World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances } = world;
         let servers =
             upstreams.iter().map(|(id, upstream)| (id.clone(), Arc::new(upstream.clone()) as Arc<dyn Server>));
         let servers = servers.collect();
@@ -97,6 +100,7 @@ impl Scene {
             upstreams,
             expectations,
             callbacks,
+            allowances,
             ..Self::with_servers(catalog, servers, naming, authorities)
         }
     }
@@ -128,6 +132,7 @@ impl Scene {
             expectations: Expectations::default(),
             callbacks: Arc::default(),
             authorities,
+            allowances: Arc::default(),
             members: servers.into_iter().map(member).collect(),
             _stop_when_dropped: stop.clone().drop_guard(),
             stop,

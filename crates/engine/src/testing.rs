@@ -1,5 +1,7 @@
 //! A scripted peer for tests: an upstream that answers what a test says, and remembers what it was asked.
 
+#[path = "books_testing.rs"]
+mod books;
 #[path = "scenes_testing.rs"]
 mod scenes;
 
@@ -21,6 +23,7 @@ use servanda_contract::{
 };
 use servanda_gates::{
     Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
+    budget::FleetingBudgets,
     effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
 };
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
@@ -35,11 +38,13 @@ use tokio::{
 
 use crate::{
     CallRequest, Engine, Guest, Inquiry, Limits, Subject, SystemClock, Terms,
+    engine::Stores,
     scene::{Member, Scene},
     server::Server,
     upstream_failure,
 };
 
+pub(crate) use books::CountedBudgets;
 pub(crate) use scenes::{Rules, guest_of, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
@@ -304,6 +309,7 @@ pub(crate) struct House {
     pub(crate) records: Arc<Records>,
     pub(crate) notebook: Arc<FleetingNotebook>,
     pub(crate) effects: Arc<KeptEffects>,
+    pub(crate) budgets: Arc<CountedBudgets>,
 }
 
 impl House {
@@ -330,16 +336,26 @@ impl House {
             down: AtomicBool::new(false),
             late: AtomicBool::new(false),
         });
-        let engine = Engine::in_scene(scene, records.clone(), kept, effects.clone(), clock, Limits::default());
-        Self { engine, records, notebook, effects }
+        let budgets = Arc::new(CountedBudgets::new(FleetingBudgets::new(Arc::clone(&clock), effects.clone())));
+        let stores =
+            Stores { journal: records.clone(), notebook: kept, effects: effects.clone(), budgets: budgets.clone() };
+        let engine = Engine::in_scene(scene, stores, clock, Limits::default());
+        Self { engine, records, notebook, effects, budgets }
     }
 
     /// The same house after its process died and another was started: the records, notes and effects are there.
     pub(crate) fn restarted(&self, scene: Scene, clock: Arc<dyn Clock>) -> Self {
         let kept: Arc<dyn Notebook> = self.notebook.clone();
         let effects = self.effects.clone();
-        let engine = Engine::in_scene(scene, self.records.clone(), kept, effects.clone(), clock, Limits::default());
-        Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects }
+        let budgets = self.budgets.clone();
+        let stores = Stores {
+            journal: self.records.clone(),
+            notebook: kept,
+            effects: effects.clone(),
+            budgets: budgets.clone(),
+        };
+        let engine = Engine::in_scene(scene, stores, clock, Limits::default());
+        Self { engine, records: self.records.clone(), notebook: self.notebook.clone(), effects, budgets }
     }
 
     /// The outcome of every recorded call, in order.
@@ -390,6 +406,8 @@ pub(crate) fn draft(upstream: &str, tool: &str, writes: bool) -> ToolContract {
     contract.identity.name = format!("{upstream}.{tool}");
     contract.binding.upstream = upstream.to_owned();
     contract.binding.tool = tool.to_owned();
+    // Tests are faster than agents.
+    contract.runtime.rate_limits.max_requests = 100_000;
     contract.affordance.output_schema.clear();
     contract.affordance.examples.clear();
     contract.rules.clear();

@@ -1,5 +1,5 @@
-//! The two-commit way to the fence, for calls whose contract wants to know something first: claimed, asked about, fenced. A
-//! claim lets nobody else begin while the state is looked at, and it lets nothing out.
+//! The two-commit way to the fence, for calls whose contract wants to know something first or whose cost has to be kept back:
+//! claimed, asked about, paid for, fenced. A claim lets nobody else begin while the state is looked at, and it lets nothing out.
 //!
 //! Deliberately not here: the asking, and giving a claim up, which is settling it as not executed.
 
@@ -11,6 +11,7 @@ use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
 
 use crate::{
     Fenced, Intent, NotFenced, Permit, Question, WhyNot,
+    budget::{Budgets, Cleared, Unfunded},
     effect::{Applied, Change, Claim, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
     fence::{self, Started},
 };
@@ -20,14 +21,14 @@ use crate::{
 pub enum Begun {
     /// It may be sent.
     Fenced(Box<Fenced>),
-    /// Its contract wants to know something first.
+    /// Its contract wants to know something first, or its cost has to be kept back.
     Claimed(Box<Claimed>),
 }
 
 /// A call that is this process's to ask about; where it would be an effect, nobody else begins it meanwhile.
 #[derive(Debug)]
 pub struct Claimed {
-    permit: Permit,
+    cleared: Cleared,
     arguments: Value,
     claim: Option<Claim>,
     owner: OwnerId,
@@ -37,25 +38,39 @@ pub struct Claimed {
 #[derive(Debug)]
 pub struct Current(Claimed);
 
-/// Begins a permitted call: fences it in one commit, or claims it for `lease_ms` where something is to be asked first.
-pub async fn begin(
+/// Evidence: what the call draws exactly is kept back, for the effect it is, where it is one.
+#[derive(Debug)]
+pub struct Funded {
     permit: Permit,
+    claim: Option<Claim>,
+    owner: OwnerId,
+}
+
+/// Begins a call that every gate let pass: fences it in one commit, or claims it for `lease_ms` where something is to be asked or
+/// kept back first. What was sent before is not paid for again: its first reservation is for all of it.
+pub async fn begin(
+    cleared: Cleared,
     intent: Intent,
     lease_ms: u64,
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
-    if !permit.asks_first() {
-        return fence::fence(permit, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
+    if !cleared.permit().asks_first() && !cleared.is_due() {
+        return fence::fence(cleared, intent, effects).await.map(|fenced| Begun::Fenced(Box::new(fenced)));
     }
     // Only those that need the longer way make room for it.
-    Box::pin(claim(permit, intent, lease_ms, effects)).await
+    Box::pin(claim(cleared, intent, lease_ms, effects)).await
 }
 
-async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effects) -> Result<Begun, Box<NotFenced>> {
+async fn claim(
+    cleared: Cleared,
+    intent: Intent,
+    lease_ms: u64,
+    effects: &dyn Effects,
+) -> Result<Begun, Box<NotFenced>> {
     let owner = intent.owner.clone();
-    let (permit, started) = fence::start(permit, &intent, Go::Claim { lease_ms }, effects)?;
+    let (cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
-        return Ok(Begun::Claimed(Box::new(Claimed::new(permit, None, owner))));
+        return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, None, owner))));
     };
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
     let change = Change {
@@ -68,28 +83,32 @@ async fn claim(permit: Permit, intent: Intent, lease_ms: u64, effects: &dyn Effe
     let found = match effects.apply(change).await {
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) => effect,
         Ok(Applied { reply, effect }) => {
-            return Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } }));
+            return Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } }));
         }
         // Nobody knows whether it was applied: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
-            Ok(Some(effect)) if is_own(&effect, &owner, &permit) => Arc::new(effect),
-            _ => return Err(fence::unmarked(permit, &error)),
+            Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
+            _ => return Err(fence::unmarked(cleared, &error)),
         },
     };
     Ok(match found.state {
-        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(permit, Some(found.claim()), owner))),
+        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(cleared, Some(found.claim()), owner))),
         // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
-        _ => Begun::Fenced(Box::new(Fenced::marked(permit.call_id().clone(), &found))),
+        _ => Begun::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
     })
 }
 
-/// Lets a call out of which everything is known that its contract wants to know. The record is what a crash leaves behind.
-pub async fn fence_current(
-    current: Current,
-    mut record: CallRecord,
-    effects: &dyn Effects,
-) -> Result<Fenced, Box<NotFenced>> {
-    let Claimed { permit, claim, owner, .. } = current.0;
+/// Keeps back what a call draws exactly, for the effect that is claimed. After an error the claim is still the caller's to give up.
+pub async fn fund(current: Current, budgets: &dyn Budgets) -> Result<Funded, Unfunded> {
+    let Claimed { cleared, claim, owner, .. } = current.0;
+    let permit = cleared.reserve_for(claim.as_ref().map(|claim| claim.id.clone()), budgets).await?;
+    Ok(Funded { permit, claim, owner })
+}
+
+/// Lets a call out of which everything is known that its contract wants to know, and that is paid for. The record is what a crash
+/// leaves behind.
+pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn Effects) -> Result<Fenced, WhyNot> {
+    let Funded { permit, claim, owner } = funded;
     let Some(claim) = claim else { return Ok(Fenced::unmarked(&permit)) };
     record.effect_id = Some(claim.id.to_string());
     let target = Target::Id(claim.id.clone());
@@ -100,12 +119,12 @@ pub async fn fence_current(
         Ok(Applied { reply: Reply::Mine(_), effect: Some(effect) }) if own(&effect) => {
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
-        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } })),
+        Ok(Applied { reply, effect }) => Err(WhyNot::Reply { reply, effect }),
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(fence::unmarked(permit, &error)),
+            _ => Err(fence::no_mark(&permit, &error)),
         },
     }
 }
@@ -118,14 +137,24 @@ fn is_own(effect: &Effect, owner: &OwnerId, permit: &Permit) -> bool {
 impl Current {
     /// What may follow an uncertain dispatch.
     pub fn effect_class(&self) -> EffectClass {
-        self.0.permit.effect_class()
+        self.0.permit().effect_class()
+    }
+
+    /// Who calls, and what.
+    pub fn permit(&self) -> &Permit {
+        self.0.permit()
+    }
+
+    /// Whether something has to be kept back before it may be sent.
+    pub fn is_due(&self) -> bool {
+        self.0.cleared.is_due()
     }
 }
 
 impl Claimed {
-    fn new(permit: Permit, claim: Option<Claim>, owner: OwnerId) -> Self {
-        let arguments = parsed(permit.arguments().bytes());
-        Self { permit, arguments, claim, owner }
+    fn new(cleared: Cleared, claim: Option<Claim>, owner: OwnerId) -> Self {
+        let arguments = parsed(cleared.permit().arguments().bytes());
+        Self { cleared, arguments, claim, owner }
     }
 
     /// The evidence of the claim; none if the call is no effect.
@@ -135,17 +164,17 @@ impl Claimed {
 
     /// Who calls, and what.
     pub fn permit(&self) -> &Permit {
-        &self.permit
+        self.cleared.permit()
     }
 
     /// What to ask, in this order.
     pub fn questions(&self) -> Vec<Question> {
-        self.permit.contract().demands().questions(&self.arguments)
+        self.permit().contract().demands().questions(&self.arguments)
     }
 
     /// Judges the answers, which are in the order of the questions: a structured result, or why there is none.
     pub fn judge(self, answers: &[Result<Value, String>]) -> Result<Current, Box<Refusal>> {
-        let permit = &self.permit;
+        let permit = self.permit();
         permit.contract().demands().judge(permit.call_id(), &self.arguments, answers)?;
         Ok(Current(self))
     }

@@ -16,6 +16,7 @@ use servanda_contract::{
 
 use crate::{
     behaviour::{Expected, ProgramArgument, Programs},
+    budget::{CostError, Price},
     probes::Probes,
     rules::{CompiledRules, Condition},
     state::Demands,
@@ -34,6 +35,7 @@ pub struct CompiledContract {
     programs: Programs,
     probes: Probes,
     scopes: BTreeSet<Scope>,
+    price: Result<Price, CostError>,
 }
 
 /// Name and version of the contracts already admitted, with their digests.
@@ -88,6 +90,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
     };
     failures.extend(broken.into_iter().map(|reason| Failure::new(Conjunct::ContractTestsPassing, reason)));
     let digest = contract.digest();
+    let price = Price::of(&contract.runtime.cost_profile, contract.timeout_ms());
     match (input, output, rules, found_when, digest) {
         (Ok(input), Ok(output), Ok(rules), Ok(found_when), Ok(digest)) if failures.is_empty() => Ok(CompiledContract {
             contract,
@@ -100,6 +103,7 @@ pub fn admit(contract: ToolContract, registered: &Registered) -> Result<Compiled
             programs,
             probes,
             scopes,
+            price,
         }),
         // `judge` has named schemas that do not compile; a digest cannot fail to serialise.
         _ => Err(Rejection { contract: contract.identity.name, failures }),
@@ -144,6 +148,11 @@ fn test_examples(contract: &ToolContract, input: &CompiledSchema, rules: &Compil
 }
 
 impl CompiledContract {
+    /// What a call may cost, if that can be counted.
+    pub fn price(&self) -> Result<&Price, CostError> {
+        self.price.as_ref().map_err(CostError::clone)
+    }
+
     /// The contract as written.
     pub fn contract(&self) -> &ToolContract {
         &self.contract

@@ -1,8 +1,8 @@
 //! Gate 10, confirmation: a call whose contract asks for a person's approval does not go through without one.
 //!
 //! This version has no way to give an approval yet, so such a call is refused, always: a contract that asks for
-//! confirmation and a gateway that waves the call through would be worse than no contract. Being the last gate built, it
-//! mints the permit.
+//! confirmation and a gateway that waves the call through would be worse than no contract. Being the last gate that needs nothing
+//! from outside, it mints the permit.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use servanda_contract::{
 };
 
 use crate::{
-    CompiledContract,
+    CompiledContract, Mandate,
     effect::{ClientKey, EffectKey},
     operation::Operation,
     order,
@@ -22,13 +22,21 @@ use crate::{
     state::InTime,
 };
 
-/// Evidence that every gate said yes. The only thing that can be fenced.
+/// Evidence that every gate but the last said yes. What it may cost is gate 11's to say: only what that has cleared can be fenced.
 #[derive(Debug)]
 pub struct Permit {
     meant: Meant,
+    account: OnWhose,
 }
 
-pub(crate) fn gate(in_time: InTime) -> Result<Permit, Box<Refusal>> {
+/// On whose account a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnWhose {
+    Caller,
+    Gateway,
+}
+
+pub(crate) fn gate(in_time: InTime, mandate: &Mandate<'_>) -> Result<Permit, Box<Refusal>> {
     let InTime { meant } = in_time;
     let contract = meant.resolved.contract.contract();
     if contract.transactional.confirmation_required {
@@ -43,7 +51,11 @@ pub(crate) fn gate(in_time: InTime) -> Result<Permit, Box<Refusal>> {
             "tell the user what you wanted to do and why; do not try another way around it".to_owned(),
         )));
     }
-    Ok(Permit { meant })
+    let account = match mandate {
+        Mandate::Caller { .. } => OnWhose::Caller,
+        Mandate::Gateway => OnWhose::Gateway,
+    };
+    Ok(Permit { meant, account })
 }
 
 impl Permit {
@@ -97,6 +109,11 @@ impl Permit {
     /// Whether its contract wants to know something before it may be sent.
     pub fn asks_first(&self) -> bool {
         !self.contract().demands().is_empty()
+    }
+
+    /// Whether the gateway makes it on its own account.
+    pub(crate) fn is_on_own_account(&self) -> bool {
+        self.account == OnWhose::Gateway
     }
 
     /// Whether it waits for calls that change the same thing.

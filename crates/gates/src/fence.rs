@@ -12,6 +12,7 @@ use servanda_contract::{
 
 use crate::{
     Permit,
+    budget::Cleared,
     effect::{
         Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go, Notice,
         OwnerId, Reply, Target,
@@ -60,11 +61,11 @@ pub struct Intent {
     pub accepts_lost_commits: bool,
 }
 
-/// A call that is not to be sent. Its permit is back: nothing was done with it.
+/// A call that is not to be sent. It is back as it was: nothing was done with it.
 #[derive(Debug)]
 pub struct NotFenced {
-    /// The permit.
-    pub permit: Permit,
+    /// The call.
+    pub cleared: Cleared,
     /// Why.
     pub why: WhyNot,
 }
@@ -117,15 +118,19 @@ pub struct JournalError {
     leaves_doubt: bool,
 }
 
-/// Fences a permitted call. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
+/// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
 /// and needs no mark; every other waits for it.
-pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
+pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     // What has to be asked first is claimed first: there is no way around it here.
-    if permit.asks_first() {
-        return Err(not_on_record(permit, "its contract wants to know something first, and nobody asked"));
+    if cleared.permit().asks_first() {
+        return Err(not_on_record(cleared, "its contract wants to know something first, and nobody asked"));
     }
-    let (permit, started) = start(permit, &intent, Go::Dispatch, effects)?;
-    let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(&permit)) };
+    if cleared.is_due() {
+        return Err(not_on_record(cleared, "what it costs has to be kept back first, and nobody did"));
+    }
+    let (cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
+    let permit = cleared.permit();
+    let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
     let mut record = intent.record;
     if !begin.key.client_key.can_come_again() {
         // Of a key that was used before, the handle is another one.
@@ -138,15 +143,15 @@ pub async fn fence(permit: Permit, intent: Intent, effects: &dyn Effects) -> Res
             Ok(Fenced::marked(permit.call_id().clone(), &effect))
         }
         #[cfg(feature = "unfenced")]
-        Ok(_) => Ok(Fenced::unmarked(&permit)),
+        Ok(_) => Ok(Fenced::unmarked(permit)),
         #[cfg(not(feature = "unfenced"))]
-        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { permit, why: WhyNot::Reply { reply, effect } })),
+        Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } })),
         // Nobody knows whether it was applied: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(unmarked(permit, &error)),
+            _ => Err(unmarked(cleared, &error)),
         },
     }
 }
@@ -159,25 +164,26 @@ pub(crate) struct Started {
 
 /// What it takes to begin a call, which is nothing where it is no effect.
 pub(crate) fn start(
-    permit: Permit,
+    cleared: Cleared,
     intent: &Intent,
     go: Go,
     effects: &dyn Effects,
-) -> Result<(Permit, Option<Started>), Box<NotFenced>> {
+) -> Result<(Cleared, Option<Started>), Box<NotFenced>> {
+    let permit = cleared.permit();
     if !permit.effect_class().mutates() && !intent.key.can_come_again() && !intent.outlasts {
-        return Ok((permit, None));
+        return Ok((cleared, None));
     }
     // After a failover nobody would know that it was sent, and it would be sent again.
     if permit.effect_class() == EffectClass::N
         && !intent.accepts_lost_commits
         && let Some(why) = effects.loses_commits()
     {
-        return Err(could_be_forgotten(permit, &why));
+        return Err(could_be_forgotten(cleared, &why));
     }
-    let key = order::effect_key(&permit, intent.key.clone());
-    let order = match order::order(&permit, &key, intent.timeout_ms) {
+    let key = order::effect_key(permit, intent.key.clone());
+    let order = match order::order(permit, &key, intent.timeout_ms) {
         Ok(order) => order,
-        Err(error) => return Err(not_on_record(permit, &error.to_string())),
+        Err(error) => return Err(not_on_record(cleared, &error.to_string())),
     };
     let begin = Begin {
         id: EffectId::new(),
@@ -190,7 +196,7 @@ pub(crate) fn start(
         go,
         continues: intent.continues.clone(),
     };
-    Ok((permit, Some(Started { target: Target::Key(key), begin })))
+    Ok((cleared, Some(Started { target: Target::Key(key), begin })))
 }
 
 /// Takes what can be taken of an effect that nobody looks after. The record is written if that changes it, a notice if that
@@ -223,32 +229,39 @@ fn is_own(effect: &Effect, owner: &OwnerId, call_id: &CallId) -> bool {
     effect.state == EffectState::Dispatching && effect.owner == *owner && effect.call_id == *call_id
 }
 
-fn could_be_forgotten(permit: Permit, why: &str) -> Box<NotFenced> {
+fn could_be_forgotten(cleared: Cleared, why: &str) -> Box<NotFenced> {
     let refusal = Refusal::new(
-        permit.call_id().clone(),
+        cleared.permit().call_id().clone(),
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         format!("the store may lose what it acknowledged, and this call cannot be repeated, so it was not sent: {why}"),
         "operators: make the standby synchronous, or accept the risk with `accepts_lost_commits: true`".to_owned(),
     );
     let refusal = refusal.with_effect(EffectKnowledge::None);
-    Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+    Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
 /// A mark that could not be made, or of which nobody knows whether it was. Where that is so and the call can be repeated by its
 /// key, recovery may find the mark and send it: nobody can say then that it was not executed.
-pub(crate) fn unmarked(permit: Permit, error: &JournalError) -> Box<NotFenced> {
-    let is_resent = permit.effect_class() == EffectClass::K && error.leaves_doubt();
-    let mut not_fenced = not_on_record(permit, &error.to_string());
-    if let WhyNot::NotOnRecord(refusal) = &mut not_fenced.why
-        && is_resent
-    {
+pub(crate) fn no_mark(permit: &Permit, error: &JournalError) -> WhyNot {
+    let mut refusal = off_record(permit, &error.to_string());
+    if permit.effect_class() == EffectClass::K && error.leaves_doubt() {
         refusal.leave_in_doubt();
     }
-    not_fenced
+    WhyNot::NotOnRecord(refusal)
 }
 
-pub(crate) fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
+pub(crate) fn unmarked(cleared: Cleared, error: &JournalError) -> Box<NotFenced> {
+    let why = no_mark(cleared.permit(), error);
+    Box::new(NotFenced { cleared, why })
+}
+
+pub(crate) fn not_on_record(cleared: Cleared, why: &str) -> Box<NotFenced> {
+    let why = WhyNot::NotOnRecord(off_record(cleared.permit(), why));
+    Box::new(NotFenced { cleared, why })
+}
+
+fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
     let refusal = Refusal::new(
         permit.call_id().clone(),
         GateName::Fence,
@@ -256,8 +269,7 @@ pub(crate) fn not_on_record(permit: Permit, why: &str) -> Box<NotFenced> {
         format!("the call could not be put on record, so it was not sent: {why}"),
         "try again when the gateway's store is writable; `servanda doctor` looks at it".to_owned(),
     );
-    let refusal = refusal.with_effect(EffectKnowledge::None);
-    Box::new(NotFenced { permit, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+    Box::new(refusal.with_effect(EffectKnowledge::None))
 }
 
 impl JournalError {

@@ -1,7 +1,8 @@
 //! The gates a call passes, in order, and the stage types that are the evidence of having passed.
 //!
 //! A gate consumes one stage and returns the next; constructors are private to the gate that earns them. There is no flag
-//! to forget: only the last gate mints a [`Permit`], only a permit can be fenced, only a [`Fenced`] call can be performed.
+//! to forget: only gate 10 mints a [`Permit`], only gate 11 clears one ([`budget::Cleared`]), only that can be fenced, only a
+//! [`Fenced`] call can be performed.
 //! No I/O and no clock: what a gate needs from outside is a port defined here and implemented elsewhere.
 //!
 //! Outside this crate nobody can make a permit; it is only ever handed over.
@@ -20,12 +21,27 @@
 //! ```compile_fail,E0603
 //! use servanda_gates::confirmation::gate;
 //! ```
-//! nor twice from one: a permit is used up by the fence, and cannot be copied.
+//! nor twice from one: it is used up by the last gate, what that cleared is used up by the fence, and neither can be copied.
 //! ```compile_fail,E0382
+//! use servanda_gates::{Intent, budget::Cleared, effect::Effects, fence};
+//! async fn twice(cleared: Cleared, one: Intent, other: Intent, effects: &dyn Effects) {
+//!     let _ = fence(cleared, one, effects).await;
+//!     let _ = fence(cleared, other, effects).await;
+//! }
+//! ```
+//! What gate 11 has not cleared is not fenced,
+//! ```compile_fail,E0308
 //! use servanda_gates::{Intent, Permit, effect::Effects, fence};
-//! async fn twice(permit: Permit, one: Intent, other: Intent, effects: &dyn Effects) {
-//!     let _ = fence(permit, one, effects).await;
-//!     let _ = fence(permit, other, effects).await;
+//! async fn unpaid(permit: Permit, intent: Intent, effects: &dyn Effects) {
+//!     let _ = fence(permit, intent, effects).await;
+//! }
+//! ```
+//! and what is claimed is fenced only when it is paid for.
+//! ```compile_fail,E0308
+//! use servanda_contract::CallRecord;
+//! use servanda_gates::{Current, effect::Effects, fence_funded};
+//! async fn unpaid(current: Current, record: CallRecord, effects: &dyn Effects) {
+//!     let _ = fence_funded(current, record, effects).await;
 //! }
 //! ```
 //! And what is performed is a fenced call, which only the fence makes.
@@ -64,7 +80,7 @@ mod tests;
 mod types;
 
 pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs};
-pub use claim::{Begun, Claimed, Current, begin, fence_current};
+pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;
 pub use fence::{Fenced, Intent, Journal, JournalError, NotFenced, PortFuture, Recovery, WhyNot, fence, recover};

@@ -11,7 +11,7 @@ use crate::{
     structure, types,
 };
 
-/// Takes a resolved call through every gate. The trail has a verdict of each gate that was reached.
+/// Takes a resolved call through every gate but the last, which draws on what others draw on too: [`crate::budget::Charge`]. The trail has a verdict of each gate that was reached.
 pub fn pass_all(
     resolved: Resolved,
     mandate: &Mandate<'_>,
@@ -30,7 +30,7 @@ pub fn pass_all(
     trail.policy = told;
     let sanctioned = sanctioned?;
     let in_time = trail.judge(GateName::State, || state::gate(sanctioned))?;
-    trail.judge(GateName::Confirmation, || confirmation::gate(in_time))
+    trail.judge(GateName::Confirmation, || confirmation::gate(in_time, mandate))
 }
 
 /// Tells how much time has passed; the engine brings the clock.
@@ -49,7 +49,7 @@ pub struct Trail<'a> {
 impl<'a> Trail<'a> {
     /// An empty trail.
     pub fn new(stopwatch: &'a dyn Stopwatch) -> Self {
-        Self { stopwatch, verdicts: Vec::with_capacity(12), policy: None }
+        Self { stopwatch, verdicts: Vec::with_capacity(16), policy: None }
     }
 
     /// Lets one stage judge and notes what it said.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use servanda_contract::{CallId, CallRecord, Caller, OperationKeys, Proposal, Timestamp, document, time::Clock};
 use servanda_gates::{
     Fenced, FleetingNotebook, GateLimits, Intent, Mandate, Registered, Resolved, Stopwatch, Trail, admit,
+    budget::Cleared,
     effect::{ClientKey, FleetingEffects, OwnerId},
     fence, pass_all,
 };
@@ -58,7 +59,8 @@ async fn fenced(arguments: &'static str) -> Fenced {
         record,
         accepts_lost_commits: false,
     };
-    fence(permit, intent, &FleetingEffects::new(Arc::new(NoTime))).await.expect("fenced")
+    let cleared = Cleared::on_own_account(permit).expect("a question of the gateway's own");
+    fence(cleared, intent, &FleetingEffects::new(Arc::new(NoTime))).await.expect("fenced")
 }
 
 fn upstream(id: &str) -> Upstream {

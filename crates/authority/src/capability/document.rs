@@ -11,7 +11,7 @@ use servanda_contract::{
 
 use super::{CREDENTIAL_BYTES_MAX, CapabilityError};
 use crate::{
-    Actor, CredentialId,
+    Actor, CredentialBudget, CredentialId,
     rights::{Narrowing, Rights},
 };
 
@@ -36,6 +36,9 @@ pub(super) struct Root {
     pub(super) lineage: Vec<CredentialId>,
     pub(super) issued_at: Timestamp,
     pub(super) rights: Rights,
+    /// Of what it comes from: what is drawn under this one is drawn there too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) budgets: Vec<CredentialBudget>,
 }
 
 /// What a holder takes away, and whom it is handed on to, if it is.

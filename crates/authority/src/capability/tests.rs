@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    CredentialBudget,
     caller::Standing,
     rights::{Dimension, Resources, Scopes, Tools},
     testing::{NOW, any_narrowing, any_rights, golden_json, in_ms, user, user_rights},
@@ -218,6 +219,7 @@ fn what_is_in_it_is_golden() {
         lineage: vec![CredentialId::of("key", "00112233445566778899")],
         issued_at: NOW,
         rights: Rights { expires_at: in_ms(600_000), ..user_rights() },
+        budgets: Vec::new(),
     };
     golden_json("agent_root.json", &root);
     let narrowing = Narrowing { tools: Some(Tools::read(&["billing.pay"]).unwrap()), ..Narrowing::default() };
@@ -310,4 +312,32 @@ fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
     assert_eq!(keys().grant(all, delegation("planner"), NOW).unwrap_err(), NotDelegated::AllScopes);
     let nobody = UserTerms { principal: String::new(), ..terms(user_rights()) };
     assert_eq!(keys().grant(nobody, delegation("planner"), NOW).unwrap_err(), NotDelegated::Name);
+}
+
+/// What a child draws is drawn under everything it comes from that has a budget: to hand it on often is no way to have more.
+#[test]
+fn t9_every_credential_with_a_budget_of_its_own_is_drawn_on() {
+    let writes = |limit| Narrowing { budget: [(Dimension::Write, limit)].into(), ..Narrowing::default() };
+    let hand_on = |who: &Authenticated, narrowing| {
+        let made = keys().delegate(who, Delegation { narrowing, ..delegation("next") }, NOW).unwrap();
+        (keys().verify(made.text.as_text().unwrap(), NOW).unwrap(), made)
+    };
+    let limits = |who: &Authenticated| -> Vec<(CredentialId, u64)> {
+        let limit = |budget: &CredentialBudget| (budget.credential.clone(), budget.limits[&Dimension::Write]);
+        who.budgets().iter().map(limit).collect()
+    };
+    let ada = user(Rights { budget: BTreeMap::new(), ..user_rights() });
+    assert_eq!(limits(&ada), []);
+    let (first, made) = hand_on(&ada, writes(10));
+    let (one, other) = (hand_on(&first, writes(6)).0, hand_on(&first, writes(6)).0);
+    let root = (made.credential.clone(), 10);
+    assert_eq!(limits(&first), [root.clone()]);
+    assert_eq!(limits(&one), [(one.credential().clone(), 6), root.clone()]);
+    assert_ne!(limits(&one)[0], limits(&other)[0]);
+    assert_eq!(limits(&other)[1], root);
+    // What is not narrowed has nothing of its own, and more than there is cannot be handed on.
+    assert_eq!(limits(&hand_on(&one, writes(9)).0), limits(&one));
+    // Offline there is no id to count under: it is the same account with a lower limit.
+    let text = narrower(made.text.as_text().unwrap(), &caveat(Some("worker"), writes(4)));
+    assert_eq!(limits(&keys().verify(&text, NOW).unwrap()), [(made.credential, 4)]);
 }

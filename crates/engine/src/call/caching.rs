@@ -42,6 +42,7 @@ pub(super) fn read_of(permit: &Permit, key: &ClientKey, way: &Way) -> Option<Rea
 impl Passage<'_> {
     /// Answers a read with what was kept, checked like any answer. Nothing is sent.
     pub(super) async fn serve(mut self, contract: &CompiledContract, result: &Bytes) -> CallAnswer {
+        self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         self.trail.skip(GateName::Perform);
         self.record.answer_digest = Some(Digest::of(Domain::Answer, &[result]));

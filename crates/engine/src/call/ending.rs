@@ -22,6 +22,7 @@ use super::passage::{Exchange, Mark, Passage};
 use crate::{
     answer,
     bridge::{Claim, NotGiven, ROUND_MS_MAX},
+    budgets::Made,
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
     observe,
@@ -231,18 +232,23 @@ impl Passage<'_> {
     ///
     /// Then it is looked around the call once more, where that is wanted: after its end is on record, and before anybody is
     /// answered. It keeps its turn meanwhile.
-    async fn conclude(self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
+    async fn conclude(mut self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
         let outcome = self.record.outcome;
-        let on_record = match self.mark {
+        let took_ms = self.took_ms();
+        let (on_record, made) = match self.mark.take() {
             None => {
+                let made = Made::by_end(&end);
                 records::put_down(self.core, self.record, durable, quarantine).await;
-                true
+                (true, made)
             }
             Some(Mark { claim, held }) => {
+                let is_done = matches!(end, End::Completed(_) | End::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
-                records::settle(self.core, settling).await
+                let settled = records::settle(self.core, settling).await;
+                (settled.on_record, Made::by_effect(settled.state, is_done))
             }
         };
+        self.bill.close(self.core, made, took_ms).await;
         if let Some(mutation) = self.mutation {
             mutation.end(outcome);
         }
@@ -250,6 +256,12 @@ impl Passage<'_> {
             Box::pin(around.end(self.core, self.scene, outcome)).await;
         }
         on_record
+    }
+
+    /// How long the upstream had it.
+    fn took_ms(&self) -> u64 {
+        let finished_at = self.record.finished_at.unwrap_or_else(|| self.core.clock.now());
+        self.record.dispatched_at.map_or(0, |dispatched_at| finished_at.since_ms(dispatched_at))
     }
 
     /// Puts the record of a call down that never came to its fence.

@@ -7,11 +7,13 @@ use servanda_authority::Authenticated;
 use servanda_contract::{
     CallId, CallRecord, GateName, Refusal, faults,
     record::{Decision, Outcome, Verdict},
+    tool::EffectClass,
 };
 use servanda_gates::{
-    Begun, Claimed, Current, Fenced, Intent, NotFenced, Permit, Question, Stopwatch as _, WhyNot, begin,
+    Begun, Claimed, Current, Fenced, Funded, Intent, NotFenced, Permit, Question, Stopwatch as _, WhyNot, begin,
+    budget::Cleared,
     effect::{self, Change, ClientKey, Effect, EffectKey, EffectState, End, Event, Reply, Target},
-    fence_current,
+    fence_funded,
 };
 use servanda_mcp::{RpcError, envelope::code};
 use tokio::time::Instant;
@@ -163,7 +165,7 @@ impl Passage<'_> {
     /// something first, the call is claimed, and let out when it is known.
     pub(super) async fn fence(
         &mut self,
-        permit: Permit,
+        cleared: Cleared,
         key: ClientKey,
         times: Times,
         authority: &Authenticated,
@@ -172,10 +174,14 @@ impl Passage<'_> {
         // As late as can be: it may have waited for its turn.
         self.recheck(authority, times.deadline).await?;
         let started_us = self.stopwatch.elapsed_us();
-        let effect_key = permit.effect_key(key.clone());
-        let claimed = match self.begin(permit, key, times, authority, cancel).await {
+        let (effect_key, is_due) = (cleared.permit().effect_key(key.clone()), cleared.is_due());
+        let claimed = match self.begin(cleared, key, times, authority, cancel).await {
             Ok(Begun::Claimed(claimed)) => *claimed,
             Ok(Begun::Fenced(fenced)) => {
+                if is_due {
+                    // It was sent before, and paid for then.
+                    self.trail.skip(GateName::Budget);
+                }
                 self.trail.note(GateName::Fence, true, started_us);
                 self.mark(fenced.claim());
                 return Ok(*fenced);
@@ -186,11 +192,13 @@ impl Passage<'_> {
             }
         };
         self.mark(claimed.claim());
+        let class = claimed.permit().effect_class();
         let current = Box::pin(self.look(claimed, times.deadline, cancel)).await?;
         // And asked something.
         self.recheck(authority, times.deadline).await?;
+        let funded = Box::pin(self.fund(current, times.deadline)).await?;
         let started_us = self.stopwatch.elapsed_us();
-        let fenced = Box::pin(self.fence_current(current, effect_key, times.deadline)).await;
+        let fenced = Box::pin(self.fence_funded(funded, (effect_key, class), times.deadline)).await;
         self.trail.note(GateName::Fence, fenced.is_ok(), started_us);
         fenced
     }
@@ -220,10 +228,14 @@ impl Passage<'_> {
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<Current, NotSent> {
+        let questions = claimed.questions();
+        if questions.is_empty() {
+            return claimed.judge(&[]).map_err(NotSent::Refused);
+        }
         let started_us = self.stopwatch.elapsed_us();
         let asked = async {
             let mut answers = Vec::new();
-            for Question { tool, arguments, .. } in claimed.questions() {
+            for Question { tool, arguments, .. } in questions {
                 let caller = claimed.permit().proposal().caller.clone();
                 let asking = Asking { tool: &tool, arguments, caller };
                 let answer = asking::ask(self.core, self.scene, asking, deadline).await;
@@ -250,28 +262,29 @@ impl Passage<'_> {
         current.map_err(NotSent::Refused)
     }
 
-    async fn fence_current(
+    async fn fence_funded(
         &mut self,
-        current: Current,
-        effect_key: EffectKey,
+        funded: Funded,
+        (effect_key, class): (EffectKey, EffectClass),
         deadline: Instant,
     ) -> Result<Fenced, NotSent> {
         let call_id = self.record.call_id.clone();
-        let class = current.effect_class();
-        let fencing = fence_current(current, self.dispatching_record(), self.core.effects.as_ref());
+        let fencing = fence_funded(funded, self.dispatching_record(), self.core.effects.as_ref());
         let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
             // Nobody knows whether the mark was made; whoever looks for it takes it back.
             self.mark = None;
+            self.bill.leave();
             abandon(self.core, effect_key, call_id.clone());
             return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
         };
-        let NotFenced { why, .. } = match fenced {
+        let why = match fenced {
             Ok(fenced) => return Ok(fenced),
-            Err(not_fenced) => *not_fenced,
+            Err(why) => why,
         };
         self.mark = None;
         match why {
             WhyNot::NotOnRecord(refusal) => {
+                self.bill.leave();
                 abandon(self.core, effect_key, call_id);
                 Err(NotSent::Refused(refusal))
             }
@@ -283,17 +296,17 @@ impl Passage<'_> {
     /// changes the same, it is waited for.
     async fn begin(
         &mut self,
-        mut permit: Permit,
+        mut cleared: Cleared,
         key: ClientKey,
         times: Times,
         authority: &Authenticated,
         cancel: &CancellationToken,
     ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
-        let (effect_key, class) = (permit.effect_key(key.clone()), permit.effect_class());
+        let (effect_key, class) = (cleared.permit().effect_key(key.clone()), cleared.permit().effect_class());
         let (mut asked, mut waiting) = (false, Waiting::until_half(deadline));
         loop {
-            let call_id = permit.call_id().clone();
+            let call_id = cleared.permit().call_id().clone();
             let intent = Intent {
                 key: key.clone(),
                 owner: self.core.owner.clone(),
@@ -304,12 +317,12 @@ impl Passage<'_> {
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };
             let lease_ms = lease_ms(deadline);
-            let begun = begin(permit, intent, lease_ms, self.core.effects.as_ref());
+            let begun = begin(cleared, intent, lease_ms, self.core.effects.as_ref());
             let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
                 abandon(self.core, effect_key, call_id.clone());
                 return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
             };
-            let NotFenced { permit: back, why } = match begun {
+            let NotFenced { cleared: back, why } = match begun {
                 Ok(begun) => return Ok(begun),
                 Err(not_fenced) => *not_fenced,
             };
@@ -320,7 +333,7 @@ impl Passage<'_> {
                 }
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
                     Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
-                    (asked, permit) = (true, back);
+                    (asked, cleared) = (true, back);
                 }
                 WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
                     tokio::select! {
@@ -334,7 +347,7 @@ impl Passage<'_> {
                         }
                     }
                     self.recheck(authority, deadline).await?;
-                    permit = back;
+                    cleared = back;
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {
                     return Err(NotSent::Standing(Reply::Unknown, effect));

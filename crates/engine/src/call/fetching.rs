@@ -16,6 +16,7 @@ use crate::{engine::LONG_WAIT_MS_MAX, gateway::CallAnswer, works};
 impl Passage<'_> {
     /// Answers with how a long work stands.
     pub(super) async fn fetch(mut self, own: &CompiledContract, permit: &Permit, way: &Way) -> CallAnswer {
+        self.trail.skip(GateName::Budget);
         self.trail.skip(GateName::Fence);
         let call_id = permit.call_id().clone();
         let wish = works::wish(permit);

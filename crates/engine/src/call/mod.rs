@@ -8,6 +8,7 @@ mod fencing;
 mod fetching;
 pub(crate) mod headers;
 mod passage;
+mod paying;
 mod replay;
 mod way;
 mod working;

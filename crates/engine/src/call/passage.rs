@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     bridge::{Claim, Conversation, Ending, Listener, NotGiven, Outlet},
+    budgets::{Bill, Made},
     cache::UnderWay,
     clock::CallStopwatch,
     core::{Core, Held},
@@ -65,6 +66,8 @@ pub(super) struct Passage<'a> {
     pub(super) around: Option<Box<Around>>,
     /// That something may be changed, until the end of this call is on record.
     pub(super) mutation: Option<Mutation>,
+    /// What it draws, until it is known how it ended.
+    pub(super) bill: Bill,
     chain: String,
 }
 
@@ -111,9 +114,11 @@ impl Passage<'_> {
         record.continues.clone_from(&way.continues);
         let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
         let (begun, work, around, mutation) = (started, way.work.clone(), None, None);
+        let bill = Bill::new(&core.till);
         #[rustfmt::skip]
         let passage = Passage {
-            core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, around, mutation, chain,
+            core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, around, mutation,
+            bill, chain,
         };
         Box::pin(passage.run(proposal, way)).await
     }
@@ -172,15 +177,17 @@ impl Passage<'_> {
                 let unsent = refusal.effect == EffectKnowledge::None;
                 self.leave_round(spent.filter(|_| unsent)).await;
                 let outcome = match (refusal.gate, refusal.error_code) {
-                    (GateName::State | GateName::Scope, _) | (_, TaxonomyClass::IdempotencyConflict) => {
-                        Outcome::Refused
-                    }
+                    (GateName::State | GateName::Scope | GateName::Budget, _)
+                    | (_, TaxonomyClass::IdempotencyConflict) => Outcome::Refused,
                     _ if unsent => Outcome::NotExecuted,
                     _ => Outcome::Unknown,
                 };
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None).await);
             }
-            Err(NotSent::Standing(reply, effect)) => return self.stand(&contract, reply, effect).await,
+            Err(NotSent::Standing(reply, effect)) => {
+                self.bill.close(self.core, Made::No, 0).await;
+                return self.stand(&contract, reply, effect).await;
+            }
         };
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
         self.leave_round(spent.filter(|_| unsent)).await;
@@ -296,11 +303,14 @@ impl Passage<'_> {
         let contract = permit.shared_contract();
         let changes = permit.effect_class().mutates().then(|| permit.changes());
         let operation_id = permit.operation().operation_id().map(str::to_owned);
-        self.take_turn(&permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
-        let around = probes::look_before(self.core, self.scene, &permit, deadline, &way.terms.cancel).await;
+        let cleared = self.clear(permit, &key, &way.guest.authority, deadline).await?;
+        let permit = cleared.permit();
+        self.take_turn(permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
+        let around = probes::look_before(self.core, self.scene, permit, deadline, &way.terms.cancel).await;
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let times = Times { timeout_ms, deadline };
-        let fenced = self.fence(permit, key, times, &way.guest.authority, &way.terms.cancel).await?;
+        let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await?;
+        self.bill.sent();
         // Only what may be sent is looked at again.
         self.around = around;
         self.mutation = changes.is_some().then(|| self.core.lookout.mutations.begin());

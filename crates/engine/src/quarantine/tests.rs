@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use super::{Event, History, SeenChange, ToolKey, What, hold, recall};
 use crate::{
     Engine, Limits,
+    engine::Stores,
     probes::Seen,
     testing::{HandClock, Records, Scripted, draft, scene_of, text},
 };
@@ -189,7 +190,9 @@ fn engine(notebook: &Arc<Moody>) -> Engine {
     let clock = HandClock::new();
     let effects = Arc::new(FleetingEffects::new(clock.clone()));
     let notebook: Arc<dyn Notebook> = Arc::clone(notebook) as Arc<dyn Notebook>;
-    Engine::in_scene(scene, Arc::new(Records::default()), notebook, effects, clock, Limits::default())
+    let budgets = Arc::new(servanda_gates::budget::FleetingBudgets::new(clock.clone(), effects.clone()));
+    let stores = Stores { journal: Arc::new(Records::default()), notebook, effects, budgets };
+    Engine::in_scene(scene, stores, clock, Limits::default())
 }
 
 fn held(engine: &Engine) -> BTreeMap<&'static str, bool> {

@@ -67,7 +67,10 @@ async fn the_same_read_is_answered_again_and_says_so() {
     let record = bank.house.last_record();
     assert_eq!((record.outcome, record.dispatched_at), (Outcome::Completed, None));
     let skipped = record.verdicts.iter().filter(|verdict| verdict.decision == Decision::Skipped);
-    assert_eq!(skipped.map(|verdict| verdict.gate).collect::<Vec<_>>(), [GateName::Fence, GateName::Perform]);
+    assert_eq!(
+        skipped.map(|verdict| verdict.gate).collect::<Vec<_>>(),
+        [GateName::Budget, GateName::Fence, GateName::Perform]
+    );
     assert_eq!(bank.house.records.finished.lock().unwrap().len(), 2, "every call leaves a record");
     let other = CallRequest { arguments: Bytes::from_static(br#"{"text":"other"}"#), ..read() };
     result(bank.call(other).await);

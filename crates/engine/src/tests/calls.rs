@@ -10,6 +10,7 @@ use servanda_catalog::{Catalog, names::Naming};
 use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContract, document, record::Outcome};
 use servanda_gates::{
     FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
+    budget::FleetingBudgets,
     effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
 };
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
@@ -102,9 +103,11 @@ fn engine(journal: Arc<Disk>) -> Engine {
             naming: Naming::Prefixed,
             expectations: servanda_contract::expectation::Expectations::default(),
             callbacks: Arc::default(),
+            allowances: Arc::default(),
         },
         journal: journal.clone(),
         notebook,
+        budgets: Arc::new(FleetingBudgets::new(Arc::new(SystemClock), journal.clone())),
         effects: journal,
         clock: Arc::new(SystemClock),
         limits: Limits::default(),

@@ -79,7 +79,7 @@ async fn what_holds_is_asked_first_and_then_done_once() {
     assert_eq!(bank.states().await, [EffectState::Completed]);
     let record = bank.house.records.finished.lock().unwrap()[0].clone();
     let gates: Vec<_> = record.verdicts.iter().map(|verdict| verdict.gate).collect();
-    let last = [GateName::State, GateName::Confirmation, GateName::State, GateName::Fence];
+    let last = [GateName::Confirmation, GateName::Budget, GateName::State, GateName::Fence];
     assert!(gates.windows(4).any(|window| window == last), "{gates:?}");
     assert_eq!(bank.effects().await[0].epoch, 1, "claimed and fenced under one claim");
 }

@@ -32,6 +32,8 @@ pub enum Scope {
     Run {
         /// The tenant.
         tenant: String,
+        /// Whose run: nobody draws on another's by naming it.
+        principal: String,
         /// The run's id, as the client gave it.
         run: String,
     },
@@ -47,6 +49,13 @@ pub enum Scope {
         /// The tenant.
         String,
     ),
+    /// Whoever holds one credential, or one that comes from it.
+    Credential {
+        /// The tenant.
+        tenant: String,
+        /// The credential's id, never the credential.
+        credential: String,
+    },
     /// Everybody of a tenant who calls one tool.
     Tool {
         /// The tenant.
@@ -125,6 +134,7 @@ impl Scope {
         match self {
             Self::Run { tenant, .. }
             | Self::Caller { tenant, .. }
+            | Self::Credential { tenant, .. }
             | Self::Tool { tenant, .. }
             | Self::Tenant(tenant) => tenant,
         }
@@ -134,17 +144,37 @@ impl Scope {
 impl Account {
     /// What it is found by: one for every account, whatever its names are like.
     pub fn digest(&self) -> Digest {
-        let (kind, name) = match &self.scope {
-            Scope::Run { run, .. } => ("run", run.as_str()),
-            Scope::Caller { principal, .. } => ("caller", principal.as_str()),
-            Scope::Tenant(_) => ("tenant", ""),
-            Scope::Tool { tool, .. } => ("tool", tool.as_str()),
+        let (kind, name, of) = match &self.scope {
+            Scope::Run { run, principal, .. } => ("run", run.as_str(), principal.as_str()),
+            Scope::Caller { principal, .. } => ("caller", principal.as_str(), ""),
+            Scope::Credential { credential, .. } => ("credential", credential.as_str(), ""),
+            Scope::Tenant(_) => ("tenant", "", ""),
+            Scope::Tool { tool, .. } => ("tool", tool.as_str(), ""),
         };
         // None, and a currency without a name, are not the same.
         let currency = self.currency.as_ref().map_or(String::new(), |currency| format!("={currency}"));
-        let parts = [kind, self.scope.tenant(), name, self.dimension.name(), &currency, self.period.name()];
+        let parts = [kind, self.scope.tenant(), name, of, self.dimension.name(), &currency, self.period.name()];
         Digest::of(Domain::BudgetAccount, &parts.map(str::as_bytes))
     }
+}
+
+impl Account {
+    /// So many units of it, in words.
+    pub fn in_words(&self, units: u64) -> String {
+        match (self.dimension, &self.currency, units) {
+            (Dimension::Financial, Some(currency), _) => format!("{} {currency}", decimal(units)),
+            (Dimension::Financial, None, _) => decimal(units),
+            (_, _, 1) => "1 call".to_owned(),
+            _ => format!("{units} calls"),
+        }
+    }
+}
+
+/// Millionths as a person writes them: two digits behind the point, and more where there are any.
+pub fn decimal(micros: u64) -> String {
+    let (whole, fraction) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
+    let kept = fraction.trim_end_matches('0').len().max(2);
+    format!("{whole}.{}", fraction.get(..kept).unwrap_or(&fraction))
 }
 
 /// As a person reads it: whose, of what, and per which period.
@@ -153,6 +183,7 @@ impl fmt::Display for Account {
         match &self.scope {
             Scope::Run { run, .. } => write!(formatter, "run `{run}`")?,
             Scope::Caller { principal, .. } => write!(formatter, "caller `{principal}`")?,
+            Scope::Credential { credential, .. } => write!(formatter, "credential `{credential}`")?,
             Scope::Tenant(tenant) => write!(formatter, "tenant `{tenant}`")?,
             Scope::Tool { tool, .. } => write!(formatter, "tool `{tool}`")?,
         }

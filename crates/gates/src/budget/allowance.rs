@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use servanda_authority::{CredentialBudget, rights};
 use servanda_contract::tool::SideEffectClass;
 
 use super::{Account, CostError, Dimension, Exhausted, Period, Price, Scope};
@@ -59,6 +60,8 @@ pub struct Drawing<'a> {
     pub tool: &'a str,
     /// The run it belongs to, if it does.
     pub run: Option<&'a str>,
+    /// What the credential it is made with, and those that comes from, may draw.
+    pub credentials: &'a [CredentialBudget],
     /// How grave it is.
     pub class: SideEffectClass,
     /// What it may cost.
@@ -122,7 +125,41 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
         let account = Account { scope, dimension: counted, currency: None, period: Period::Total };
         return Err(Undrawable::Exhausted(Exhausted { account, left: 0, renews_at_ms: None }));
     }
+    let credentials = call.credentials.iter().flat_map(|credential| credential_draws(credential, call, micros));
+    draws.extend(credentials.map(|draw| (draw.account.digest(), draw)));
     Ok(draws.into_values().collect())
+}
+
+/// What a call draws under one credential. A credential only ever takes away: what nobody allowed to be critical it does not allow
+/// either. Of money it has a number and no currency, so that what is spent in any is counted together.
+fn credential_draws(budget: &CredentialBudget, call: &Drawing<'_>, micros: u64) -> impl Iterator<Item = Draw> {
+    let counted = Dimension::of(call.class);
+    let drawn = move |(dimension, limit): (&rights::Dimension, &u64)| {
+        let dimension = Dimension::from(*dimension);
+        let amount = match dimension {
+            Dimension::Financial => micros,
+            dimension => u64::from(dimension == counted),
+        };
+        (amount > 0).then(|| {
+            let (tenant, credential) = (call.tenant.to_owned(), budget.credential.to_string());
+            let scope = Scope::Credential { tenant, credential };
+            let account = Account { scope, dimension, currency: None, period: Period::Total };
+            Draw { account, limit: *limit, amount }
+        })
+    };
+    budget.limits.iter().filter_map(drawn)
+}
+
+impl From<rights::Dimension> for Dimension {
+    fn from(dimension: rights::Dimension) -> Self {
+        match dimension {
+            rights::Dimension::Read => Self::Read,
+            rights::Dimension::Write => Self::Write,
+            rights::Dimension::External => Self::External,
+            rights::Dimension::FinancialMicros => Self::Financial,
+            rights::Dimension::Critical => Self::Critical,
+        }
+    }
 }
 
 fn in_currency(allowance: &Allowance, price: &Price) -> Result<(), Undrawable> {
@@ -131,7 +168,7 @@ fn in_currency(allowance: &Allowance, price: &Price) -> Result<(), Undrawable> {
 }
 
 impl Allowance {
-    fn is_about(&self, call: &Drawing<'_>) -> bool {
+    pub(super) fn is_about(&self, call: &Drawing<'_>) -> bool {
         let Only { tenant, principal, tool } = &self.only;
         [(tenant, call.tenant), (principal, call.principal), (tool, call.tool)]
             .into_iter()
@@ -141,7 +178,7 @@ impl Allowance {
     fn scope(&self, call: &Drawing<'_>) -> Option<Scope> {
         let tenant = call.tenant.to_owned();
         Some(match self.per {
-            Per::Run => Scope::Run { tenant, run: call.run?.to_owned() },
+            Per::Run => Scope::Run { tenant, principal: call.principal.to_owned(), run: call.run?.to_owned() },
             Per::Caller => Scope::Caller { tenant, principal: call.principal.to_owned() },
             Per::Tenant => Scope::Tenant(tenant),
             Per::Tool => Scope::Tool { tenant, tool: call.tool.to_owned() },

@@ -67,7 +67,7 @@ pub enum Take {
 }
 
 /// Which units a call was given, for putting them back if it was never made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ticket {
     units: Vec<(Digest, HoldId)>,
 }

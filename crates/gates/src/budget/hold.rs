@@ -12,7 +12,9 @@ use crate::effect::EffectId;
 /// clock that goes back does not open it anew.
 pub(super) const CLOSED_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long a run's account is remembered that nobody draws on.
-pub(super) const RUN_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+const RUN_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// The same of a credential's. Those of agents last a day at the most, those that last for ever are rarely left alone so long.
+const CREDENTIAL_KEPT_MS: u64 = 400 * 24 * 60 * 60 * 1000;
 
 /// Identifies a reservation, by its call, or a lease.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -117,11 +119,19 @@ impl Hold {
             return Some(closed_ms.saturating_add(CLOSED_KEPT_MS));
         }
         let draw = self.draws.first().filter(|_| self.kind == HoldKind::Lease)?;
-        let end_ms = match &draw.account.scope {
-            Scope::Run { .. } => Some(self.opened_ms.saturating_add(RUN_KEPT_MS)),
-            _ => draw.account.period.end_ms(draw.window_start_ms),
-        };
+        let idle_ms = idle_ms_max(&draw.account.scope);
+        let end_ms = idle_ms.map(|idle_ms| self.opened_ms.saturating_add(idle_ms));
+        let end_ms = end_ms.or_else(|| draw.account.period.end_ms(draw.window_start_ms));
         Some(end_ms?.saturating_add(CLOSED_KEPT_MS))
+    }
+}
+
+/// How long an account is remembered that never renews and that nobody draws on; none if for ever.
+pub(super) const fn idle_ms_max(scope: &Scope) -> Option<u64> {
+    match scope {
+        Scope::Run { .. } => Some(RUN_KEPT_MS),
+        Scope::Credential { .. } => Some(CREDENTIAL_KEPT_MS),
+        Scope::Caller { .. } | Scope::Tenant(_) | Scope::Tool { .. } => None,
     }
 }
 

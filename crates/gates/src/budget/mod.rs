@@ -1,5 +1,5 @@
 //! Budgets: how much may be read, written, sent outside, spent and gravely changed, by whom and in which period; and rates. What
-//! a call draws on follows from its contract and from what was allowed ([`draws`]); what follows on each entry in the books is
+//! a call draws on follows from its contract and from what was allowed ([`draws`]); the gate is [`Charge`]; what follows on each entry in the books is
 //! [`step`]'s to say, for every store alike; how often a tool may be called is [`Rates`]'.
 //!
 //! Money and critical changes are reserved one by one in the store before anything is sent, and are settled or refunded
@@ -13,6 +13,7 @@
 
 mod account;
 mod allowance;
+mod charge;
 mod chunks;
 mod cost;
 mod fleeting;
@@ -28,8 +29,9 @@ use std::fmt;
 
 use crate::{JournalError, PortFuture, effect::EffectId};
 
-pub use account::{Account, Dimension, Period, Scope};
+pub use account::{Account, Dimension, Period, Scope, decimal};
 pub use allowance::{Allowance, Draw, Drawing, Only, Per, Undrawable, draws};
+pub use charge::{Charge, Cleared, Leasing, NotCleared, Paced, Purse, Unaffordable, Unfunded};
 pub use chunks::{Chunks, GiveBack, Take, Ticket, chunk_of};
 pub use cost::{Cost, CostError, Price, micros_of};
 pub use fleeting::FleetingBudgets;

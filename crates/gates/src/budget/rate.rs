@@ -5,7 +5,7 @@
 //! budget. There are at most so many buckets; one that is full again says nothing and is dropped for a new one, the longest unused
 //! first, and while all are in use a new tool is refused.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use servanda_contract::tool::RateLimits;
 
@@ -40,6 +40,13 @@ struct Bucket {
     rate: Rate,
     shares: u128,
     at_ms: u64,
+}
+
+/// As a contract says it.
+impl fmt::Display for Rate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} calls in {} s", self.calls_max, self.window_ms / 1_000)
+    }
 }
 
 impl Rate {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Account, Exhausted, HeldDraw, Hold, HoldKind, Scope, Stage,
-    hold::{CLOSED_KEPT_MS, RUN_KEPT_MS},
+    Account, Exhausted, HeldDraw, Hold, HoldKind, Stage,
+    hold::{CLOSED_KEPT_MS, idle_ms_max},
 };
 
 /// How an account stands.
@@ -63,13 +63,14 @@ impl Standing {
         self.account.period.end_ms(self.window_start_ms)
     }
 
-    /// When it may be forgotten: some time after its window, and if that is never over, only that of a run that has nothing open.
+    /// When it may be forgotten: some time after its window, and if that is never over, only that of a run or a credential that
+    /// has nothing open.
     pub fn expires_ms(&self) -> Option<u64> {
-        let run_is_over = || {
-            let is_idle = self.reserved == 0 && matches!(self.account.scope, Scope::Run { .. });
-            is_idle.then(|| self.changed_ms.saturating_add(RUN_KEPT_MS))
+        let is_idle = || {
+            let idle_ms = idle_ms_max(&self.account.scope).filter(|_| self.reserved == 0);
+            idle_ms.map(|idle_ms| self.changed_ms.saturating_add(idle_ms))
         };
-        self.renews_at_ms().map(|end_ms| end_ms.saturating_add(CLOSED_KEPT_MS)).or_else(run_is_over)
+        self.renews_at_ms().map(|end_ms| end_ms.saturating_add(CLOSED_KEPT_MS)).or_else(is_idle)
     }
 
     /// That there is not enough.

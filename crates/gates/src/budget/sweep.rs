@@ -4,8 +4,8 @@
 use super::{Hold, HoldKind, Stage};
 use crate::effect::EffectState;
 
-/// How long a reservation may be open whose effect was never begun or may be tried again, or that has none, before it counts as
-/// left: no call takes as long to be begun, or to be tried again.
+/// How long a reservation may be open whose effect was never begun, or that has none, before it counts as left: no call takes as
+/// long to be begun.
 pub const OPEN_MS_MAX: u64 = 15 * 60 * 1000;
 
 /// What a sweep does about a reservation.
@@ -30,7 +30,6 @@ pub fn verdict(hold: &Hold, effect: Option<EffectState>, is_superseded: bool, no
     }
     let is_old = now_ms.saturating_sub(hold.opened_ms) >= OPEN_MS_MAX;
     match (&hold.effect, effect) {
-        (_, Some(EffectState::FailedRetryable)) if !is_old => Verdict::Wait,
         (_, Some(state)) => by_state(state),
         (Some(_), None) if is_old => Verdict::Refund,
         // A call that leaves no effect may have been sent, and nobody will ever say.
@@ -45,6 +44,7 @@ const fn by_state(state: EffectState) -> Verdict {
         EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated | EffectState::Expired => {
             Verdict::Settle
         }
+        // It never ran, and whoever claimed it then can never send it any more: to try again is to reserve again.
         EffectState::FailedRetryable => Verdict::Refund,
         // Unknown is a person's to settle, and then it is completed or may be tried again.
         EffectState::Claimed | EffectState::Dispatching | EffectState::OutcomeUnknown => Verdict::Wait,

@@ -200,7 +200,7 @@ fn what_is_left_open_goes_by_its_effect() {
         (Some(State::Dispatching), Verdict::Wait, Verdict::Wait),
         (Some(State::Completed), Verdict::Settle, Verdict::Settle),
         (Some(State::FailedFinal), Verdict::Settle, Verdict::Settle),
-        (Some(State::FailedRetryable), Verdict::Wait, Verdict::Refund),
+        (Some(State::FailedRetryable), Verdict::Refund, Verdict::Refund),
         (Some(State::OutcomeUnknown), Verdict::Wait, Verdict::Wait),
         (Some(State::Compensated), Verdict::Settle, Verdict::Settle),
         (Some(State::Expired), Verdict::Settle, Verdict::Settle),

@@ -20,7 +20,7 @@ use crate::{JournalError, Note, PortFuture};
 
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
-pub use step::{Circumstances, Step, is_orphaned, needs_owner, step};
+pub use step::{Circumstances, Step, is_orphaned, needs_owner, replay, step};
 pub use turn::{Held, is_in_the_way};
 
 /// Where an effect is in its life.

@@ -3,7 +3,7 @@
 //!
 //! Safety is in the compare of epoch and state, never in a time: leases and deadlines only say when to stop waiting.
 
-use servanda_contract::tool::EffectClass;
+use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
     Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, OwnerId, Reply, Settlement,
@@ -95,6 +95,18 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
     take(&effect, begin, around)
 }
 
+/// What whoever asks for the same again is answered, if it is over: nothing is done for it.
+pub fn replay(effect: &Effect, request: Digest, now_ms: u64) -> Option<StoredAnswer> {
+    let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated);
+    let is_same = effect.request == request && !is_over(effect, now_ms);
+    (is_done && is_same).then(|| stored(effect))
+}
+
+fn stored(effect: &Effect) -> StoredAnswer {
+    let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
+    effect.answer.clone().unwrap_or_else(lost)
+}
+
 /// A key that was used before.
 fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
     let now_ms = around.now_ms;
@@ -106,8 +118,7 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         // Expiry does not wait for whoever clears up, so that no retry can come in between.
         _ if is_over(effect, now_ms) => Step { change: Some(tombstone(effect, now_ms)), reply: Reply::KeyExpired },
         EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
-            let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
-            Step::reply(Reply::Replay(effect.answer.clone().unwrap_or_else(lost)))
+            Step::reply(Reply::Replay(stored(effect)))
         }
         EffectState::FailedRetryable => take(effect, begin, around),
         EffectState::Claimed if now_ms >= effect.lease_until_ms || around.owner_is_gone => take(effect, begin, around),

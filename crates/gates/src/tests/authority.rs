@@ -17,10 +17,10 @@ use servanda_policy::{Defaults, Identity, Limits, Policies, Principal, Shadow, S
 use super::{LIMITS, Ticks, admitted, booking, proposal};
 use crate::{CompiledContract, InForce, Mandate, Permit, Resolved, Trail, pass_all};
 
-const NOW: Timestamp = Timestamp::from_unix_ms(0);
+pub(super) const NOW: Timestamp = Timestamp::from_unix_ms(0);
 
 /// The holder of a real key with these rights.
-fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
+pub(super) fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
     let mut rights = Rights { scopes: Scopes::of(["rooms:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let (tenant, principal, label) = ("acme".to_owned(), "ada".to_owned(), "test".to_owned());
@@ -31,7 +31,7 @@ fn holder(change: impl FnOnce(&mut Rights)) -> Authenticated {
     stored.authenticate(&presented, NOW).unwrap()
 }
 
-fn judged(
+pub(super) fn judged(
     contract: &Arc<CompiledContract>,
     authenticated: &Authenticated,
     policies: &str,

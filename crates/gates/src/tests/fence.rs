@@ -15,9 +15,10 @@ use servanda_contract::{
     CallRecord, GateName, TaxonomyClass, Timestamp, record::Outcome, refusal::EffectKnowledge, time::Clock,
 };
 
-use super::{admitted, booking, passed};
+use super::{admitted, booking, cleared, passed};
 use crate::{
     Fenced, Intent, JournalError, NotFenced, Permit, PortFuture, Recovery, WhyNot,
+    budget::FleetingBudgets,
     effect::{
         Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects, OwnerId,
         Reply, Target,
@@ -27,7 +28,7 @@ use crate::{
 
 /// Time that stands where it is put.
 #[derive(Debug, Default)]
-struct Still(Mutex<u64>);
+pub(super) struct Still(Mutex<u64>);
 
 impl Clock for Still {
     fn now(&self) -> Timestamp {
@@ -89,6 +90,10 @@ pub(super) fn effects() -> FleetingEffects {
     FleetingEffects::new(Arc::new(Still::default()))
 }
 
+pub(super) fn budgets() -> FleetingBudgets {
+    FleetingBudgets::new(Arc::new(Still::default()), Arc::new(effects()))
+}
+
 fn flaky(applies: bool) -> Flaky {
     Flaky { effects: effects(), applies, unreadable: AtomicBool::new(false) }
 }
@@ -118,12 +123,12 @@ pub(super) fn intent(permit: &Permit, key: ClientKey) -> Intent {
 fn keyless(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     let key = ClientKey::Call(permit.call_id().clone());
     let intent = intent(&permit, key);
-    now(fence(permit, intent, effects))
+    now(fence(cleared(permit), intent, effects))
 }
 
 fn keyed(permit: Permit, effects: &dyn Effects) -> Result<Fenced, Box<NotFenced>> {
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
-    now(fence(permit, intent, effects))
+    now(fence(cleared(permit), intent, effects))
 }
 
 fn permit(changes: &[(&str, Value)]) -> Permit {
@@ -208,7 +213,7 @@ fn a_read_whose_end_can_be_asked_for_later_is_an_effect() {
     let key = ClientKey::Call(permit.call_id().clone());
     let effects = effects();
     let lasting = Intent { outlasts: true, ..intent(&permit, key) };
-    let claim = now(fence(permit, lasting, &effects)).unwrap().claim().cloned().unwrap();
+    let claim = now(fence(cleared(permit), lasting, &effects)).unwrap().claim().cloned().unwrap();
     let effect = now(effects.find(Target::Id(claim.id))).unwrap().unwrap();
     assert_eq!(effect.state, EffectState::Dispatching);
 }

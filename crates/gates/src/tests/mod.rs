@@ -1,6 +1,7 @@
 mod admission;
 mod authority;
 mod behaviour;
+mod charge;
 mod fence;
 mod gates;
 mod operation;
@@ -24,7 +25,10 @@ use servanda_contract::{
     record::Verdict,
 };
 
-use crate::{CompiledContract, GateLimits, Mandate, Permit, Registered, Resolved, Stopwatch, Trail, admit, pass_all};
+use crate::{
+    CompiledContract, GateLimits, Mandate, Permit, Registered, Resolved, Stopwatch, Trail, admit, budget::Cleared,
+    pass_all,
+};
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 4_096, arguments_depth_max: 8 };
 
@@ -84,6 +88,11 @@ fn propose(contract: &Arc<CompiledContract>, proposal: Proposal) -> (Result<Perm
 
 fn passed(contract: &Arc<CompiledContract>, arguments: &Value) -> Permit {
     call(contract, arguments.to_string()).0.unwrap()
+}
+
+/// What is asked here draws nothing.
+fn cleared(permit: Permit) -> Cleared {
+    Cleared::on_own_account(permit).unwrap()
 }
 
 fn refused(contract: &Arc<CompiledContract>, arguments: impl Into<Bytes>) -> Refusal {

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use servanda_contract::{GateName, Proposal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction};
 
 use super::{
-    admitted, booking,
-    fence::{effects, intent, now},
+    admitted, booking, cleared,
+    fence::{budgets, effects, intent, now},
     passed, proposal, propose, rejected,
 };
 use crate::{
-    Begun, Claimed, Permit, Question, WhyNot, begin,
+    Begun, Claimed, Funded, Permit, Question, WhyNot, begin,
     effect::{Change, ClientKey, EffectState, Effects as _, End, Event, FleetingEffects, Reply, Target},
-    fence, fence_current,
+    fence, fence_funded, fund,
 };
 
 const LEASE_MS: u64 = 1_000;
@@ -37,10 +37,15 @@ fn permit() -> Permit {
 
 fn claimed(permit: Permit, effects: &FleetingEffects) -> Claimed {
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
-    match now(begin(permit, intent, LEASE_MS, effects)).unwrap() {
+    match now(begin(cleared(permit), intent, LEASE_MS, effects)).unwrap() {
         Begun::Claimed(claimed) => *claimed,
         Begun::Fenced(fenced) => panic!("it was let out: {fenced:?}"),
     }
+}
+
+/// Everything it wants to know is as it should be, and it costs nothing.
+fn funded(claimed: Claimed) -> Funded {
+    now(fund(claimed.judge(&[Ok(yes())]).unwrap(), &budgets())).unwrap()
 }
 
 fn state(effects: &FleetingEffects, claimed: &Claimed) -> EffectState {
@@ -106,7 +111,7 @@ fn a_claim_becomes_a_dispatch_when_everything_holds() {
     assert!(effects.records().is_empty(), "nothing was sent, so nothing says that it might have been");
     let (claim, record) =
         (claimed.claim().unwrap().clone(), intent(claimed.permit(), ClientKey::Given("k".to_owned())).record);
-    let fenced = now(fence_current(claimed.judge(&[Ok(yes())]).unwrap(), record, &effects)).unwrap();
+    let fenced = now(fence_funded(funded(claimed), record, &effects)).unwrap();
     assert_eq!(fenced.claim(), Some(&claim));
     let effect = now(effects.find(Target::Id(claim.id.clone()))).unwrap().unwrap();
     assert_eq!((effect.state, effect.dispatches), (EffectState::Dispatching, 1));
@@ -156,7 +161,7 @@ fn a_version_must_be_the_one_that_was_read() {
 fn there_is_no_way_around_the_questions() {
     let (permit, effects) = (permit(), effects());
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
-    let refused = now(fence(permit, intent, &effects)).unwrap_err();
+    let refused = now(fence(cleared(permit), intent, &effects)).unwrap_err();
     assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
     assert!(now(effects.orphans(10)).unwrap().is_empty() && effects.records().is_empty());
 }
@@ -174,8 +179,8 @@ fn a_claim_that_was_taken_over_lets_nothing_out() {
     let second = claimed(permit(), &effects);
     assert_eq!(second.claim().unwrap().epoch, claim.epoch + 1);
     let record = intent(first.permit(), ClientKey::Given("k".to_owned())).record;
-    let stale = now(fence_current(first.judge(&[Ok(yes())]).unwrap(), record, &effects)).unwrap_err();
-    assert!(matches!(stale.why, WhyNot::Reply { reply: Reply::Stale, .. }), "{stale:?}");
+    let stale = now(fence_funded(funded(first), record, &effects)).unwrap_err();
+    assert!(matches!(stale, WhyNot::Reply { reply: Reply::Stale, .. }), "{stale:?}");
     assert_eq!(state(&effects, &second), EffectState::Claimed);
 }
 

@@ -11,8 +11,8 @@ from holds
 left join effects on effects.effect_id = holds.effect_id
 where holds.stage = 'open' and holds.kind = 'reservation'
     and (
-        effects.state in ('completed', 'failed_final', 'compensated', 'expired')
-        or ((effects.state is null or effects.state = 'failed_retryable') and holds.opened_ms <= $1)
+        effects.state in ('completed', 'failed_final', 'failed_retryable', 'compensated', 'expired')
+        or (effects.state is null and holds.opened_ms <= $1)
         or exists (
             select 1 from holds as later
             where later.effect_id = holds.effect_id and later.stage <> 'refunded'

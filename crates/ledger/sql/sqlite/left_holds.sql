@@ -12,7 +12,7 @@ select * from (
     where holds.stage = 'open' and holds.kind = 'reservation'
 ) as left_open
 where superseded
-    or state in ('completed', 'failed_final', 'compensated', 'expired')
-    or ((state is null or state = 'failed_retryable') and opened_ms <= ?1)
+    or state in ('completed', 'failed_final', 'failed_retryable', 'compensated', 'expired')
+    or (state is null and opened_ms <= ?1)
 order by opened_ms
 limit ?2

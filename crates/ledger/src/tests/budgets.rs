@@ -283,7 +283,8 @@ async fn draw_until_nothing_is_left(ledger: &Both, limit: u64, dies: bool) -> u6
 
 async fn forgotten(kept: Kept) {
     let ledger = &kept.both();
-    let run = Scope::Run { tenant: "acme".to_owned(), run: "r-1".to_owned() };
+    let (tenant, principal) = ("acme".to_owned(), "ada".to_owned());
+    let run = Scope::Run { tenant, principal, run: "r-1".to_owned() };
     let of_run = Account { scope: run, ..tenant_account(Dimension::Critical, Period::Total) };
     let hourly = tenant_account(Dimension::Financial, Period::Hour);
     let all = vec![draw(&of_run, 9, 1), draw(&hourly, 9, 1), draw(&money(), 9, 1)];

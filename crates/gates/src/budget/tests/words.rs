@@ -31,7 +31,9 @@ fn no_two_accounts_are_found_by_the_same() {
     let text = |text: &str| text.to_owned();
     let mut scopes = Vec::new();
     for [one, other] in [["a", "bc"], ["ab", "c"], ["", "abc"], ["abc", ""]] {
-        scopes.push(Scope::Run { tenant: text(one), run: text(other) });
+        scopes.push(Scope::Run { tenant: text(one), principal: text(other), run: text(one) });
+        scopes.push(Scope::Run { tenant: text(one), principal: text(one), run: text(other) });
+        scopes.push(Scope::Credential { tenant: text(one), credential: text(other) });
         scopes.push(Scope::Caller { tenant: text(one), principal: text(other) });
         scopes.push(Scope::Tool { tenant: text(one), tool: text(other) });
         scopes.push(Scope::Tenant(format!("{one}/{other}")));
@@ -135,7 +137,7 @@ fn allowance(per: Per, dimension: Dimension, amount: u64, period: Period) -> All
 }
 
 fn call(class: SideEffectClass, price: &Price) -> Drawing<'_> {
-    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), class, price }
+    Drawing { tenant: "acme", principal: "ada", tool: "bank.pay", run: Some("r-1"), credentials: &[], class, price }
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! Books in memory that count who asks them, and that can be away.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use servanda_gates::{
+    JournalError, PortFuture,
+    budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
+};
+
+/// Books in memory.
+#[derive(Debug)]
+pub(crate) struct CountedBudgets {
+    books: FleetingBudgets,
+    /// Entries that were asked for.
+    entries: AtomicUsize,
+    /// Whether nothing can be entered at the moment.
+    pub(crate) down: AtomicBool,
+    /// Whether what is entered is entered, and nobody hears of it.
+    pub(crate) deaf: AtomicBool,
+    /// Whether whoever has kept something back hangs then, as a process that dies does.
+    pub(crate) hang_after_reserve: AtomicBool,
+}
+
+impl CountedBudgets {
+    pub(crate) fn new(books: FleetingBudgets) -> Self {
+        let [down, deaf, hang_after_reserve] = [false; 3].map(AtomicBool::new);
+        Self { books, entries: AtomicUsize::new(0), down, deaf, hang_after_reserve }
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
+    }
+}
+
+impl Budgets for CountedBudgets {
+    fn book(&self, entry: Entry) -> PortFuture<'_, Result<Booked, JournalError>> {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            if self.down.load(Ordering::Relaxed) {
+                return Err(JournalError::new("the books are away"));
+            }
+            let reserves = matches!(entry, Entry::Reserve(_));
+            let booked = self.books.book(entry).await;
+            if reserves && self.hang_after_reserve.load(Ordering::Relaxed) {
+                return std::future::pending().await;
+            }
+            if self.deaf.load(Ordering::Relaxed) {
+                return Err(JournalError::in_doubt("the acknowledgement was lost"));
+            }
+            booked
+        })
+    }
+
+    fn sweep(&self, limit: u32) -> PortFuture<'_, Result<Swept, JournalError>> {
+        self.books.sweep(limit)
+    }
+
+    fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
+        self.books.open_reservations(older_than_ms, limit)
+    }
+
+    fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
+        self.books.standings(query)
+    }
+}

@@ -1,0 +1,151 @@
+//! What one call draws, from when it is taken until it is known how the call ended. Units of a call that was never sent are there
+//! for others again, also where nobody says so; what was kept back in the store is closed by what is known of the end, and left to
+//! the sweep where nothing is.
+
+use std::sync::Arc;
+
+use servanda_contract::tool::CostUnit;
+use servanda_gates::{
+    CompiledContract, Permit,
+    budget::{Booked, Budgets as _, ClosedBy, Entry, HoldId, Price, Ticket},
+    effect::{EffectState, End},
+};
+
+use super::Till;
+use crate::core::{Core, within_ms};
+
+/// How long an answer waits for its bill.
+const CLOSE_MS_MAX: u64 = 5_000;
+/// How often closing is tried; the sweep does what is left.
+const CLOSE_ATTEMPTS_MAX: u32 = 3;
+
+/// What one call draws.
+#[derive(Debug)]
+pub(crate) struct Bill {
+    till: Arc<Till>,
+    units: Units,
+    hold: Option<Held>,
+}
+
+#[derive(Debug, Default)]
+enum Units {
+    #[default]
+    None,
+    /// Taken, and the call has not left.
+    Unsent(Ticket),
+    /// The call may have left.
+    Sent(Ticket),
+}
+
+/// What is kept back in the store.
+#[derive(Debug)]
+struct Held {
+    id: HoldId,
+    contract: Arc<CompiledContract>,
+}
+
+/// Whether a call was made, for all that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It was, or may have been and nobody will ever say.
+    Yes,
+    /// It provably was not.
+    No,
+    /// Its effect will say.
+    Unsaid,
+}
+
+impl Made {
+    /// By how a call ended that is no effect.
+    pub(crate) const fn by_end(end: &End) -> Self {
+        match end {
+            End::NotExecuted(_) | End::Absent(_) => Self::No,
+            End::Completed(_) | End::Failed(_) | End::Unknown(_) | End::Awaits(..) => Self::Yes,
+        }
+    }
+
+    /// By the state its effect was settled in; none if another has it, or if that is not on record. That it is done is known here
+    /// all the same; that it was never made, only the effect can say then.
+    pub(crate) const fn by_effect(settled: Option<EffectState>, is_done: bool) -> Self {
+        match (settled, is_done) {
+            (Some(EffectState::FailedRetryable), _) => Self::No,
+            (Some(EffectState::Completed | EffectState::FailedFinal), _) | (None, true) => Self::Yes,
+            _ => Self::Unsaid,
+        }
+    }
+}
+
+impl Bill {
+    pub(crate) fn new(till: &Arc<Till>) -> Self {
+        Self { till: Arc::clone(till), units: Units::None, hold: None }
+    }
+
+    pub(super) fn took(&mut self, ticket: Ticket) {
+        self.units = Units::Unsent(ticket);
+    }
+
+    /// Something is, or may be, kept back for the call.
+    pub(crate) fn keeps(&mut self, permit: &Permit) {
+        self.hold = Some(Held { id: HoldId::from(permit.call_id()), contract: permit.shared_contract() });
+    }
+
+    /// Nobody here can say any more what becomes of what is kept back: its effect will.
+    pub(crate) fn leave(&mut self) {
+        self.hold = None;
+    }
+
+    /// The call may leave from now on.
+    pub(crate) fn sent(&mut self) {
+        if let Units::Unsent(ticket) = std::mem::take(&mut self.units) {
+            self.units = Units::Sent(ticket);
+        }
+    }
+
+    /// Closes it, where there is something to close. `took_ms` is how long the upstream had it.
+    pub(crate) async fn close(&mut self, core: &Core, made: Made, took_ms: u64) {
+        if let (Made::No, Units::Unsent(ticket) | Units::Sent(ticket)) = (made, std::mem::take(&mut self.units)) {
+            self.till.put_back(ticket);
+        }
+        let Some(Held { id, contract }) = self.hold.take() else { return };
+        let by = ClosedBy::Caller;
+        let entry = match made {
+            Made::Yes => Entry::Settle { id, cost_micros: cost_micros(&contract, took_ms), by },
+            Made::No => Entry::Refund { id, by },
+            Made::Unsaid => return,
+        };
+        Box::pin(book(core, entry)).await;
+    }
+}
+
+impl Drop for Bill {
+    fn drop(&mut self) {
+        if let Units::Unsent(ticket) = std::mem::take(&mut self.units) {
+            self.till.put_back(ticket);
+        }
+    }
+}
+
+/// What it cost, where that depends on how long it took; else it is what was kept back.
+fn cost_micros(contract: &CompiledContract, took_ms: u64) -> Option<u64> {
+    let profile = &contract.contract().runtime.cost_profile;
+    let by_second = profile.cost_unit == CostUnit::Second;
+    by_second.then(|| Price::of(profile, took_ms).ok()?.cost.total_micros().ok()).flatten()
+}
+
+async fn book(core: &Core, entry: Entry) {
+    let books = core.till.until(within_ms(CLOSE_MS_MAX));
+    for _ in 0..CLOSE_ATTEMPTS_MAX {
+        match books.book(entry.clone()).await {
+            Ok(Booked::Settled { over }) if over > 0 => {
+                let id = entry.id();
+                tracing::warn!(call_id = %id, over, "a call cost more than was kept back for it; see `servanda budgets`");
+                return;
+            }
+            Ok(_) => return,
+            Err(error) => {
+                let id = entry.id();
+                tracing::warn!(call_id = %id, %error, "what a call drew could not be put on record yet; it is looked after later");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Gate 11 in this process: the books, the units it hands out by itself, and the buckets of rates. What a call draws and whether
+//! there is enough is `gates::budget`'s to say; here the store is asked, once for everybody who waits for the same answer.
+//!
+//! What is in memory is only what was leased: a process that dies takes at most a chunk of each account with it. What a call
+//! reserved is closed when it ends ([`Bill`]), and by the sweep where nobody did.
+
+mod bill;
+mod patient;
+mod upkeep;
+mod words;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_authority::Authenticated;
+use servanda_contract::Proposal;
+use servanda_gates::{
+    JournalError, Permit,
+    budget::{
+        Allowance, Budgets, Charge, Chunks, Cleared, Entry, Leasing, NotCleared, Paced, Per, Purse, Rates, Ticket,
+    },
+};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::core::Core;
+
+pub(crate) use self::{
+    bill::{Bill, Made},
+    patient::Patient,
+    upkeep::{give_back, look_after},
+    words::refuse,
+};
+
+/// Tools, of all tenants, whose rates are kept.
+const BUCKETS_MAX: usize = 16_384;
+
+/// Where this process draws from.
+#[derive(Debug)]
+pub(crate) struct Till {
+    books: Arc<dyn Budgets>,
+    chunks: Mutex<Chunks>,
+    rates: Mutex<Rates>,
+    /// Told whenever the store has answered.
+    answered: Notify,
+}
+
+impl Till {
+    pub(crate) fn new(books: Arc<dyn Budgets>) -> Self {
+        let rates = Mutex::new(Rates::new(BUCKETS_MAX));
+        Self { books, chunks: Mutex::default(), rates, answered: Notify::new() }
+    }
+
+    /// The books, for whoever waits until then and no longer.
+    pub(crate) fn until(&self, deadline: Instant) -> Patient<'_> {
+        Patient { books: self.books.as_ref(), deadline }
+    }
+
+    fn chunks(&self) -> MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts back what a call took that was never sent.
+    fn put_back(&self, ticket: Ticket) {
+        self.chunks().put_back(ticket);
+    }
+}
+
+/// Takes a call through gate 11, but for what is kept back when it is claimed. Nothing is asked of the store unless a chunk is empty
+/// or a call that changes nothing costs money.
+pub(crate) async fn clear(
+    core: &Arc<Core>,
+    permit: Permit,
+    purse: (&[Allowance], &Authenticated),
+    deadline: Instant,
+    bill: &mut Bill,
+) -> Result<Cleared, Box<NotCleared>> {
+    let (allowances, authenticated) = purse;
+    let now_ms = core.clock.now().unix_ms();
+    let run = run(permit.proposal(), allowances).map(Cow::into_owned);
+    let charge = Charge::of(permit, &Purse { allowances, authenticated, run: run.as_deref() })?;
+    let paced = charge.pace(&mut core.till.rates.lock().unwrap_or_else(PoisonError::into_inner), now_ms)?;
+    let cleared = match paced.clear() {
+        Ok(cleared) => cleared,
+        // Only those that take units make room for it.
+        Err(paced) => Box::pin(lease(core, Box::new(paced), deadline, bill)).await?,
+    };
+    if !cleared.is_due() || cleared.permit().effect_class().mutates() {
+        return Ok(cleared);
+    }
+    // Whatever comes of it, it is this call's to close.
+    bill.keeps(cleared.permit());
+    let patient = core.till.until(deadline);
+    Box::pin(cleared.reserve_alone(&patient)).await
+}
+
+/// Which run a call belongs to: the one its client names, else its session. Made only where somebody asks.
+fn run<'a>(proposal: &'a Proposal, allowances: &[Allowance]) -> Option<Cow<'a, str>> {
+    if !allowances.iter().any(|allowance| allowance.per == Per::Run) {
+        return None;
+    }
+    let keys = &proposal.keys;
+    match (&keys.workflow_id, &keys.run_id) {
+        (Some(workflow), Some(run)) => Some(Cow::Owned(format!("{workflow}/{run}"))),
+        (None, Some(run)) => Some(Cow::Borrowed(run)),
+        (_, None) => proposal.caller.session.as_deref().map(Cow::Borrowed),
+    }
+}
+
+async fn lease(
+    core: &Arc<Core>,
+    mut paced: Box<Paced>,
+    deadline: Instant,
+    bill: &mut Bill,
+) -> Result<Cleared, Box<NotCleared>> {
+    let till = &core.till;
+    loop {
+        // Before it is looked: what is answered in between must not be missed.
+        let mut answered = std::pin::pin!(till.answered.notified());
+        answered.as_mut().enable();
+        let leasing = paced.lease(&mut till.chunks(), core.clock.now().unix_ms());
+        let asked = match leasing {
+            Leasing::Cleared(cleared, ticket) => {
+                bill.took(ticket);
+                return Ok(*cleared);
+            }
+            Leasing::Exhausted(not_cleared) => return Err(not_cleared),
+            Leasing::First(back, entries) => {
+                paced = back;
+                ask(core, entries, deadline).await
+            }
+            Leasing::Wait(back) => {
+                paced = back;
+                tokio::time::timeout_at(deadline, answered).await.map_err(|_| patient::too_slow())
+            }
+        };
+        if let Err(error) = asked {
+            return Err(paced.not_asked(error));
+        }
+    }
+}
+
+/// Makes entries and hands in what they came to, whoever still waits for it: others wait for the same.
+async fn ask(core: &Arc<Core>, entries: Vec<Entry>, deadline: Instant) -> Result<(), JournalError> {
+    let inside = Arc::clone(core);
+    let asking = core.in_flight.spawn(async move {
+        let mut outcome = Ok(());
+        for entry in entries {
+            let booked = inside.till.books.book(entry.clone()).await;
+            inside.till.chunks().answered(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
+            inside.till.answered.notify_waiters();
+            outcome = outcome.and(booked.map(drop));
+        }
+        outcome
+    });
+    let asked = tokio::time::timeout_at(deadline, asking).await.map_err(|_| patient::too_slow())?;
+    asked.unwrap_or_else(|error| Err(JournalError::new(error.to_string())))
+}

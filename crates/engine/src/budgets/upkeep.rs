@@ -1,0 +1,41 @@
+//! What is done about budgets beside calls: units that nobody wants are given back, reservations that were left are closed by what
+//! their effects say.
+
+use servanda_gates::budget::{Budgets as _, Entry, Swept};
+
+use crate::core::{Core, within_ms};
+
+/// Reservations closed in a round.
+const SWEPT_MAX: u32 = 1_000;
+/// How long a round may take.
+const ROUND_MS_MAX: u64 = 30_000;
+/// How long giving back may take when the process ends.
+const CLOSE_MS_MAX: u64 = 5_000;
+
+/// One round.
+pub(crate) async fn look_after(core: &Core) {
+    let over = core.till.chunks().over(core.clock.now().unix_ms());
+    give(core, over, ROUND_MS_MAX).await;
+    match core.till.until(within_ms(ROUND_MS_MAX)).sweep(SWEPT_MAX).await {
+        Ok(Swept { settled: 0, refunded: 0 }) => {}
+        Ok(Swept { settled, refunded }) => {
+            tracing::info!(settled, refunded, "reservations that were left behind are closed");
+        }
+        Err(error) => tracing::warn!(%error, "it could not be looked for reservations that were left behind"),
+    }
+}
+
+/// Gives everything back that this process could still have handed out. Nothing is handed out any more.
+pub(crate) async fn give_back(core: &Core) {
+    let all = core.till.chunks().close();
+    give(core, all, CLOSE_MS_MAX).await;
+}
+
+async fn give(core: &Core, entries: Vec<Entry>, ms_max: u64) {
+    let books = core.till.until(within_ms(ms_max));
+    for entry in entries {
+        if let Err(error) = books.book(entry.clone()).await {
+            tracing::warn!(lease = %entry.id(), %error, "units that nobody wants could not be given back; they are lost until their window is over");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Gate 11's refusals, in words: what is left, when there is more, and what to do meanwhile.
+
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::BudgetLeft, refusal::EffectKnowledge,
+};
+use servanda_gates::budget::{Denied, Exhausted, Rate, Unaffordable, Undrawable, Unfunded};
+
+/// Where operators see how budgets stand.
+const REVIEW: &str = "operators: `servanda budgets` shows how they stand";
+
+/// That a call does not pass gate 11.
+pub(crate) fn refuse(call_id: CallId, tool: &str, why: &Unaffordable, now: Timestamp) -> Box<Refusal> {
+    let refusal = match why {
+        Unaffordable::TooOften(denied, rate) => too_often(call_id, tool, *denied, *rate, now),
+        Unaffordable::Undrawable(Undrawable::Exhausted(exhausted)) => never_allowed(call_id, tool, exhausted),
+        Unaffordable::Undrawable(why) => undrawable(call_id, why),
+        Unaffordable::Unfunded(Unfunded::Exhausted(exhausted)) => exhausted_now(call_id, exhausted, now),
+        Unaffordable::Unfunded(Unfunded::InDoubt(error)) => {
+            let message = format!("what this call draws could not be put on record, so it was not sent: {error}");
+            let hint = "try again when the gateway's store is writable; `servanda doctor` looks at it";
+            refusal(call_id, TaxonomyClass::DependencyUnavailable, message, hint.to_owned())
+        }
+    };
+    Box::new(refusal)
+}
+
+fn refusal(call_id: CallId, class: TaxonomyClass, message: String, hint: String) -> Refusal {
+    Refusal::new(call_id, GateName::Budget, class, message, hint).with_effect(EffectKnowledge::None)
+}
+
+fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refusal {
+    let Exhausted { account, left, renews_at_ms } = exhausted;
+    let message = match left {
+        0 => format!("the budget is used up: {account}"),
+        left => format!("the budget is not enough for this call: {} left of {account}", account.in_words(*left)),
+    };
+    let hint = match renews_at_ms {
+        Some(at_ms) => {
+            let at = Timestamp::from_unix_ms(*at_ms);
+            format!("stop, and tell the user what is done and what is not; it renews at {at}; {REVIEW}")
+        }
+        None => format!("stop, and tell the user what is done and what is not; it does not renew; {REVIEW}"),
+    };
+    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
+    refusal.retry_after_ms = renews_at_ms.map(|at_ms| at_ms.saturating_sub(now.unix_ms()));
+    refusal.budget = Some(what_is_left(exhausted));
+    refusal
+}
+
+/// Critical, and nobody allowed anything critical.
+fn never_allowed(call_id: CallId, tool: &str, exhausted: &Exhausted) -> Refusal {
+    let message = format!("`{tool}` makes critical changes, and none are allowed: the budget for them is zero");
+    let hint = "tell the user; operators: allow some in servanda.yaml, for example \
+                `budgets: [{ dimension: critical, amount: 5, per: caller, period: day }]`, and reload"
+        .to_owned();
+    let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
+    refusal.budget = Some(what_is_left(exhausted));
+    refusal
+}
+
+fn undrawable(call_id: CallId, why: &Undrawable) -> Refusal {
+    let hint =
+        "tell the operator: the contract's `runtime.cost_profile` and `budgets` in servanda.yaml do not fit".to_owned();
+    refusal(call_id, TaxonomyClass::BudgetExhausted, why.to_string(), hint)
+}
+
+fn too_often(call_id: CallId, tool: &str, denied: Denied, rate: Rate, now: Timestamp) -> Refusal {
+    let Denied { retry_after_ms, left } = denied;
+    let message = format!("`{tool}` is called too often: its contract allows {rate}");
+    let hint = format!("wait {retry_after_ms} ms and send the same call again, one at a time");
+    let mut refusal = refusal(call_id, TaxonomyClass::RateLimited, message, hint);
+    refusal.retry_after_ms = Some(retry_after_ms);
+    let renews_at = Timestamp::from_unix_ms(now.unix_ms().saturating_add(retry_after_ms));
+    refusal.budget = Some(BudgetLeft {
+        account: format!("tool `{tool}`, {rate}"),
+        dimension: "rate".to_owned(),
+        currency: None,
+        left,
+        renews_at: Some(renews_at.to_string()),
+    });
+    refusal
+}
+
+fn what_is_left(exhausted: &Exhausted) -> BudgetLeft {
+    let Exhausted { account, left, renews_at_ms } = exhausted;
+    BudgetLeft {
+        account: account.to_string(),
+        dimension: account.dimension.name().to_owned(),
+        currency: account.currency.clone(),
+        left: *left,
+        renews_at: renews_at_ms.map(|at_ms| Timestamp::from_unix_ms(at_ms).to_string()),
+    }
+}

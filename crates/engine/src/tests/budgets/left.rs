@@ -1,0 +1,153 @@
+//! What a process leaves behind, wherever it dies on the way of a call: nothing is leaked, nothing that was made is forgotten.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Value, json};
+use servanda_contract::ToolContract;
+use servanda_gates::{
+    budget::{Budgets as _, Dimension, OPEN_MS_MAX},
+    effect::EffectState,
+};
+use servanda_mcp::Era;
+
+use super::{COST_MICROS, bank, costly, counted, keyless, money, reading, stands};
+use crate::{
+    CallRequest, Gateway as _,
+    recovery::look_once,
+    testing::{House, scene_of, text},
+    tests::effects::{Bank, HOUR_MS, keyed},
+};
+
+fn of_class(effect: Value) -> Vec<ToolContract> {
+    let mut contracts = costly();
+    let mut effect = effect;
+    effect["mutation_class"] = json!("write_irreversible");
+    effect["manifest"] = json!([{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }]);
+    contracts[0].effect = Some(serde_json::from_value(effect).unwrap());
+    contracts
+}
+
+/// A bank whose process ended while the server had the call, and the same after a restart; then the server answers.
+async fn crashed(contracts: Vec<ToolContract>, request: CallRequest) -> (Bank, House) {
+    let up = Arc::new(AtomicBool::new(false));
+    let is_up = up.clone();
+    let allowed = [money(COST_MICROS), counted(Dimension::Write, 640)];
+    let bank = bank(contracts.clone(), &allowed, move |_| {
+        let is_up = is_up.load(Ordering::SeqCst);
+        async move { if is_up { Ok(text(Era::Modern, "done")) } else { std::future::pending().await } }
+    });
+    {
+        let mut calling = std::pin::pin!(bank.call(request));
+        while bank.calls() == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut calling => panic!("it hangs"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    up.store(true, Ordering::SeqCst);
+    let mut scene = scene_of(&bank.server, contracts);
+    scene.allowances = Arc::from(allowed);
+    let restarted = bank.house.restarted(scene, bank.clock.clone());
+    (bank, restarted)
+}
+
+async fn look(house: &House) {
+    look_once(house.engine.core(), &mut BTreeSet::new()).await;
+}
+
+#[tokio::test]
+async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
+    let keyed_tool = || of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
+    // Sent again and done; nobody knows.
+    for (contracts, state, after) in [
+        (keyed_tool(), EffectState::Completed, (COST_MICROS, 0, 0)),
+        (costly(), EffectState::OutcomeUnknown, (0, COST_MICROS, 0)),
+    ] {
+        let (bank, restarted) = crashed(contracts, keyed("k")).await;
+        assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
+        look(&restarted).await;
+        assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0), "it may still be sent");
+        bank.clock.pass_ms(60_000);
+        look(&restarted).await;
+        assert_eq!(bank.states().await, [state]);
+        assert_eq!(stands(&bank.house, Dimension::Financial).await, after, "{state:?}");
+        // A caller's unit is gone with the process, until the window is over.
+        assert_eq!(stands(&bank.house, Dimension::Write).await, (0, 0, 10));
+    }
+}
+
+/// The caller comes again before recovery does: what was sent before was paid for then.
+#[tokio::test]
+async fn what_is_sent_again_by_its_caller_is_paid_for_once() {
+    let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
+    let (bank, restarted) = crashed(contracts, keyed("k")).await;
+    bank.clock.pass_ms(60_000);
+    restarted.engine.call(keyed("k")).await;
+    assert_eq!((bank.calls(), bank.states().await), (2, vec![EffectState::Completed]));
+    restarted.budgets.sweep(9).await.unwrap();
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (COST_MICROS, 0, 0));
+}
+
+#[tokio::test]
+async fn a_read_that_a_process_died_in_is_used_up_in_time() {
+    let (bank, restarted) = crashed(costly(), reading()).await;
+    look(&restarted).await;
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
+    bank.clock.pass_ms(OPEN_MS_MAX);
+    look(&restarted).await;
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (COST_MICROS, 0, 0), "it may have been sent");
+}
+
+/// Of a read that is an operation too: what its recovery calls not executed may have cost money all the same.
+#[tokio::test]
+async fn a_keyed_read_that_a_process_died_in_is_used_up_too() {
+    let request = CallRequest { keys: keyed("k").keys, ..reading() };
+    let (bank, restarted) = crashed(costly(), request).await;
+    bank.clock.pass_ms(HOUR_MS);
+    look(&restarted).await;
+    assert_eq!(bank.states().await, [EffectState::FailedRetryable]);
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (COST_MICROS, 0, 0));
+}
+
+/// The process dies with the claim in hand and the money kept back, before the fence.
+#[tokio::test]
+async fn what_was_kept_back_and_never_fenced_is_given_back() {
+    let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
+    bank.house.budgets.hang_after_reserve.store(true, Ordering::Relaxed);
+    {
+        let mut calling = std::pin::pin!(bank.call(keyless("hello")));
+        while bank.house.budgets.entries() == 0 {
+            tokio::select! {
+                biased;
+                _ = &mut calling => panic!("it hangs"),
+                () = tokio::task::yield_now() => {}
+            }
+        }
+    }
+    assert_eq!(bank.states().await, [EffectState::Claimed]);
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
+    let restarted = bank.house.restarted(scene_of(&bank.server, costly()), bank.clock.clone());
+    bank.clock.pass_ms(60_000);
+    look(&restarted).await;
+    assert_eq!((bank.calls(), bank.states().await), (0, vec![EffectState::FailedRetryable]));
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, 0, 0));
+}
+
+/// What nobody wants is given back while the process lives, and when it ends.
+#[tokio::test]
+async fn units_are_given_back_when_their_time_is_over() {
+    let bank = bank(costly(), &[counted(Dimension::Write, 640)], |_| async { Ok(text(Era::Modern, "done")) });
+    bank.call(keyless("hello")).await;
+    assert_eq!(stands(&bank.house, Dimension::Write).await, (0, 0, 10));
+    bank.clock.pass_ms(20 * 60_000);
+    look(&bank.house).await;
+    assert_eq!(stands(&bank.house, Dimension::Write).await, (1, 0, 0));
+}

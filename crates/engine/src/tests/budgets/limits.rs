@@ -1,0 +1,224 @@
+//! What is allowed, by whom and how often; what is refused in words; and what is asked of the store for it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use servanda_authority::{
+    Actor, Authenticated, Secret,
+    capability::{Delegation, RootKeys},
+    rights::{Dimension as Counted, Narrowing},
+};
+use servanda_contract::{GateName, OperationKeys, TaxonomyClass, Timestamp, time::Clock as _};
+use servanda_gates::budget::{Budgets as _, Dimension, Only, Per, Period, StandingQuery, chunk_of};
+use servanda_mcp::Era;
+
+use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
+use crate::{
+    CallRequest, Guest, Terms,
+    testing::{call, draft, text},
+    tests::effects::{keyed, refusal, write},
+};
+
+#[tokio::test]
+async fn what_is_critical_needs_an_allowance() {
+    let none = bank(critical(), &[], |_| async { Ok(text(Era::Modern, "done")) });
+    let refused = refusal(none.call(keyed("k")).await);
+    assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::BudgetExhausted, GateName::Budget));
+    assert!(refused.hint.contains("dimension: critical") && refused.hint.contains("servanda.yaml"), "{}", refused.hint);
+    assert_eq!(refused.budget.as_ref().map(|budget| (budget.dimension.as_str(), budget.left)), Some(("critical", 0)));
+    assert_eq!((none.calls(), none.house.budgets.entries(), none.house.outcomes()), (0, 0, vec!["refused"]));
+    let one = bank(critical(), &[counted(Dimension::Critical, 1)], |_| async { Ok(text(Era::Modern, "done")) });
+    one.call(keyed("k")).await;
+    let refused = refusal(one.call(keyed("other")).await);
+    assert_eq!((one.calls(), refused.error_code), (1, TaxonomyClass::BudgetExhausted));
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_is_left_and_when_it_renews() {
+    let bank = bank(costly(), &[money(COST_MICROS + 500_000)], |_| async { Ok(text(Era::Modern, "done")) });
+    bank.call(keyless("hello")).await;
+    let refused = refusal(bank.call(keyless("again")).await);
+    let budget = refused.budget.unwrap();
+    assert_eq!(
+        (budget.left, budget.currency.as_deref(), budget.dimension.as_str()),
+        (500_000, Some("USD"), "financial")
+    );
+    assert_eq!(budget.account, "caller `local`, financial in USD, per day");
+    let now_ms = bank.clock.now().unix_ms();
+    let renews_ms = Period::Day.end_ms(Period::Day.start_ms(now_ms)).unwrap();
+    assert_eq!(budget.renews_at, Some(Timestamp::from_unix_ms(renews_ms).to_string()));
+    assert_eq!(refused.retry_after_ms, Some(renews_ms - now_ms));
+    assert!(refused.message.contains("0.50 USD left"), "{}", refused.message);
+    bank.clock.pass_ms(renews_ms - now_ms);
+    assert!(!is_refused(&bank.call(keyless("again")).await), "a new day");
+}
+
+#[tokio::test]
+async fn calls_that_come_too_often_are_told_when_to_come_again() {
+    let mut contract = draft("up", "write", true);
+    (contract.runtime.rate_limits.max_requests, contract.runtime.rate_limits.window_sec) = (2, 60);
+    let bank = bank(vec![contract], &[], |_| async { Ok(text(Era::Modern, "done")) });
+    for number in 0..2 {
+        assert!(!is_refused(&bank.call(keyless(&number.to_string())).await));
+    }
+    let refused = refusal(bank.call(keyless("more")).await);
+    assert_eq!((refused.error_code, refused.gate), (TaxonomyClass::RateLimited, GateName::Budget));
+    assert_eq!((refused.retry_after_ms, refused.budget.unwrap().left), (Some(30_000), 0));
+    assert!(refused.message.contains("2 calls in 60 s"), "{}", refused.message);
+    assert_eq!(bank.calls(), 2);
+    bank.clock.pass_ms(30_000);
+    assert!(!is_refused(&bank.call(keyless("more")).await));
+}
+
+#[tokio::test]
+async fn each_account_has_its_own() {
+    let of = |tenant: &str, principal: &str, run: Option<&str>| {
+        let caller = servanda_contract::Caller::named(tenant, principal);
+        let keys = OperationKeys { run_id: run.map(str::to_owned), ..OperationKeys::default() };
+        CallRequest { keys, ..call(&Guest { caller, ..Guest::local() }, "write", Terms::default()) }
+    };
+    let table = [
+        (
+            Per::Caller,
+            vec![
+                (of("a", "x", None), true),
+                (of("a", "x", None), false),
+                (of("a", "y", None), true),
+                (of("b", "x", None), true),
+            ],
+        ),
+        (Per::Tenant, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
+        (Per::Tool, vec![(of("a", "x", None), true), (of("a", "y", None), false), (of("b", "x", None), true)]),
+        (
+            Per::Run,
+            vec![
+                (of("a", "x", Some("1")), true),
+                (of("a", "x", Some("1")), false),
+                (of("a", "x", Some("2")), true),
+                (of("a", "y", Some("1")), true),
+                (of("a", "x", None), true),
+                (of("a", "x", None), true),
+            ],
+        ),
+    ];
+    for (per, calls) in table {
+        let mut allowance = money(COST_MICROS);
+        (allowance.per, allowance.only) = (per, Only::default());
+        let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
+        for (number, (request, passes)) in calls.into_iter().enumerate() {
+            assert_eq!(!is_refused(&bank.call(request).await), passes, "{per:?} {number}");
+        }
+    }
+}
+
+/// The session is the run of a call that names none.
+#[tokio::test]
+async fn a_session_is_a_run() {
+    let mut allowance = money(COST_MICROS);
+    allowance.per = Per::Run;
+    let bank = bank(costly(), &[allowance], |_| async { Ok(text(Era::Modern, "done")) });
+    let of = |session: &str| {
+        let mut guest = Guest::local();
+        guest.caller.session = Some(session.to_owned());
+        call(&guest, "write", Terms::default())
+    };
+    for (session, passes) in [("one", true), ("one", false), ("two", true)] {
+        assert_eq!(!is_refused(&bank.call(of(session)).await), passes, "{session}");
+    }
+}
+
+/// A credential of an agent, made out of another, with so many writes.
+fn handed_on(from: &Authenticated, writes: u64, now: Timestamp) -> Authenticated {
+    let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
+    let narrowing = Narrowing { budget: [(Counted::Write, writes)].into(), ..Narrowing::default() };
+    let delegation = Delegation {
+        actor: Actor::named("agent").unwrap(),
+        actor_lineage: Vec::new(),
+        narrowing,
+        lifetime_ms: 600_000,
+    };
+    let made = keys.delegate(from, delegation, now).unwrap();
+    keys.verify(made.text.as_text().unwrap(), now).unwrap()
+}
+
+#[tokio::test]
+async fn what_children_of_a_credential_draw_is_drawn_under_it_too() {
+    let bank = bank(vec![draft("up", "write", true)], &[], |_| async { Ok(text(Era::Modern, "done")) });
+    let now = bank.clock.now();
+    let parent = handed_on(&Authenticated::local(), 3, now);
+    let children = [2, 2].map(|writes| handed_on(&parent, writes, now));
+    let of = |authority: &Authenticated, text: &str| {
+        let guest = Guest { caller: authority.caller(), authority: Arc::new(authority.clone()), ..Guest::local() };
+        CallRequest { guest, ..write(&json!({ "text": text }), OperationKeys::default()) }
+    };
+    let table = [(0, true), (0, true), (0, false), (1, true), (1, false)];
+    for (number, (child, passes)) in table.into_iter().enumerate() {
+        let answer = bank.call(of(&children[child], &number.to_string())).await;
+        assert_eq!(!is_refused(&answer), passes, "{number}");
+    }
+    // The other child has one of its own left, and what they come from has none.
+    let refused = refusal(bank.call(of(&children[1], "more")).await);
+    let account = refused.budget.unwrap().account;
+    assert!(account.starts_with(&format!("credential `{}`", parent.credential())), "{account}");
+    assert_eq!(bank.calls(), 3);
+}
+
+/// With leased budgets the store is asked once for a chunk, whatever the number of calls; without any it is not asked at all.
+#[tokio::test]
+async fn leased_calls_cost_no_store() {
+    const CALLS: usize = 100;
+    let limit = 6_400;
+    assert_eq!(chunk_of(limit), 100);
+    let table =
+        [(vec![], 0), (vec![counted(Dimension::Write, 9), money(1)], 0), (vec![counted(Dimension::Read, limit)], 1)];
+    for (allowed, entries) in table {
+        let bank = bank(vec![draft("up", "echo", false)], &allowed, |_| async { Ok(text(Era::Modern, "read")) });
+        for _ in 0..CALLS {
+            assert!(!is_refused(&bank.call(reading()).await));
+        }
+        assert_eq!((bank.calls(), bank.house.budgets.entries()), (CALLS, entries), "{allowed:?}");
+    }
+}
+
+/// Many at once wait for one answer of the store, and all are told the same.
+#[tokio::test]
+async fn many_at_once_ask_once() {
+    let limit = 640;
+    let bank = Arc::new(bank(vec![draft("up", "echo", false)], &[counted(Dimension::Read, limit)], |_| async {
+        Ok(text(Era::Modern, "read"))
+    }));
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..10 {
+        let bank = bank.clone();
+        calls.spawn(async move { is_refused(&bank.call(reading()).await) });
+    }
+    let refused = calls.join_all().await.into_iter().filter(|refused| *refused).count();
+    assert_eq!((refused, bank.calls(), bank.house.budgets.entries()), (0, 10, 1));
+}
+
+/// What is not enough of one currency is not taken from another.
+#[tokio::test]
+async fn another_currency_is_refused_and_said() {
+    let mut euros = money(100 * COST_MICROS);
+    euros.currency = Some("EUR".to_owned());
+    let bank = bank(costly(), &[euros], |_| async { Ok(text(Era::Modern, "done")) });
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert!(refused.message.contains("USD") && refused.message.contains("EUR"), "{}", refused.message);
+    assert_eq!((refused.gate, bank.calls()), (GateName::Budget, 0));
+}
+
+/// Allowances are replaced with the world, and what was drawn stays drawn.
+#[tokio::test]
+async fn allowances_change_with_the_world() {
+    let bank = bank(costly(), &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
+    bank.call(keyless("1")).await;
+    assert!(is_refused(&bank.call(keyless("2")).await));
+    let mut scene = crate::testing::scene_of(&bank.server, costly());
+    scene.allowances = Arc::from([money(2 * COST_MICROS)]);
+    bank.house.engine.enter(scene);
+    assert!(!is_refused(&bank.call(keyless("2")).await));
+    assert!(is_refused(&bank.call(keyless("3")).await));
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (2 * COST_MICROS, 0, 0));
+    let standings = bank.house.budgets.standings(StandingQuery { tenant: None, limit: 9 }).await.unwrap();
+    assert_eq!(standings[0].limit, 2 * COST_MICROS);
+}

@@ -1,0 +1,88 @@
+//! Gate 11, end to end: what is drawn by every way in which a call can end, and what is never drawn.
+
+mod ends;
+mod left;
+mod limits;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use servanda_contract::{OperationKeys, ToolContract, tool::SideEffectClass};
+use servanda_gates::budget::{Allowance, Budgets as _, Dimension, Only, Per, Period, StandingQuery};
+use servanda_mcp::Era;
+use servanda_upstream::{Answer, PerformFailure};
+
+use super::effects::{Bank, write};
+use crate::{
+    CallAnswer, CallRequest, Guest, Terms,
+    testing::{HandClock, Heard, House, Scripted, call, draft, scene_of},
+};
+
+/// What `write` and `echo` cost here.
+const COST_MICROS: u64 = 4_000_000;
+
+/// What was spent, is kept back and is leased of a dimension.
+type Stands = (u64, u64, u64);
+
+fn money(amount_micros: u64) -> Allowance {
+    let currency = Some("USD".to_owned());
+    Allowance { dimension: Dimension::Financial, currency, ..counted(Dimension::Financial, amount_micros) }
+}
+
+fn counted(dimension: Dimension, amount: u64) -> Allowance {
+    Allowance { per: Per::Caller, only: Only::default(), dimension, currency: None, amount, period: Period::Day }
+}
+
+/// `write` and `echo`, of which a call costs money.
+fn costly() -> Vec<ToolContract> {
+    let cost = json!({"currency": "USD", "cost_per_call": 4, "cost_unit": "call"});
+    [draft("up", "write", true), draft("up", "echo", false)]
+        .map(|mut contract| {
+            contract.runtime.cost_profile = serde_json::from_value(cost.clone()).unwrap();
+            contract
+        })
+        .to_vec()
+}
+
+fn critical() -> Vec<ToolContract> {
+    let mut contract = draft("up", "write", true);
+    contract.transactional.side_effect_class = SideEffectClass::CriticalMutation;
+    vec![contract]
+}
+
+/// A bank where this is allowed.
+fn bank<F>(
+    contracts: Vec<ToolContract>,
+    allowances: &[Allowance],
+    script: impl Fn(Heard) -> F + Send + Sync + 'static,
+) -> Bank
+where
+    F: Future<Output = Result<Answer, PerformFailure>> + Send + 'static,
+{
+    let server = Scripted::new(Era::Modern, &json!({}), script);
+    let clock = HandClock::new();
+    let mut scene = scene_of(&server, contracts);
+    scene.allowances = Arc::from(allowances);
+    let house = House::in_scene(scene, Arc::default(), clock.clone());
+    Bank { house, server, clock }
+}
+
+async fn stands(house: &House, dimension: Dimension) -> Stands {
+    let standings = house.budgets.standings(StandingQuery { tenant: None, limit: 100 }).await.unwrap();
+    let mut of = standings.iter().filter(|standing| standing.account.dimension == dimension);
+    let found = of.next().map_or((0, 0, 0), |one| (one.spent, one.reserved, one.leased));
+    assert!(of.next().is_none(), "there is one account of each in these tests");
+    found
+}
+
+fn keyless(text: &str) -> CallRequest {
+    write(&json!({ "text": text }), OperationKeys::default())
+}
+
+fn reading() -> CallRequest {
+    call(&Guest::local(), "echo", Terms::default())
+}
+
+fn is_refused(answer: &CallAnswer) -> bool {
+    matches!(answer, CallAnswer::Result(result) if result.is_error)
+}

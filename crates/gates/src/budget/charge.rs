@@ -1,0 +1,233 @@
+//! Gate 11, budget: the call does not come too often, and there is enough left of everything it draws on. Rates first, because they
+//! cost nothing to ask; then what is leased; what is exact is kept back in the store, last.
+//!
+//! A permit goes in, a [`Cleared`] comes out, and only that can be fenced. What changes something and draws exactly is claimed
+//! before it is kept back and fenced after: the reservation names the effect, so that whoever finds one knows about the other. What
+//! changes nothing leaves no effect that would say what it cost, so that its reservation stands alone.
+//!
+//! Deliberately not here: the store, the clock, and what is done about a reservation when the call has ended.
+
+use servanda_authority::Authenticated;
+
+use super::{
+    Allowance, Booked, Budgets, Chunks, Cost, CostError, Denied, Dimension, Draw, Drawing, Entry, Exhausted, HoldId,
+    Price, Rate, Rates, Reservation, Take, Ticket, Undrawable, draws,
+};
+use crate::{JournalError, Permit, effect::EffectId};
+
+/// Out of what a call is paid.
+#[derive(Debug, Clone, Copy)]
+pub struct Purse<'a> {
+    /// What the operator allows.
+    pub allowances: &'a [Allowance],
+    /// Who calls, and what the credential may draw.
+    pub authenticated: &'a Authenticated,
+    /// The run the call belongs to, if it does.
+    pub run: Option<&'a str>,
+}
+
+/// A permitted call, and what it has to pay.
+#[derive(Debug)]
+pub struct Charge {
+    permit: Permit,
+    rate: Rate,
+    leased: Vec<Draw>,
+    exact: Vec<Draw>,
+}
+
+/// Evidence: the call does not come too often.
+#[derive(Debug)]
+pub struct Paced {
+    permit: Permit,
+    leased: Vec<Draw>,
+    exact: Vec<Draw>,
+}
+
+/// How far leasing came.
+#[derive(Debug)]
+pub enum Leasing {
+    /// The units are the call's. The ticket is for putting them back if it is never sent.
+    Cleared(Box<Cleared>, Ticket),
+    /// First make these entries, hand in what each came to, and come again.
+    First(Box<Paced>, Vec<Entry>),
+    /// Somebody asks the store for the same; come again when it has answered.
+    Wait(Box<Paced>),
+    /// One of the accounts has nothing left.
+    Exhausted(Box<NotCleared>),
+}
+
+/// A call that gate 11 did not let pass. Its permit is back: nothing was done with it.
+#[derive(Debug)]
+pub struct NotCleared {
+    /// The permit.
+    pub permit: Permit,
+    /// Why.
+    pub why: Unaffordable,
+}
+
+/// Why gate 11 does not let a call pass.
+#[derive(Debug, Clone)]
+pub enum Unaffordable {
+    /// It cannot draw at all.
+    Undrawable(Undrawable),
+    /// It comes too often.
+    TooOften(Denied, Rate),
+    /// There is not enough, or nobody can say.
+    Unfunded(Unfunded),
+}
+
+/// Evidence that gate 11 has spoken: the call may be begun. Where something is due, it is kept back between claim and fence.
+#[derive(Debug)]
+pub struct Cleared {
+    permit: Permit,
+    due: Vec<Draw>,
+}
+
+/// Why nothing is kept back.
+#[derive(Debug, Clone)]
+pub enum Unfunded {
+    /// There is not enough.
+    Exhausted(Exhausted),
+    /// The store did not do it, or nobody knows whether it did.
+    InDoubt(JournalError),
+}
+
+impl Charge {
+    /// What a permitted call has to pay. Nothing is made for one that no allowance is about.
+    pub fn of(permit: Permit, purse: &Purse<'_>) -> Result<Self, Box<NotCleared>> {
+        let draws = match drawn(&permit, purse) {
+            Ok(draws) => draws,
+            Err(why) => return Err(Box::new(NotCleared { permit, why: Unaffordable::Undrawable(why) })),
+        };
+        let (exact, leased) = draws.into_iter().partition(|draw| draw.account.dimension.is_exact());
+        let rate = Rate::of(&permit.contract().contract().runtime.rate_limits);
+        Ok(Self { permit, rate, leased, exact })
+    }
+
+    /// Takes a token of the tool's rate.
+    pub fn pace(self, rates: &mut Rates, now_ms: u64) -> Result<Paced, Box<NotCleared>> {
+        let Self { permit, rate, leased, exact } = self;
+        let (tenant, tool) = (&permit.proposal().caller.tenant, &permit.contract().contract().identity.name);
+        match rates.take(tenant, tool, rate, now_ms) {
+            Ok(_) => Ok(Paced { permit, leased, exact }),
+            Err(denied) => Err(Box::new(NotCleared { permit, why: Unaffordable::TooOften(denied, rate) })),
+        }
+    }
+}
+
+fn drawn(permit: &Permit, purse: &Purse<'_>) -> Result<Vec<Draw>, Undrawable> {
+    let contract = permit.contract();
+    let caller = &permit.proposal().caller;
+    let free = Price { currency: String::new(), cost: Cost::default() };
+    let call = Drawing {
+        tenant: &caller.tenant,
+        principal: &caller.principal,
+        tool: &contract.contract().identity.name,
+        run: purse.run,
+        credentials: purse.authenticated.budgets(),
+        class: contract.contract().transactional.side_effect_class,
+        price: &free,
+    };
+    match contract.price() {
+        Ok(price) => draws(&Drawing { price, ..call }, purse.allowances),
+        // What cannot be counted is in nobody's way as long as nobody counts it.
+        Err(error) if counts_money(&call, purse.allowances) => Err(error.into()),
+        Err(CostError::NotACost | CostError::TooMuch) => draws(&call, purse.allowances),
+    }
+}
+
+fn counts_money(call: &Drawing<'_>, allowances: &[Allowance]) -> bool {
+    let limits = call.credentials.iter().flat_map(|credential| credential.limits.keys());
+    allowances.iter().any(|allowance| allowance.dimension == Dimension::Financial && allowance.is_about(call))
+        || limits.copied().map(Dimension::from).any(|dimension| dimension == Dimension::Financial)
+}
+
+impl Paced {
+    /// Clears a call that takes no units.
+    pub fn clear(self) -> Result<Cleared, Self> {
+        let Self { permit, leased, exact } = self;
+        if leased.is_empty() { Ok(Cleared { permit, due: exact }) } else { Err(Self { permit, leased, exact }) }
+    }
+
+    /// The store could not be asked for units.
+    pub fn not_asked(self, error: JournalError) -> Box<NotCleared> {
+        let why = Unaffordable::Unfunded(Unfunded::InDoubt(error));
+        Box::new(NotCleared { permit: self.permit, why })
+    }
+
+    /// Takes a unit of every account that is leased. Where there are too many accounts to hold units of, they are kept back in the
+    /// store like what is exact.
+    pub fn lease(self, chunks: &mut Chunks, now_ms: u64) -> Leasing {
+        match chunks.take(&self.leased, now_ms) {
+            Take::Taken(ticket) => {
+                let Self { permit, exact, .. } = self;
+                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), ticket)
+            }
+            Take::First(entries) => Leasing::First(Box::new(self), entries),
+            Take::Wait => Leasing::Wait(Box::new(self)),
+            Take::Exhausted(exhausted) => {
+                let why = Unaffordable::Unfunded(Unfunded::Exhausted(exhausted));
+                Leasing::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
+            }
+            Take::Full => {
+                let Self { permit, leased, mut exact } = self;
+                exact.extend(leased);
+                Leasing::Cleared(Box::new(Cleared { permit, due: exact }), Ticket::default())
+            }
+        }
+    }
+}
+
+impl Cleared {
+    /// A question that the gateway asks on its own account draws nothing. A call of anybody else comes back.
+    pub fn on_own_account(permit: Permit) -> Result<Self, Permit> {
+        if permit.is_on_own_account() { Ok(Self { permit, due: Vec::new() }) } else { Err(permit) }
+    }
+
+    /// The call.
+    pub fn permit(&self) -> &Permit {
+        &self.permit
+    }
+
+    /// Whether something has to be kept back before it may be sent.
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Keeps back what is due of a call that changes nothing, before it is begun. Any other is claimed first.
+    pub async fn reserve_alone(self, budgets: &dyn Budgets) -> Result<Self, Box<NotCleared>> {
+        let Self { permit, due } = self;
+        if due.is_empty() || permit.effect_class().mutates() {
+            return Ok(Self { permit, due });
+        }
+        match reserve(&permit, None, due, budgets).await {
+            Ok(()) => Ok(Self { permit, due: Vec::new() }),
+            Err(why) => Err(Box::new(NotCleared { permit, why: Unaffordable::Unfunded(why) })),
+        }
+    }
+
+    /// Keeps back what is due of a call that was claimed.
+    pub(crate) async fn reserve_for(self, effect: Option<EffectId>, budgets: &dyn Budgets) -> Result<Permit, Unfunded> {
+        let Self { permit, due } = self;
+        if !due.is_empty() {
+            reserve(&permit, effect, due, budgets).await?;
+        }
+        Ok(permit)
+    }
+}
+
+async fn reserve(
+    permit: &Permit,
+    effect: Option<EffectId>,
+    draws: Vec<Draw>,
+    budgets: &dyn Budgets,
+) -> Result<(), Unfunded> {
+    let reservation = Reservation { id: HoldId::from(permit.call_id()), effect, draws };
+    match budgets.book(Entry::Reserve(reservation)).await {
+        Ok(Booked::Reserved) => Ok(()),
+        Ok(Booked::Exhausted(exhausted)) => Err(Unfunded::Exhausted(exhausted)),
+        // A call reserves once: anything else was not this reservation.
+        Ok(_) => Err(Unfunded::InDoubt(JournalError::new("the reservation is closed, or another's"))),
+        Err(error) => Err(Unfunded::InDoubt(error)),
+    }
+}
