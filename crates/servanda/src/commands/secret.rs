@@ -43,7 +43,7 @@ struct Place {
 #[derive(Debug, Serialize)]
 struct Listed {
     secret: String,
-    set_at: Option<Timestamp>,
+    set_at: Option<String>,
     used_by: Vec<String>,
     /// Why it cannot be had, if it cannot.
     lacks: Option<String>,
@@ -105,7 +105,7 @@ fn list(place: &Place, screen: Screen) -> Result<(), Failure> {
             lacks: place.vault.get(&reference).err().map(|lack| lack.to_string()),
             used_by: place.used_by(&reference),
             secret: reference.to_string(),
-            set_at,
+            set_at: set_at.map(|at| at.to_string()),
         })
         .collect();
     if screen.json {
@@ -120,7 +120,7 @@ fn list(place: &Place, screen: Screen) -> Result<(), Failure> {
     for one in &listed {
         shown.add_row([
             one.secret.clone(),
-            one.set_at.map_or_else(|| "-".to_owned(), |at| at.to_string()),
+            one.set_at.clone().unwrap_or_else(|| "-".to_owned()),
             if one.used_by.is_empty() { "nobody".to_owned() } else { one.used_by.join(", ") },
             one.lacks.clone().unwrap_or_else(|| "there".to_owned()),
         ]);

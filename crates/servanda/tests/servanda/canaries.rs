@@ -139,7 +139,7 @@ fn forms(secret: &str) -> Vec<String> {
             .map(|byte| if plain(byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") })
             .collect()
     };
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = servanda_contract::digest::hex(bytes);
     let mut forms =
         vec![secret.to_owned(), json.clone(), json.replace('\\', "\\\\"), percent("-_.~"), hex.to_uppercase(), hex];
     for before in ["", "x", "xy"] {

@@ -73,6 +73,8 @@ mod reload;
 #[cfg(test)]
 mod repair;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod signals;
 #[cfg(test)]
 mod snapshot;

@@ -20,7 +20,7 @@ use crate::{
 /// Presents one token after the other, and counts what it is asked.
 #[derive(Debug, Default)]
 struct Tokens {
-    tokens: Vec<&'static str>,
+    all: Vec<&'static str>,
     at: AtomicUsize,
     rejections: Mutex<Vec<Rejection>>,
     gives_up: bool,
@@ -29,7 +29,7 @@ struct Tokens {
 impl CredentialSource for Tokens {
     fn present<'a>(&'a self, _: &'a Errand) -> PortFuture<'a, Result<Presented, NotPresented>> {
         Box::pin(async {
-            let token = self.tokens.get(self.at.load(Ordering::SeqCst));
+            let token = self.all.get(self.at.load(Ordering::SeqCst));
             let token =
                 token.ok_or_else(|| NotPresented::unavailable("no token is left").hinting("servanda login x"))?;
             Ok(Presented::header("Authorization", Secret::from(format!("Bearer {token}"))))
@@ -100,8 +100,7 @@ async fn calls(upstream: &Upstream) -> usize {
 async fn a_request_that_is_not_let_in_is_made_again_with_what_the_source_has_else() {
     for traits in ["modern,token=good-token-3", "legacy,token=good-token-3"] {
         let server = serve(traits).await;
-        let source =
-            Arc::new(Tokens { tokens: vec!["bad-token-1", "bad-token-2", "good-token-3"], ..Tokens::default() });
+        let source = Arc::new(Tokens { all: vec!["bad-token-1", "bad-token-2", "good-token-3"], ..Tokens::default() });
         let upstream = showing(&server.url, &source);
         echoes(&upstream).await;
         // Twice refused, once made; and the one that asks.
@@ -120,7 +119,7 @@ async fn a_request_that_is_not_let_in_is_made_again_with_what_the_source_has_els
 #[tokio::test]
 async fn a_source_is_asked_a_bounded_number_of_times() {
     let server = serve("modern,token=never").await;
-    let source = Arc::new(Tokens { tokens: vec!["bad-token"; 100], ..Tokens::default() });
+    let source = Arc::new(Tokens { all: vec!["bad-token"; 100], ..Tokens::default() });
     let upstream = showing(&server.url, &source);
     let failure =
         failure(upstream.call_tool("echo", &Bytes::from_static(b"{}"), EffectClass::N, delivery(PATIENCE)).await);
@@ -132,7 +131,7 @@ async fn a_source_is_asked_a_bounded_number_of_times() {
 #[tokio::test]
 async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
     let server = serve("modern,token=good-token").await;
-    let source = Arc::new(Tokens { tokens: vec!["bad-token"], gives_up: true, ..Tokens::default() });
+    let source = Arc::new(Tokens { all: vec!["bad-token"], gives_up: true, ..Tokens::default() });
     let upstream = showing(&server.url, &source);
     let rejected = failure(call(&upstream, "echo").await);
     assert!(matches!(&rejected, PerformFailure::NotLetIn { status: 401, .. }), "{rejected}");
@@ -148,7 +147,7 @@ async fn what_cannot_be_shown_is_a_failure_of_its_own_and_nothing_was_done() {
     let lacking = failure(called);
     assert!(matches!(&lacking, PerformFailure::NotPresented(lack) if lack.told == "no token is left"), "{lacking}");
     // A value that could not be kept out of answers is not sent.
-    let short = Arc::new(Tokens { tokens: vec!["\u{7}"], ..Tokens::default() });
+    let short = Arc::new(Tokens { all: vec!["\u{7}"], ..Tokens::default() });
     assert!(matches!(failure(call(&showing(&server.url, &short), "echo").await), PerformFailure::NotPresented(_)));
 }
 
