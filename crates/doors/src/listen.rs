@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
+use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest, News, Watch};
 use servanda_mcp::{
     Id,
@@ -40,8 +41,7 @@ pub(crate) struct Subscription {
     /// Resources that are watched for as long as this is.
     watches: BTreeMap<String, Watch>,
     /// Whose tasks are told of.
-    tenant: String,
-    principal: String,
+    caller: Caller,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,8 +90,7 @@ impl Wanted {
                 Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
             }
         }
-        let servanda_contract::Caller { tenant, principal, .. } = guest.caller;
-        Subscription { tag: to_json(&id), id, filter, watches, tenant, principal }
+        Subscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
     }
 }
 
@@ -130,8 +129,8 @@ impl Subscription {
         for params in tidings.updates(self.watches.keys().map(String::as_str)) {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { tenant, principal, task_id, params }) = tidings
-            && (&**tenant, &**principal) == (self.tenant.as_str(), self.principal.as_str())
+        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+            && self.caller.may_see_what_is_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && tidings::is_modern_task(params)
         {

@@ -139,8 +139,8 @@ impl Session {
         for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
             messages.push(splice::notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { tenant, principal, task_id, params }) = tidings
-            && (&**tenant, &**principal) == (self.guest.caller.tenant.as_str(), self.guest.caller.principal.as_str())
+        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+            && self.guest.caller.may_see_what_is_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
             && !tidings::is_modern_task(params)
         {
@@ -248,8 +248,8 @@ mod tests {
             ("another", "local", "mine", r#"{"ttl":1}"#, false),
             ("local", "local", "mine", r#"{"ttlMs":1}"#, false),
         ] {
-            let (tenant, params) = (tenant.into(), params(form));
-            let news = News::Task { tenant, principal: principal.into(), task_id: task_id.into(), params };
+            let owner = Arc::new(servanda_contract::Caller::named(tenant, principal));
+            let news = News::Task { owner, task_id: task_id.into(), params: params(form) };
             assert_eq!(session.announcements(&Tidings::One(news)).len(), usize::from(told), "{principal} {task_id}");
         }
     }

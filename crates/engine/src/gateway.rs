@@ -211,10 +211,8 @@ pub enum News {
     },
     /// A task.
     Task {
-        /// Whose it is: the user's tenant.
-        tenant: Arc<str>,
-        /// The user.
-        principal: Arc<str>,
+        /// Whose it is.
+        owner: Arc<Caller>,
         /// The id we gave it.
         task_id: Arc<str>,
         /// The raw `params` of the notification, with that id.

@@ -1,5 +1,6 @@
 //! A scripted peer for tests: an upstream that answers what a test says, and remembers what it was asked.
 
+#[path = "scenes_testing.rs"]
 mod scenes;
 
 use std::{
@@ -39,7 +40,7 @@ use crate::{
     upstream_failure,
 };
 
-pub(crate) use scenes::{scene, scene_of};
+pub(crate) use scenes::{guest_of, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]

@@ -115,8 +115,7 @@ async fn watched_resources_and_own_tasks_are_told_of() {
     let at = "2026-11-15T09:35:32Z";
     let state = json!({"taskId": "t1", "status": "completed", "createdAt": at, "lastUpdatedAt": at, "ttl": 1});
     let task = || News::Task {
-        tenant: "local".into(),
-        principal: "local".into(),
+        owner: servanda_contract::Caller::local().into(),
         task_id: "t1".into(),
         params: raw(&state).into(),
     };

@@ -53,16 +53,14 @@ pub(super) enum Ended {
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that guest's: the same user's, and of a tool that the guest's credential is for. What one agent
-/// of a user began is not every other's to read.
+/// The work of that handle, if it is that guest's: begun by the same party, and of a tool that the guest's credential is for.
 pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;
     }
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
-    let (key, caller) = (&seen.effect.key, &guest.caller);
-    let theirs = (&key.tenant, &key.principal) == (&caller.tenant, &caller.principal);
-    (theirs && guest.authority.rights().tools.covers(&key.tool)).then_some(seen)
+    let theirs = guest.caller.may_see_what_is_of(&seen.effect.party());
+    (theirs && guest.authority.rights().tools.covers(&seen.effect.key.tool)).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.

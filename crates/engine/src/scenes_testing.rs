@@ -1,0 +1,51 @@
+//! Scenes of scripted servers, in which nobody has written a policy, and guests who hold a key.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use servanda_authority::{
+    Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    rights::Scopes,
+};
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{Timestamp, ToolContract};
+use servanda_gates::{Registered, admit};
+
+use super::{Scripted, contract};
+use crate::{authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
+
+pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
+    let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
+    let catalog = Catalog::new(contracts, naming).unwrap();
+    let servers = servers.iter().map(|(id, server)| ((*id).to_owned(), server.clone() as Arc<dyn Server>));
+    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
+    Scene::with_servers(Arc::new(catalog), servers.collect(), naming, authorities)
+}
+
+/// A scene of one server whose tools have these contracts.
+pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> Scene {
+    let contracts = contracts.into_iter().map(|contract| admit(contract, &Registered::new()).unwrap());
+    let catalog = Catalog::new(contracts, Naming::Bare).unwrap();
+    let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
+    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
+    Scene::with_servers(Arc::new(catalog), servers, Naming::Bare, authorities)
+}
+
+/// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
+pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
+    let terms = KeyTerms {
+        tenant: tenant.to_owned(),
+        principal: principal.to_owned(),
+        groups: BTreeSet::new(),
+        label: "test".to_owned(),
+        rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },
+        expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
+    };
+    let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+    let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
+    let authority = Arc::new(stored.authenticate(&presented, now).unwrap());
+    Guest { caller: authority.caller(), authority, affinity: format!("{tenant}/{principal}").into(), ..Guest::local() }
+}
