@@ -51,7 +51,7 @@ fn t25_keys_are_not_said() {
     let terms = KeyTerms {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
-        groups: Default::default(),
+        groups: std::collections::BTreeSet::new(),
         label: "laptop".to_owned(),
         rights: user_rights(),
         expires_at: user_rights().expires_at,

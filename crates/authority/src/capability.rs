@@ -186,7 +186,7 @@ impl RootKeys {
     /// operator, at the machine.
     pub fn grant(
         &self,
-        user: UserTerms,
+        user: &UserTerms,
         delegation: Delegation,
         now: Timestamp,
     ) -> Result<AgentCredential, NotDelegated> {

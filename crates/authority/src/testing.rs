@@ -82,7 +82,7 @@ pub(crate) fn user_of(tenant: &str, principal: &str, rights: Rights) -> Authenti
     let terms = KeyTerms {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
-        groups: Default::default(),
+        groups: std::collections::BTreeSet::new(),
         label: "test".to_owned(),
         rights,
         expires_at,

@@ -1,6 +1,9 @@
 //! Scenes of scripted servers, in which nobody has written a policy unless a test does, and guests who hold a key.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use servanda_authority::{
     Rights,
@@ -60,6 +63,7 @@ pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
     let terms = KeyTerms {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
+        groups: BTreeSet::new(),
         label: "test".to_owned(),
         groups: std::collections::BTreeSet::new(),
         rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },

@@ -1,4 +1,4 @@
-//! Gets an issuer's keys: by its metadata (OpenID Connect Discovery, RFC 8414), or from where the operator says they are. Bounded in
+//! Gets an issuer's keys: by its metadata (`OpenID` Connect Discovery, RFC 8414), or from where the operator says they are. Bounded in
 //! time and size; redirects are not followed, because who an issuer is must not be up to whoever answers.
 
 use std::time::Duration;
@@ -106,7 +106,7 @@ pub async fn look_at_issuer(issuer: &str, jwks_uri: Option<&str>) -> Result<(), 
     fetcher.key_set(issuer, jwks_uri).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// Where the metadata of an issuer can be: OpenID Connect puts its name behind the issuer's path, RFC 8414 before it.
+/// Where the metadata of an issuer can be: `OpenID` Connect puts its name behind the issuer's path, RFC 8414 before it.
 pub(crate) fn metadata_addresses(issuer: &str) -> Vec<String> {
     let issuer = issuer.strip_suffix('/').unwrap_or(issuer);
     let openid = format!("{issuer}/.well-known/openid-configuration");

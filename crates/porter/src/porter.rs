@@ -187,15 +187,14 @@ impl Porter {
             return Err(NotAuthenticated::ApiKey(KeyError::Unknown).into());
         }
         let id = presented.id().to_owned();
-        let stored = match self.keys.recall(&id, now) {
-            Some(stored) => stored,
-            None => {
-                let found = keys::find(self.notebook.as_ref(), &id, now).await?;
-                let stored = Arc::new(found.ok_or(NotAuthenticated::ApiKey(KeyError::Unknown))?);
-                let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEY_REMEMBERED_MS));
-                self.keys.remember(id, Arc::clone(&stored), until, now);
-                stored
-            }
+        let stored = if let Some(stored) = self.keys.recall(&id, now) {
+            stored
+        } else {
+            let found = keys::find(self.notebook.as_ref(), &id, now).await?;
+            let stored = Arc::new(found.ok_or(NotAuthenticated::ApiKey(KeyError::Unknown))?);
+            let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(KEY_REMEMBERED_MS));
+            self.keys.remember(id, Arc::clone(&stored), until, now);
+            stored
         };
         Ok(stored.authenticate(presented, now).map_err(NotAuthenticated::from)?)
     }

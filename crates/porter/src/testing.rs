@@ -157,11 +157,14 @@ pub(crate) fn terms(issuers: Vec<IssuerTerms>) -> Terms {
     }))
 }
 
+/// What it answers, by path.
+type Answers = Arc<Mutex<BTreeMap<String, (u16, String)>>>;
+
 /// An authorization server, as far as one that only checks tokens sees of it.
 pub(crate) struct TestIssuer {
     pub(crate) url: String,
     key: Ed25519KeyPair,
-    answers: Arc<Mutex<BTreeMap<String, (u16, String)>>>,
+    answers: Answers,
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -170,8 +173,7 @@ impl TestIssuer {
     pub(crate) async fn start(kid: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (answers, asked): (Arc<Mutex<BTreeMap<String, (u16, String)>>>, Arc<Mutex<Vec<String>>>) =
-            Default::default();
+        let (answers, asked) = (Answers::default(), Arc::<Mutex<Vec<String>>>::default());
         let issuer =
             Self { url, key: Ed25519KeyPair::generate().unwrap(), answers: answers.clone(), asked: asked.clone() };
         let metadata = json!({ "issuer": issuer.url, "jwks_uri": format!("{}/keys", issuer.url) });

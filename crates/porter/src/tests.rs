@@ -259,7 +259,7 @@ fn form(parameters: &[(&str, &str)]) -> Vec<u8> {
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
         ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
     ];
-    let escape = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+    let escape = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
     let pairs = fixed.iter().chain(parameters).map(|(name, value)| format!("{name}={}", escape(value)));
     pairs.collect::<Vec<_>>().join("&").into_bytes()
 }

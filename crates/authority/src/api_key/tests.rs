@@ -9,7 +9,7 @@ fn terms() -> KeyTerms {
     KeyTerms {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
-        groups: Default::default(),
+        groups: std::collections::BTreeSet::new(),
         label: "laptop".to_owned(),
         rights: user_rights(),
         expires_at: in_ms(1000),

@@ -300,7 +300,7 @@ fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
         groups: ["staff".to_owned()].into(),
         rights,
     };
-    let made = keys().grant(terms(user_rights()), delegation("planner"), NOW).unwrap();
+    let made = keys().grant(&terms(user_rights()), delegation("planner"), NOW).unwrap();
     let who = keys().verify(made.text.as_text().unwrap(), NOW).unwrap();
     assert_eq!((who.tenant(), who.principal(), who.actors()[0].name()), ("acme", "ada", "planner"));
     assert!(who.groups().contains("staff") && who.rights().is_within(&user_rights()));
@@ -309,9 +309,9 @@ fn an_operator_gives_an_agent_what_a_user_may_and_not_everything() {
     let who = keys().verify(handed_on.text.as_text().unwrap(), NOW).unwrap();
     assert!(who.groups().contains("staff"), "the user's, whoever acts");
     let all = terms(Rights::unlimited());
-    assert_eq!(keys().grant(all, delegation("planner"), NOW).unwrap_err(), NotDelegated::AllScopes);
+    assert_eq!(keys().grant(&all, delegation("planner"), NOW).unwrap_err(), NotDelegated::AllScopes);
     let nobody = UserTerms { principal: String::new(), ..terms(user_rights()) };
-    assert_eq!(keys().grant(nobody, delegation("planner"), NOW).unwrap_err(), NotDelegated::Name);
+    assert_eq!(keys().grant(&nobody, delegation("planner"), NOW).unwrap_err(), NotDelegated::Name);
 }
 
 /// What a child draws is drawn under everything it comes from that has a budget: to hand it on often is no way to have more.

@@ -80,7 +80,8 @@ impl TaskNote {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
-    /// Whether it is that guest's: the same user's, and of a tool that the guest's credential is for.
+    /// Whether it is that guest's: begun by the same party, and of a tool that the guest's credential is for. A credential may have
+    /// been narrowed without another agent between.
     fn is_of(&self, guest: &Guest) -> bool {
         let tools = &guest.authority.rights().tools;
         let covered = self.record.contract.as_ref().map_or(tools.is_all(), |contract| tools.covers(&contract.name));

@@ -1,13 +1,13 @@
 //! What is sent again, with what, and what is not.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::{Value, json};
 use servanda_contract::{OperationKeys, TaxonomyClass, ToolContract, refusal::EffectKnowledge};
-use servanda_gates::effect::EffectState;
+use servanda_gates::{Note, NoteKind, Notebook, effect::EffectState};
 use servanda_mcp::Era;
 use servanda_upstream::{Answer, PerformFailure};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Gateway as _, Guest, Terms,
-    testing::{Scripted, call, draft, parse, text},
+    testing::{Scripted, call, draft, guest_of, parse, text},
 };
 
 fn unavailable() -> PerformFailure {
@@ -109,6 +109,44 @@ async fn a_tool_that_cannot_dedupe_is_tried_again_only_if_nothing_left() {
     let refused = refusal(bank.call(keyed("k")).await);
     assert_eq!(refused.effect, EffectKnowledge::Unknown);
     assert_eq!((bank.calls(), bank.house.engine.core().tallies.counts()), (1, (0, 1, 0)), "wanted, and not made");
+}
+
+/// Each time it is sent, it is revoked meanwhile: what was provably not executed is not sent again, and what left is as uncertain as
+/// it was.
+#[tokio::test(start_paused = true)]
+async fn t11_what_was_revoked_since_it_was_sent_is_not_sent_again() {
+    let table: [(fn() -> PerformFailure, _); 2] =
+        [(unavailable, EffectKnowledge::None), (died, EffectKnowledge::Unknown)];
+    for (failure, effect) in table {
+        let revoking: Arc<OnceLock<(Arc<dyn Notebook>, String)>> = Arc::default();
+        let inside = Arc::clone(&revoking);
+        let server = Scripted::new(Era::Modern, &json!({}), move |_| {
+            let inside = Arc::clone(&inside);
+            async move {
+                if let Some((notebook, key)) = inside.get() {
+                    let note =
+                        Note { kind: NoteKind::Revoked, key: key.clone(), value: "{}".to_owned(), expires_at: None };
+                    notebook.write(note).await.unwrap();
+                }
+                Err(failure())
+            }
+        });
+        let bank = Bank::new(server, vec![keyed_tool(&json!({"meta": "key"}))]);
+        let core = bank.house.engine.core();
+        let guest = guest_of("acme", "ada", core.clock.now());
+        let mut request = keyed("k");
+        request.guest = guest.clone();
+        revoking.set((Arc::clone(&core.notebook), guest.authority.credential().to_string())).unwrap();
+        let refused = refusal(bank.call(request).await);
+        assert_eq!((bank.calls(), refused.effect), (1, effect), "{refused:?}");
+        assert!(refused.message.contains("revoked"), "{}", refused.message);
+        // Where nothing was revoked, it is sent again.
+        let other = guest_of("acme", "ada", core.clock.now());
+        let mut request = keyed("other");
+        request.guest = other;
+        refusal(bank.call(request).await);
+        assert_eq!(bank.calls(), 1 + 3);
+    }
 }
 
 #[tokio::test(start_paused = true)]

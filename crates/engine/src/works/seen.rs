@@ -53,8 +53,7 @@ pub(super) enum Ended {
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that guest's: the same user's, and of a tool that the guest's credential is for. What one agent
-/// of a user began is not every other's to read.
+/// The work of that handle, if it is that guest's: begun by the same party, and of a tool that the guest's credential is for.
 pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;

@@ -14,7 +14,7 @@ pub(crate) struct KeysArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
     /// Make an API key; it is printed once and kept only as a hash
-    Create(KeyCreateArgs),
+    Create(Box<KeyCreateArgs>),
     /// List the keys: whose each is, what it may do and until when
     List,
     /// Take a key back, and everything that was delegated from it
@@ -53,16 +53,17 @@ pub(crate) struct RightsArgs {
     /// A scope that it has; may be given more than once.
     #[arg(long = "scope", value_name = "SCOPE")]
     pub scopes: Vec<String>,
-    /// Tools that it is for, by contract names: company.void_invoice, company.*; may be given more than once.
+    /// Tools that it is for, by contract names: `company.void_invoice`, `company.*`; may be given more than once.
     #[arg(long = "tool", value_name = "PATTERN")]
     pub tools: Vec<String>,
     /// What its calls may touch: invoice/123, invoice/*; may be given more than once.
     #[arg(long = "resource", value_name = "PATTERN")]
     pub resources: Vec<String>,
-    /// The gravest call: READ_ONLY, EPHEMERAL_WRITE, LOW_RISK_INTERNAL, MEDIUM_RISK_WRITE, HIGH_RISK_EXTERNAL or CRITICAL_MUTATION.
+    /// The gravest call: `READ_ONLY`, `EPHEMERAL_WRITE`, `LOW_RISK_INTERNAL`, `MEDIUM_RISK_WRITE`, `HIGH_RISK_EXTERNAL` or
+    /// `CRITICAL_MUTATION`.
     #[arg(long, value_name = "CLASS")]
     pub ceiling: Option<String>,
-    /// How much in all: read=100,write=5,external=1,financial_micros=2000000,critical=0.
+    /// How much in all: `read=100,write=5,external=1,financial_micros=2000000,critical=0`.
     #[arg(long, value_name = "LIMITS")]
     pub budget: Option<String>,
 }

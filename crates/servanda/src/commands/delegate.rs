@@ -61,7 +61,7 @@ async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> 
     let lifetime_ms = span_ms("ttl", &args.ttl)?;
     let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
     let delegation = Delegation { actor, actor_lineage: Vec::new(), narrowing, lifetime_ms };
-    roots.grant(user, delegation, now).map_err(not_delegated)
+    roots.grant(&user, delegation, now).map_err(not_delegated)
 }
 
 /// From what somebody has.

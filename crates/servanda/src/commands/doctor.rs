@@ -280,7 +280,7 @@ async fn look_at_issuers(loaded: &Loaded, findings: &mut Findings) {
         match servanda_porter::look_at_issuer(&issuer.issuer, issuer.jwks_uri.as_deref()).await {
             Ok(()) => findings.good(what, "its keys can be had"),
             Err(why) => {
-                findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken")
+                findings.bad(what, why, "check `issuer` and `jwks_uri`; without its keys no token of it is taken");
             }
         }
     }

@@ -68,7 +68,7 @@ pub(crate) struct IssuerConfig {
     /// Where its keys are; what its metadata say if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
-    /// The algorithms that are taken from it: RS256, PS256, ES256, EdDSA. RS256, ES256 and EdDSA if not said.
+    /// The algorithms that are taken from it: `RS256`, `PS256`, `ES256`, `EdDSA`; all but `PS256` if not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithms: Option<Vec<String>>,
     /// The claim that names the user; `sub` if not said.

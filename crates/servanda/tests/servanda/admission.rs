@@ -29,7 +29,7 @@ fn what_listens_beyond_this_machine_asks_who_comes_or_does_not_start() {
     world.change_config(|config| config["auth"] = json!({ "mode": "required" }));
     refused(world.run(&["serve"]), "`auth.resource` does not say");
     world.change_config(|config| {
-        config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" })
+        config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
     });
     world.run(&["check"]).ended(0);
     // Open to all interfaces, and to nobody without a key.
@@ -118,7 +118,8 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     until("the ceiling to hold", || {
         let answer = gateway.bearing(&token).begin(1, "tools/call", pay());
         let text = (answer.status == 200).then(|| answer.text())?;
-        Some(assert!(text.contains("nothing graver"), "{text}"))
+        assert!(text.contains("nothing graver"), "{text}");
+        Some(())
     });
     assert_eq!(world.effects(), effects, "nothing was sent");
     let wide = issuer.token(&gateway.resource(), &json!({ "scope": format!("{READ} {WRITE}"), "jti": "wide" }));
@@ -201,7 +202,7 @@ fn auth_changes_with_the_configuration_and_not_to_something_open() {
     until("nobody to be asked", || (gateway.modern().begin(1, "tools/list", json!({})).status == 200).then_some(()));
     drop(gateway);
     world.change_config(|config| {
-        config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" })
+        config["auth"] = json!({ "mode": "required", "resource": "https://gateway.example/mcp" });
     });
     let open = world.serve_at("0.0.0.0:0");
     let here = format!("127.0.0.1:{}", open.address.port()).parse().unwrap();

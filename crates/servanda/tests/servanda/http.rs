@@ -50,7 +50,7 @@ impl Question {
 
     /// A form.
     pub(crate) fn form(path: &str, parameters: &[(&str, &str)]) -> Self {
-        let escape = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
+        let escape = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<Vec<_>>().concat();
         let pairs: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect();
         let headers = vec![("content-type", "application/x-www-form-urlencoded".to_owned())];
         Self { method: "POST", path: path.to_owned(), headers, body: pairs.join("&") }

@@ -6,7 +6,6 @@ use std::{
     net::TcpListener,
     sync::LazyLock,
     thread,
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use aws_lc_rs::{
@@ -16,8 +15,10 @@ use aws_lc_rs::{
 };
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
 
-/// Found once: it takes a while.
+/// Found once, because it takes a while, and every issuer's: what tells issuers apart by their keys is the other.
 static RSA: LazyLock<RsaKeyPair> = LazyLock::new(|| RsaKeyPair::generate(KeySize::Rsa2048).unwrap());
 
 /// An issuer that answers on loopback until the test is over.
@@ -32,7 +33,7 @@ impl Issuer {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let issuer = Self { url: url.clone(), ed25519: Ed25519KeyPair::generate().unwrap() };
         let metadata = json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }).to_string();
-        let keys = json!({ "keys": [issuer.rsa_key(), issuer.ed25519_key()] }).to_string();
+        let keys = json!({ "keys": [Self::rsa_key(), issuer.ed25519_key()] }).to_string();
         thread::spawn(move || {
             for mut connection in listener.incoming().map_while(Result::ok) {
                 let mut lines = BufReader::new(connection.try_clone().unwrap()).lines().map_while(Result::ok);
@@ -53,7 +54,7 @@ impl Issuer {
 
     /// Claims in order, for that audience, but for these changes.
     pub(crate) fn claims(&self, audience: &str, changes: &Value) -> Value {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let now = SystemClock.now().unix_ms() / 1000;
         let mut claims = json!({ "iss": self.url, "aud": audience, "sub": "ada", "iat": now, "exp": now + 300, "scope": "company:read" });
         claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         claims
@@ -68,20 +69,19 @@ impl Issuer {
     /// A token of that text, signed with the key of that algorithm whatever its header says.
     pub(crate) fn signed(&self, header: &Value, claims: &Value, algorithm: &str) -> String {
         let signed = unsigned(header, claims);
-        let signature = match algorithm {
-            "EdDSA" => self.ed25519.sign(signed.as_bytes()).as_ref().to_vec(),
-            _ => {
-                let padding: &dyn RsaEncoding = if algorithm == "PS256" { &RSA_PSS_SHA256 } else { &RSA_PKCS1_SHA256 };
-                let mut signature = vec![0; RSA.public_modulus_len()];
-                RSA.sign(padding, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
-                signature
-            }
+        let signature = if algorithm == "EdDSA" {
+            self.ed25519.sign(signed.as_bytes()).as_ref().to_vec()
+        } else {
+            let padding: &dyn RsaEncoding = if algorithm == "PS256" { &RSA_PSS_SHA256 } else { &RSA_PKCS1_SHA256 };
+            let mut signature = vec![0; RSA.public_modulus_len()];
+            RSA.sign(padding, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
+            signature
         };
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
     /// The RSA key as it is published.
-    pub(crate) fn rsa_key(&self) -> Value {
+    pub(crate) fn rsa_key() -> Value {
         // SEQUENCE { INTEGER, INTEGER }, whose lengths are fixed for 2048 bits and 65537.
         let der = RSA.public_key().as_ref();
         let (n, e) = (URL_SAFE_NO_PAD.encode(&der[9..265]), URL_SAFE_NO_PAD.encode(&der[267..]));
@@ -89,7 +89,7 @@ impl Issuer {
     }
 
     /// The same as its DER bytes: what a verifier that mixes algorithms up would take for a shared secret.
-    pub(crate) fn rsa_der(&self) -> Vec<u8> {
+    pub(crate) fn rsa_der() -> Vec<u8> {
         RSA.public_key().as_ref().to_vec()
     }
 

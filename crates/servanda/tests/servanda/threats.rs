@@ -4,6 +4,8 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
 use sha2::Sha256;
 
 use crate::{
@@ -72,8 +74,8 @@ fn t28_algorithm_confusion() {
         turned_away(&gateway, &format!("{token}.AAAA"), algorithm);
     }
     // Signed with what everybody knows, in every form that it is known in.
-    let n = URL_SAFE_NO_PAD.decode(issuer.rsa_key()["n"].as_str().unwrap()).unwrap();
-    for secret in [issuer.rsa_der(), n, issuer.rsa_key().to_string().into_bytes(), Vec::new()] {
+    let n = URL_SAFE_NO_PAD.decode(Issuer::rsa_key()["n"].as_str().unwrap()).unwrap();
+    for secret in [Issuer::rsa_der(), n, Issuer::rsa_key().to_string().into_bytes(), Vec::new()] {
         let signed = unsigned(&json!({ "alg": "HS256", "kid": "rsa" }), &claims);
         let code = Hmac::<Sha256>::new_from_slice(&secret).unwrap().chain_update(&signed).finalize().into_bytes();
         turned_away(&gateway, &format!("{signed}.{}", URL_SAFE_NO_PAD.encode(code)), "HS256 with the public key");
@@ -226,8 +228,7 @@ fn t10_stolen_bearer_ends_soon_and_can_be_taken_back() {
 }
 
 fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(since.as_millis()).unwrap()
+    SystemClock.now().unix_ms()
 }
 
 /// A call that waits behind another, let in while its key was good. Another process takes the key back; nothing is sent.

@@ -122,7 +122,6 @@ async fn list(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
 fn trouble(trouble: KeyTrouble) -> Failure {
     match trouble {
         KeyTrouble::NotMade(why) => Failure::bad_input(why.to_string()).hint("servanda keys create --help"),
