@@ -59,6 +59,12 @@ impl Caller {
         self.is_same_user(other) && self.actors == other.actors
     }
 
+    /// Whether what is `owner`'s may be shown: a user sees everything of theirs, an agent only what it began itself. What other
+    /// agents of the same user do is none of its business.
+    pub fn may_see_what_is_of(&self, owner: &Self) -> bool {
+        self.is_same_user(owner) && (self.actors.is_empty() || self.actors == owner.actors)
+    }
+
     /// Whether both are made for the same user of the same tenant, whoever acts.
     pub fn is_same_user(&self, other: &Self) -> bool {
         self.tenant == other.tenant && self.principal == other.principal

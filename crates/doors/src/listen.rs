@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
+use servanda_contract::Caller;
 use servanda_engine::{Gateway, Guest, News, Watch};
 use servanda_mcp::{
     Id,
@@ -40,7 +41,7 @@ pub(crate) struct Subscription {
     /// Resources that are watched for as long as this is.
     watches: BTreeMap<String, Watch>,
     /// Whose tasks are told of.
-    principal: String,
+    caller: Caller,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -89,7 +90,7 @@ impl Wanted {
                 Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
             }
         }
-        Subscription { tag: to_json(&id), id, filter, watches, principal: guest.caller.principal }
+        Subscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
     }
 }
 
@@ -128,8 +129,8 @@ impl Subscription {
         for params in tidings.updates(self.watches.keys().map(String::as_str)) {
             messages.push(self.notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { principal, task_id, params }) = tidings
-            && **principal == *self.principal
+        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+            && self.caller.may_see_what_is_of(owner)
             && self.filter.task_ids.as_ref().is_some_and(|wanted| wanted.iter().any(|id| **id == **task_id))
             && tidings::is_modern_task(params)
         {

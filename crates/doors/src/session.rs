@@ -139,8 +139,8 @@ impl Session {
         for params in tidings.updates(wishes.watches.keys().map(String::as_str)) {
             messages.push(splice::notification(method::RESOURCES_UPDATED, Some(&params)));
         }
-        if let Tidings::One(News::Task { principal, task_id, params }) = tidings
-            && **principal == *self.guest.caller.principal
+        if let Tidings::One(News::Task { owner, task_id, params }) = tidings
+            && self.guest.caller.may_see_what_is_of(owner)
             && wishes.tasks.iter().any(|known| **known == **task_id)
             && !tidings::is_modern_task(params)
         {
@@ -241,13 +241,15 @@ mod tests {
     fn tasks_are_told_to_the_session_that_has_them() {
         let session = session(1);
         session.remember_task("mine");
-        for (principal, task_id, form, told) in [
-            ("local", "mine", r#"{"ttl":1}"#, true),
-            ("local", "other", r#"{"ttl":1}"#, false),
-            ("stranger", "mine", r#"{"ttl":1}"#, false),
-            ("local", "mine", r#"{"ttlMs":1}"#, false),
+        for (tenant, principal, task_id, form, told) in [
+            ("local", "local", "mine", r#"{"ttl":1}"#, true),
+            ("local", "local", "other", r#"{"ttl":1}"#, false),
+            ("local", "stranger", "mine", r#"{"ttl":1}"#, false),
+            ("another", "local", "mine", r#"{"ttl":1}"#, false),
+            ("local", "local", "mine", r#"{"ttlMs":1}"#, false),
         ] {
-            let news = News::Task { principal: principal.into(), task_id: task_id.into(), params: params(form) };
+            let owner = Arc::new(servanda_contract::Caller::named(tenant, principal));
+            let news = News::Task { owner, task_id: task_id.into(), params: params(form) };
             assert_eq!(session.announcements(&Tidings::One(news)).len(), usize::from(told), "{principal} {task_id}");
         }
     }

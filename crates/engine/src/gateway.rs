@@ -212,7 +212,7 @@ pub enum News {
     /// A task.
     Task {
         /// Whose it is.
-        principal: Arc<str>,
+        owner: Arc<Caller>,
         /// The id we gave it.
         task_id: Arc<str>,
         /// The raw `params` of the notification, with that id.

@@ -1,6 +1,8 @@
 //! A scripted peer for tests: an upstream that answers what a test says, and remembers what it was asked.
 
+#[path = "books_testing.rs"]
 mod books;
+#[path = "scenes_testing.rs"]
 mod scenes;
 
 use std::{
@@ -43,7 +45,7 @@ use crate::{
 };
 
 pub(crate) use books::CountedBudgets;
-pub(crate) use scenes::{scene, scene_of};
+pub(crate) use scenes::{guest_of, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]

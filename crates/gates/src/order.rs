@@ -56,6 +56,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         keeps_answer: key.client_key.can_come_again() || contract.is_long(),
         resources: changes(permit),
         overlaps: !permit.takes_turns(),
+        actors: permit.proposal().caller.actors.clone(),
     })
 }
 

@@ -215,7 +215,7 @@ async fn a_modern_callers_requests_belong_together() {
         |principal: &str, tenant: &str| list.clone().with("x-test-principal", principal).with("x-test-tenant", tenant);
     for (call, principal, affinity) in [
         (list.clone(), "local", "local"),
-        (of("ada", "local"), "ada", "ada"),
+        (of("ada", "local"), "ada", "local\nada"),
         (of("ada", "acme"), "ada", "acme\nada"),
         (of("local", "acme"), "local", "acme\nlocal"),
     ] {

@@ -83,8 +83,8 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1"]});
     let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
     let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
-    let task = |principal: &str, id: &str, params: Value| News::Task {
-        principal: principal.into(),
+    let task = |tenant: &str, id: &str, params: Value| News::Task {
+        owner: servanda_contract::Caller::named(tenant, "local").into(),
         task_id: id.into(),
         params: raw(&params).into(),
     };

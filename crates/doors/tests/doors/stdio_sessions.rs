@@ -114,7 +114,11 @@ async fn watched_resources_and_own_tasks_are_told_of() {
 
     let at = "2026-11-15T09:35:32Z";
     let state = json!({"taskId": "t1", "status": "completed", "createdAt": at, "lastUpdatedAt": at, "ttl": 1});
-    let task = || News::Task { principal: "local".into(), task_id: "t1".into(), params: raw(&state).into() };
+    let task = || News::Task {
+        owner: servanda_contract::Caller::local().into(),
+        task_id: "t1".into(),
+        params: raw(&state).into(),
+    };
     pipe.fixture.announce(task());
     is_alive(&mut pipe).await;
     pipe.ask(Era::Legacy, &request(1, "tools/call", json!({"name": "begin", "task": {}}))).await;

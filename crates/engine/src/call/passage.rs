@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use servanda_authority::Authenticated;
 use servanda_contract::{
     CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
+    tool::EffectClass,
 };
 use servanda_gates::{
     CompiledContract, Fenced, Mandate, Permit, Resolved, Stopwatch as _, Trail,
@@ -74,6 +75,7 @@ pub(super) struct Passage<'a> {
 pub(super) struct Mark {
     pub(super) claim: effect::Claim,
     pub(super) held: Held,
+    pub(super) class: EffectClass,
 }
 
 /// A call that was performed, and what its end depends on.

@@ -145,7 +145,7 @@ struct Related {
 pub(crate) async fn changed(core: &Arc<Core>, member: &Arc<Member>, theirs: &str, params: &RawValue) -> Option<News> {
     let ours = core.tasks.ours(&member.id, theirs)?;
     let note = note::read(core, &ours).await?;
-    let principal = Arc::from(note.record.caller.principal.as_str());
+    let owner = Arc::new(note.record.caller.clone());
     let json = inquiry::of_notification(core, member, &ours, note, params).await?;
-    Some(News::Task { principal, task_id: ours, params: RawValue::from_string(json).ok()?.into() })
+    Some(News::Task { owner, task_id: ours, params: RawValue::from_string(json).ok()?.into() })
 }

@@ -81,8 +81,7 @@ impl TaskNote {
     }
 
     fn is_of(&self, caller: &Caller) -> bool {
-        let owner = &self.record.caller;
-        self.version == VERSION && (&owner.tenant, &owner.principal) == (&caller.tenant, &caller.principal)
+        self.version == VERSION && caller.may_see_what_is_of(&self.record.caller)
     }
 }
 

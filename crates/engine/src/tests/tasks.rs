@@ -356,8 +356,8 @@ async fn what_a_server_says_about_a_task_reaches_its_principal_under_our_id() {
         server.said.send(Announcement::TaskChanged { task_id: "theirs".to_owned(), params }).unwrap();
     };
     said(&modern_task("completed", &json!({"result": {"nonsense": 1}})));
-    let Ok(News::Task { principal, task_id, params }) = news.recv().await else { panic!("nothing said") };
-    assert_eq!((&*principal, json!(*task_id)), ("local", created["taskId"].clone()));
+    let Ok(News::Task { owner, task_id, params }) = news.recv().await else { panic!("nothing said") };
+    assert_eq!((owner.principal.as_str(), json!(*task_id)), ("local", created["taskId"].clone()));
     let told = parse(params.get());
     assert_eq!((&told["taskId"], &told["status"]), (&created["taskId"], &json!("failed")), "checked like any answer");
     assert_eq!(house.outcomes(), ["task_created", "quarantined"]);

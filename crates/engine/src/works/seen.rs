@@ -52,8 +52,7 @@ pub(crate) async fn see(core: &Core, caller: &Caller, handle: &str) -> Option<Se
         return None;
     }
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
-    let key = &seen.effect.key;
-    ((&key.tenant, &key.principal) == (&caller.tenant, &caller.principal)).then_some(seen)
+    caller.may_see_what_is_of(&seen.effect.party()).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.

@@ -91,14 +91,10 @@ pub(super) async fn announce(core: &Arc<Core>, id: &EffectId) {
         return;
     }
     let Some(seen) = seen::by_id(core, id).await else { return };
-    let (scene, principal) = (core.scene(), Arc::from(seen.effect.key.principal.as_str()));
+    let (scene, owner) = (core.scene(), Arc::new(seen.effect.party()));
     for era in [Era::Modern, Era::Legacy] {
         let Ok(params) = RawValue::from_string(state(&scene, &seen, era)) else { continue };
-        core.announce(News::Task {
-            principal: Arc::clone(&principal),
-            task_id: id.as_str().into(),
-            params: params.into(),
-        });
+        core.announce(News::Task { owner: Arc::clone(&owner), task_id: id.as_str().into(), params: params.into() });
     }
 }
 

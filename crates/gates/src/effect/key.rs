@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallId, Digest};
+use servanda_contract::{CallId, Caller, Digest};
+
+use super::Effect;
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,6 +44,14 @@ pub enum ClientKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerId(String);
+
+impl Effect {
+    /// Whose it is.
+    pub fn party(&self) -> Caller {
+        let actors = self.order.actors.clone();
+        Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
+    }
+}
 
 impl EffectId {
     /// A new one; ids made later sort later.

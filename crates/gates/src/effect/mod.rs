@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallId, CallRecord, Digest, Refusal, tool::EffectClass};
+use servanda_contract::{Acting, CallId, CallRecord, Digest, Refusal, tool::EffectClass};
 
 use crate::{JournalError, Note, PortFuture};
 
@@ -130,6 +130,9 @@ pub struct Order {
     /// Whether others may change the same at the same time, as its contract says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlaps: bool,
+    /// Who acted for the user, the one who acted first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<Acting>,
 }
 
 /// What the end of a dispatched effect waits for.

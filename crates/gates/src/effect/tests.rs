@@ -34,6 +34,7 @@ fn order() -> Order {
         keeps_answer: true,
         resources: Vec::new(),
         overlaps: false,
+        actors: Vec::new(),
     }
 }
 

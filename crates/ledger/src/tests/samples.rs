@@ -58,6 +58,7 @@ pub(super) fn order() -> Order {
         keeps_answer: true,
         resources: Vec::new(),
         overlaps: false,
+        actors: Vec::new(),
     }
 }
 

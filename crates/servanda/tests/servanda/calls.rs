@@ -31,6 +31,8 @@ fn a_call_that_passes() {
             "bounds",
             "semantics",
             "behaviour",
+            "scope",
+            "policy",
             "state",
             "confirmation",
             "fence",

@@ -48,6 +48,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         keeps_answer: true,
         resources: vec!["invoice/inv_1007".to_owned()],
         overlaps: false,
+        actors: Vec::new(),
     };
     let wanted = Begin {
         id: EffectId::from(id.to_owned()),

@@ -1,13 +1,18 @@
-//! Scenes of scripted servers, in which nobody has written a policy.
+//! Scenes of scripted servers, in which nobody has written a policy, and guests who hold a key.
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use servanda_authority::{
+    Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    rights::Scopes,
+};
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::ToolContract;
+use servanda_contract::{Timestamp, ToolContract};
 use servanda_gates::{Registered, admit};
 
 use super::{Scripted, contract};
-use crate::{authorities::Authorities, scene::Scene, server::Server};
+use crate::{authorities::Authorities, gateway::Guest, scene::Scene, server::Server};
 
 pub(crate) fn scene(naming: Naming, servers: &[(&str, Arc<Scripted>)]) -> Scene {
     let contracts = servers.iter().flat_map(|(id, _)| [contract(id, "echo", false), contract(id, "write", true)]);
@@ -24,4 +29,19 @@ pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> 
     let servers = BTreeMap::from([("up".to_owned(), server.clone() as Arc<dyn Server>)]);
     let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
     Scene::with_servers(Arc::new(catalog), servers, Naming::Bare, authorities)
+}
+
+/// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
+pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
+    let terms = KeyTerms {
+        tenant: tenant.to_owned(),
+        principal: principal.to_owned(),
+        label: "test".to_owned(),
+        rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },
+        expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
+    };
+    let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+    let presented = PresentedKey::read(text.as_text().unwrap()).unwrap();
+    let authority = Arc::new(stored.authenticate(&presented, now).unwrap());
+    Guest { caller: authority.caller(), authority, affinity: format!("{tenant}/{principal}").into(), ..Guest::local() }
 }
