@@ -1,9 +1,13 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod budgets;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
+
+pub(crate) use budgets::BudgetsArgs;
 
 use crate::{
     clients::{ClientName, Scope},
@@ -79,6 +83,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// Show how budgets stand: what was spent, what is kept back, what is left and when it renews
+    Budgets(BudgetsArgs),
     /// List the tools that are held back for what they did or by a person; hold one back, let one go
     Quarantine(QuarantineArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do

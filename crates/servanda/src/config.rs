@@ -1,6 +1,7 @@
 //! The configuration: one YAML file, `servanda.yaml`, read whole or not at all. An error names file, line and field, and
 //! nothing is started.
 
+mod budgets;
 mod expected;
 mod naming;
 
@@ -8,6 +9,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -21,8 +23,10 @@ use servanda_contract::{
     expectation::Expectations,
 };
 use servanda_engine::LONG_WAIT_MS_MAX;
+use servanda_gates::budget::Allowance;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
+pub(crate) use budgets::BudgetConfig;
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 
@@ -78,6 +82,9 @@ pub(crate) struct Config {
     /// What kinds of tools some calls may use whatever their task is, by the name of the rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expectations: BTreeMap<String, ExpectationConfig>,
+    /// How much may be drawn, by whom and in which time. Critical changes are refused unless a budget allows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetConfig>,
     /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -247,7 +254,7 @@ impl LimitsConfig {
 }
 
 impl Config {
-    /// A configuration with defaults everywhere.
+    /// A configuration for somebody new, with defaults everywhere else.
     pub(crate) fn new(upstreams: BTreeMap<String, UpstreamConfig>) -> Self {
         Self {
             servanda: CONFIG_VERSION,
@@ -260,6 +267,7 @@ impl Config {
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
+            budgets: BudgetConfig::of_new_users(),
             accepts_lost_commits: false,
             callbacks: Vec::new(),
             long_work: LongWorkConfig::default(),
@@ -270,6 +278,11 @@ impl Config {
     /// What is expected of tools.
     pub(crate) fn expectations(&self) -> Expectations {
         expected::expectations(&self.tasks, &self.expectations)
+    }
+
+    /// What may be drawn.
+    pub(crate) fn allowances(&self) -> Arc<[Allowance]> {
+        self.budgets.iter().map(|budget| budget.allowance().clone()).collect()
     }
 
     /// How names and URIs are made.
