@@ -1,6 +1,7 @@
 //! The command line: what people may type. What it means is in `commands`.
 
 mod access;
+mod budgets;
 mod login;
 mod secret;
 
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
+pub(crate) use budgets::BudgetsArgs;
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
@@ -87,6 +89,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// Show how budgets stand: what was spent, what is kept back, what is left and when it renews
+    Budgets(BudgetsArgs),
     /// List the tools that are held back for what they did or by a person; hold one back, let one go
     Quarantine(QuarantineArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do

@@ -2,6 +2,7 @@
 //! nothing is started.
 
 mod auth;
+mod budgets;
 mod credential;
 mod expected;
 mod naming;
@@ -11,6 +12,7 @@ use std::{
     collections::BTreeMap,
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -24,9 +26,11 @@ use servanda_contract::{
     expectation::Expectations,
 };
 use servanda_engine::LONG_WAIT_MS_MAX;
+use servanda_gates::budget::Allowance;
 use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use auth::{AuthConfig, AuthMode};
+pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
@@ -87,6 +91,9 @@ pub(crate) struct Config {
     /// What kinds of tools some calls may use whatever their task is, by the name of the rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expectations: BTreeMap<String, ExpectationConfig>,
+    /// How much may be drawn, by whom and in which time. Critical changes are refused unless a budget allows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<BudgetConfig>,
     /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -270,7 +277,7 @@ impl LimitsConfig {
 }
 
 impl Config {
-    /// A configuration with defaults everywhere.
+    /// A configuration for somebody new, with defaults everywhere else.
     pub(crate) fn new(upstreams: BTreeMap<String, UpstreamConfig>) -> Self {
         Self {
             servanda: CONFIG_VERSION,
@@ -283,6 +290,7 @@ impl Config {
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
+            budgets: BudgetConfig::of_new_users(),
             accepts_lost_commits: false,
             auth: AuthConfig::default(),
             callbacks: Vec::new(),
@@ -294,6 +302,11 @@ impl Config {
     /// What is expected of tools.
     pub(crate) fn expectations(&self) -> Expectations {
         expected::expectations(&self.tasks, &self.expectations)
+    }
+
+    /// What may be drawn.
+    pub(crate) fn allowances(&self) -> Arc<[Allowance]> {
+        self.budgets.iter().map(|budget| budget.allowance().clone()).collect()
     }
 
     /// How names and URIs are made.

@@ -77,6 +77,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Pins(args) => until_stopped(commands::pins::run(&cli.config, args, screen)).await,
             Command::Call(args) => Box::pin(commands::call::run(&cli.config, args, screen)).await,
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
+            Command::Budgets(args) => until_stopped(commands::budgets::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,

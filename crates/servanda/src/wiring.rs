@@ -80,6 +80,7 @@ impl Station {
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
+            budgets: ledger.clone(),
             clock: Arc::new(SystemClock),
             limits: Limits {
                 gates: GateLimits {
@@ -238,6 +239,7 @@ impl Station {
         ending.join_all().await;
         // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
         self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
+        self.engine.give_back_budgets().await;
         self.ledger.close().await;
     }
 }
@@ -314,7 +316,8 @@ fn world(
 ) -> Result<World, Failure> {
     let (naming, expectations) = (loaded.config.naming(), loaded.config.expectations());
     let authorities = Authorities::of_defaults(&catalog).map_err(|error| Failure::bad_input(error.to_string()))?;
-    Ok(World { catalog, upstreams, naming, expectations, callbacks, authorities: Arc::new(authorities) })
+    let (authorities, allowances) = (Arc::new(authorities), loaded.config.allowances());
+    Ok(World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances })
 }
 
 /// A notebook for commands that leave nothing behind.

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use servanda_contract::tool::CostUnit;
+use servanda_contract::{record::Outcome, tool::CostUnit};
 use servanda_gates::{
     CompiledContract, Permit,
     budget::{Booked, Budgets as _, ClosedBy, Entry, HoldId, Price, Ticket},
-    effect::{EffectState, End},
+    effect::EffectState,
 };
 
 use super::Till;
@@ -56,11 +56,12 @@ pub(crate) enum Made {
 }
 
 impl Made {
-    /// By how a call ended that is no effect.
-    pub(crate) const fn by_end(end: &End) -> Self {
-        match end {
-            End::NotExecuted(_) | End::Absent(_) => Self::No,
-            End::Completed(_) | End::Failed(_) | End::Unknown(_) | End::Awaits(..) => Self::Yes,
+    /// By the outcome of a call whose effect says nothing about it, because it has none or because it changes nothing: that
+    /// nothing was changed does not mean that it cost nothing.
+    pub(crate) const fn by_outcome(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::NotExecuted | Outcome::Refused => Self::No,
+            _ => Self::Yes,
         }
     }
 

@@ -237,15 +237,16 @@ impl Passage<'_> {
         let took_ms = self.took_ms();
         let (on_record, made) = match self.mark.take() {
             None => {
-                let made = Made::by_end(&end);
                 records::put_down(self.core, self.record, durable, quarantine).await;
-                (true, made)
+                (true, Made::by_outcome(outcome))
             }
-            Some(Mark { claim, held }) => {
+            Some(Mark { claim, held, class }) => {
                 let is_done = matches!(end, End::Completed(_) | End::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = records::settle(self.core, settling).await;
-                (settled.on_record, Made::by_effect(settled.state, is_done))
+                // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
+                let by_effect = || Made::by_effect(settled.state, is_done);
+                (settled.on_record, if class.mutates() { by_effect() } else { Made::by_outcome(outcome) })
             }
         };
         self.bill.close(self.core, made, took_ms).await;

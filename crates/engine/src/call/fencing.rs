@@ -183,7 +183,7 @@ impl Passage<'_> {
                     self.trail.skip(GateName::Budget);
                 }
                 self.trail.note(GateName::Fence, true, started_us);
-                self.mark(fenced.claim());
+                self.mark(fenced.claim(), fenced.effect_class());
                 return Ok(*fenced);
             }
             Err(not_sent) => {
@@ -191,8 +191,8 @@ impl Passage<'_> {
                 return Err(not_sent);
             }
         };
-        self.mark(claimed.claim());
         let class = claimed.permit().effect_class();
+        self.mark(claimed.claim(), class);
         let current = Box::pin(self.look(claimed, times.deadline, cancel)).await?;
         // And asked something.
         self.recheck(authority, times.deadline).await?;
@@ -215,10 +215,10 @@ impl Passage<'_> {
         })
     }
 
-    fn mark(&mut self, claim: Option<&effect::Claim>) {
+    fn mark(&mut self, claim: Option<&effect::Claim>, class: EffectClass) {
         let Some(claim) = claim else { return };
         self.record.effect_id = Some(claim.id.to_string());
-        self.mark = Some(Mark { claim: claim.clone(), held: self.core.in_hand.hold(&claim.id) });
+        self.mark = Some(Mark { claim: claim.clone(), held: self.core.in_hand.hold(&claim.id), class });
     }
 
     /// Asks what the contract wants to know before the call. Whoever gives up meanwhile has sent nothing.

@@ -7,6 +7,7 @@ use servanda_authority::Authenticated;
 use servanda_catalog::NotResolved;
 use servanda_contract::{
     CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
+    tool::EffectClass,
 };
 use servanda_gates::{
     CompiledContract, Fenced, Mandate, Permit, Resolved, Stopwatch as _, Trail,
@@ -75,6 +76,7 @@ pub(super) struct Passage<'a> {
 pub(super) struct Mark {
     pub(super) claim: effect::Claim,
     pub(super) held: Held,
+    pub(super) class: EffectClass,
 }
 
 /// A call that was performed, and what its end depends on.

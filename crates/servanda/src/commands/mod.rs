@@ -1,5 +1,6 @@
 //! One file a command. Commands read configuration, put the gateway together, and speak to the person who typed them.
 
+pub(crate) mod budgets;
 pub(crate) mod call;
 pub(crate) mod callbacks;
 pub(crate) mod check;

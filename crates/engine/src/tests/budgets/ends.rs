@@ -47,7 +47,7 @@ fn ways() -> [(&'static str, Way, Stands, Stands, u64); 8] {
         ("the connection was lost", || Err(died()), KEPT, SPENT, 1),
         ("no answer in time", timed_out, KEPT, SPENT, 1),
         ("no answer at all", malformed, KEPT, SPENT, 1),
-        ("the server rejects it", rejects, NOTHING, NOTHING, 0),
+        ("the server rejects it", rejects, KEPT, SPENT, 1),
     ]
 }
 

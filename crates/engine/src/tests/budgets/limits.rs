@@ -15,7 +15,7 @@ use servanda_mcp::Era;
 use super::{COST_MICROS, bank, costly, counted, critical, is_refused, keyless, money, reading, stands};
 use crate::{
     CallRequest, Guest, Terms,
-    testing::{call, draft, text},
+    testing::{HandClock, call, draft, guest_of, text},
     tests::effects::{keyed, refusal, write},
 };
 
@@ -72,10 +72,10 @@ async fn calls_that_come_too_often_are_told_when_to_come_again() {
 
 #[tokio::test]
 async fn each_account_has_its_own() {
+    let now = HandClock::new().now();
     let of = |tenant: &str, principal: &str, run: Option<&str>| {
-        let caller = servanda_contract::Caller::named(tenant, principal);
         let keys = OperationKeys { run_id: run.map(str::to_owned), ..OperationKeys::default() };
-        CallRequest { keys, ..call(&Guest { caller, ..Guest::local() }, "write", Terms::default()) }
+        CallRequest { keys, ..call(&guest_of(tenant, principal, now), "write", Terms::default()) }
     };
     let table = [
         (

@@ -1,0 +1,86 @@
+//! `servanda budgets`: how budgets stand, and what is kept back for calls. It only reads, and works beside gateways that are running:
+//! all speak to the same store.
+
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use servanda_contract::{Timestamp, time::Clock as _};
+use servanda_engine::SystemClock;
+use servanda_gates::{
+    JournalError,
+    budget::{Budgets, Hold, Standing, StandingQuery},
+};
+
+use crate::{cli::BudgetsArgs, config::Loaded, failure::Failure, screen::Screen};
+
+/// Reservations that are listed.
+const OPEN_MAX: u32 = 1_000;
+
+/// How everything stands.
+#[derive(Debug, serde::Serialize)]
+struct Shown {
+    /// Accounts that were drawn on.
+    accounts: Vec<ShownAccount>,
+    /// What is kept back for calls that have not ended, or of which nobody knows how.
+    reservations: Vec<Hold>,
+}
+
+#[derive(Debug, serde::Serialize)]
+struct ShownAccount {
+    #[serde(flatten)]
+    standing: Standing,
+    left: u64,
+    /// As RFC 3339; absent if it does not renew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    renews_at: Option<String>,
+}
+
+pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Result<(), Failure> {
+    let loaded = Loaded::read(config)?;
+    let place = loaded.ledger_place()?;
+    // Looking makes no ledger where there is none.
+    let shown = if place.is_missing() {
+        Shown { accounts: Vec::new(), reservations: Vec::new() }
+    } else {
+        let ledger = place.open().await?;
+        let shown = look(ledger.as_ref(), args).await;
+        ledger.close().await;
+        shown.map_err(|error| Failure::failed(error.reason()))?
+    };
+    if screen.json {
+        return screen.json(&shown);
+    }
+    if shown.accounts.is_empty() {
+        screen.say("nothing was drawn on any budget yet");
+        screen.hint(allowed(&loaded));
+        return Ok(());
+    }
+    screen.data(page::page(&shown, SystemClock.now()))
+}
+
+fn allowed(loaded: &Loaded) -> String {
+    match loaded.config.budgets.len() {
+        0 => "there are none: critical changes are refused; write `budgets:` in servanda.yaml".to_owned(),
+        count => format!("{count} in `budgets` of {}", loaded.file.display()),
+    }
+}
+
+async fn look(budgets: &dyn Budgets, args: &BudgetsArgs) -> Result<Shown, JournalError> {
+    let query = StandingQuery { tenant: args.tenant.clone(), limit: args.limit };
+    let accounts = budgets.standings(query).await?.into_iter().map(ShownAccount::of).collect();
+    let mut reservations = budgets.open_reservations(0, OPEN_MAX).await?;
+    if let Some(tenant) = &args.tenant {
+        reservations.retain(|hold| hold.draws.iter().any(|draw| draw.account.scope.tenant() == tenant));
+    }
+    Ok(Shown { accounts, reservations })
+}
+
+impl ShownAccount {
+    fn of(standing: Standing) -> Self {
+        let renews_at = standing.renews_at_ms().map(|at_ms| Timestamp::from_unix_ms(at_ms).to_string());
+        Self { left: standing.left(), renews_at, standing }
+    }
+}

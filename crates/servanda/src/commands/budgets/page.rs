@@ -1,0 +1,65 @@
+//! Budgets as people read them.
+
+use servanda_contract::Timestamp;
+use servanda_gates::budget::{Dimension, Hold, decimal};
+
+use super::{Shown, ShownAccount};
+use crate::screen::{Mood, lines, paint, table};
+
+/// How accounts stand, and what is kept back.
+pub(super) fn page(shown: &Shown, now: Timestamp) -> String {
+    let mut parts = vec![accounts(&shown.accounts)];
+    if !shown.reservations.is_empty() {
+        parts.push(format!(
+            "\nkept back for calls that are not over, or of which nobody knows\n{}",
+            holds(&shown.reservations, now)
+        ));
+    }
+    parts.join("\n")
+}
+
+fn accounts(accounts: &[ShownAccount]) -> String {
+    let mut shown = table(&["account", "limit", "spent", "reserved", "leased", "left", "renews"]);
+    for ShownAccount { standing, left, renews_at } in accounts {
+        let units = |units: u64| match standing.account.dimension {
+            Dimension::Financial => decimal(units),
+            _ => units.to_string(),
+        };
+        let left = if *left == 0 { paint(&units(*left), Mood::Bad) } else { units(*left) };
+        shown.add_row([
+            visible(&standing.account.to_string()),
+            units(standing.limit),
+            units(standing.spent),
+            units(standing.reserved),
+            units(standing.leased),
+            left,
+            renews_at.as_deref().map_or_else(|| "never".to_owned(), minutes),
+        ]);
+    }
+    lines(&shown)
+}
+
+fn holds(holds: &[Hold], now: Timestamp) -> String {
+    let mut shown = table(&["call", "effect", "kept back", "since"]);
+    for hold in holds {
+        let kept: Vec<String> = hold
+            .draws
+            .iter()
+            .map(|draw| format!("{} of {}", draw.account.in_words(draw.amount), visible(&draw.account.to_string())))
+            .collect();
+        let effect = hold.effect.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let since_s = now.since_ms(Timestamp::from_unix_ms(hold.opened_ms)) / 1_000;
+        shown.add_row([hold.id.to_string(), effect, kept.join("; "), format!("{since_s} s")]);
+    }
+    lines(&shown)
+}
+
+/// To the minute, as windows end.
+fn minutes(at: &str) -> String {
+    at.chars().take(16).collect::<String>().replace('T', " ")
+}
+
+/// Names come from outside; nothing in them may move the cursor.
+fn visible(text: &str) -> String {
+    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
+}

@@ -1,0 +1,74 @@
+//! What people read about budgets.
+
+use std::sync::Arc;
+
+use servanda_contract::{Timestamp, time::Clock};
+use servanda_gates::{
+    budget::{
+        Account, Budgets as _, ClosedBy, Dimension, Draw, Entry, FleetingBudgets, HoldId, Lease, Period, Reservation,
+        Scope,
+    },
+    effect::{EffectId, FleetingEffects},
+};
+
+use super::{look, page};
+use crate::cli::BudgetsArgs;
+
+const NOW: Timestamp = Timestamp::from_unix_ms(1_794_735_332_007);
+
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+}
+
+fn account(scope: Scope, dimension: Dimension, period: Period) -> Account {
+    let currency = (dimension == Dimension::Financial).then(|| "USD".to_owned());
+    Account { scope, dimension, currency, period }
+}
+
+/// Something of everything.
+async fn books() -> FleetingBudgets {
+    let budgets = FleetingBudgets::new(Arc::new(Still), Arc::new(FleetingEffects::new(Arc::new(Still))));
+    let caller = Scope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
+    let money = account(caller.clone(), Dimension::Financial, Period::Day);
+    let pay = |id: &str, amount: u64| {
+        let draws = vec![Draw { account: money.clone(), limit: 50_000_000, amount }];
+        let effect = Some(EffectId::from(format!("eff_{id}")));
+        Entry::Reserve(Reservation { id: HoldId::from(id.to_owned()), effect, draws })
+    };
+    let reads = account(Scope::Tenant("other".to_owned()), Dimension::Read, Period::Hour);
+    let run = Scope::Run { tenant: "acme".to_owned(), principal: "ada".to_owned(), run: "r-1\u{1b}[2J".to_owned() };
+    let critical = vec![Draw { account: account(run, Dimension::Critical, Period::Total), limit: 1, amount: 1 }];
+    for entry in [
+        pay("call_1", 12_340_000),
+        pay("call_2", 5),
+        Entry::Settle { id: HoldId::from("call_1".to_owned()), cost_micros: None, by: ClosedBy::Caller },
+        Entry::Lease(Lease { id: HoldId::from("lea_1".to_owned()), account: reads, limit: 1_000, wanted: 15 }),
+        Entry::Reserve(Reservation { id: HoldId::from("call_3".to_owned()), effect: None, draws: critical }),
+    ] {
+        budgets.book(entry).await.unwrap();
+    }
+    budgets
+}
+
+#[tokio::test]
+async fn how_they_stand_is_shown() {
+    let args = BudgetsArgs { tenant: None, limit: 100 };
+    let mut shown = look(&books().await, &args).await.unwrap();
+    shown.accounts.sort_by_key(|shown| shown.standing.account.to_string());
+    shown.reservations.sort_by_key(|hold| hold.id.clone());
+    insta::assert_snapshot!("budgets", page::page(&shown, Timestamp::from_unix_ms(NOW.unix_ms() + 61_000)));
+    insta::assert_json_snapshot!("budgets_json", shown);
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own() {
+    let args = BudgetsArgs { tenant: Some("other".to_owned()), limit: 100 };
+    let shown = look(&books().await, &args).await.unwrap();
+    assert_eq!((shown.accounts.len(), shown.reservations.len()), (1, 0));
+    assert_eq!(shown.accounts[0].standing.leased, 15);
+}
