@@ -1,9 +1,13 @@
 //! The command line: what people may type. What it means is in `commands`.
 
+mod policy;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use servanda_gates::effect::EffectState;
+
+pub(crate) use policy::{PolicyArgs, PolicyCommand};
 
 use crate::{
     clients::{ClientName, Scope},
@@ -81,6 +85,8 @@ pub(crate) enum Command {
     Effects(EffectsArgs),
     /// List the tools that are held back for what they did or by a person; hold one back, let one go
     Quarantine(QuarantineArgs),
+    /// Print the words of policies, test them, explain a decision, see what others would have done
+    Policy(PolicyArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do
     Identity(IdentityArgs),
     /// List who is told how long work ends, and what was not delivered; test one

@@ -3,9 +3,10 @@
 
 mod expected;
 mod naming;
+mod policy;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -25,6 +26,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
+pub(crate) use policy::{PolicyConfig, PolicyMode};
 
 use crate::{
     callback_config::CallbackConfig,
@@ -78,6 +80,9 @@ pub(crate) struct Config {
     /// What kinds of tools some calls may use whatever their task is, by the name of the rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub expectations: BTreeMap<String, ExpectationConfig>,
+    /// Who may call what.
+    #[serde(default, skip_serializing_if = "PolicyConfig::is_default")]
+    pub policy: PolicyConfig,
     /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -162,6 +167,9 @@ pub(crate) struct UpstreamConfig {
     /// Headers sent with every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The tenants it is for; for all if not said. To everybody else it is not there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tenants: BTreeSet<String>,
 }
 
 /// How much is taken. Every limit has a default.
@@ -260,6 +268,7 @@ impl Config {
             pins: PinsConfig::default(),
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
+            policy: PolicyConfig::default(),
             accepts_lost_commits: false,
             callbacks: Vec::new(),
             long_work: LongWorkConfig::default(),
@@ -332,7 +341,7 @@ impl Loaded {
     }
 
     /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
-    fn beside(&self, path: &Path) -> PathBuf {
+    pub(crate) fn beside(&self, path: &Path) -> PathBuf {
         if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
     }
 
@@ -420,7 +429,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
-    if let Some((field, reason)) = expected::fault(config) {
+    if let Some((field, reason)) = expected::fault(config).or_else(|| policy::fault(config)) {
         return wrong(&field, reason);
     }
     for (id, upstream) in &config.upstreams {

@@ -14,6 +14,7 @@ mod ledger_place;
 mod lock;
 mod next_step;
 mod operator;
+mod policies;
 mod reload;
 mod remembered;
 mod review;
@@ -75,6 +76,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Effects(args) => until_stopped(commands::effects::run(&cli.config, args, screen)).await,
             Command::Quarantine(args) => until_stopped(commands::quarantine::run(&cli.config, args, screen)).await,
             Command::Callbacks(args) => until_stopped(commands::callbacks::run(&cli.config, args, screen)).await,
+            Command::Policy(args) => until_stopped(commands::policy::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
             Command::Demo(args) => commands::demo::run(args, screen).await,

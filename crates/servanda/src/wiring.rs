@@ -25,6 +25,7 @@ use crate::{
     contracts,
     failure::Failure,
     lock::{self, LockKeeper},
+    policies,
     stopping::Stop,
 };
 
@@ -61,13 +62,14 @@ impl Station {
     pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let callbacks = Arc::new(loaded.callbacks()?);
+        let authorities = authorities(loaded, &catalog)?;
         let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: world(loaded, catalog, upstreams, callbacks)?,
+            world: world(loaded, catalog, upstreams, callbacks, authorities),
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
@@ -140,7 +142,8 @@ impl Station {
             let kept = before.get(id).filter(|upstream| *upstream.spec() == spec).cloned();
             upstreams.insert(id.clone(), kept.unwrap_or_else(|| Upstream::new(spec, notebook.clone())));
         }
-        let next = world(loaded, catalog, upstreams, callbacks)?;
+        let authorities = authorities(loaded, &catalog)?;
+        let next = world(loaded, catalog, upstreams, callbacks, authorities);
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
@@ -276,10 +279,16 @@ fn world(
     catalog: Arc<Catalog>,
     upstreams: BTreeMap<String, Upstream>,
     callbacks: Arc<Callbacks>,
-) -> Result<World, Failure> {
+    authorities: Arc<Authorities>,
+) -> World {
     let (naming, expectations) = (loaded.config.naming(), loaded.config.expectations());
-    let authorities = Authorities::of_defaults(&catalog).map_err(|error| Failure::bad_input(error.to_string()))?;
-    Ok(World { catalog, upstreams, naming, expectations, callbacks, authorities: Arc::new(authorities) })
+    World { catalog, upstreams, naming, expectations, callbacks, authorities }
+}
+
+/// What calls of a catalog's tools are decided by: read before anything is made, because a bad rule refuses the start.
+fn authorities(loaded: &Loaded, catalog: &Catalog) -> Result<Arc<Authorities>, Failure> {
+    let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+    policies::authorities(loaded, contracts).map(Arc::new)
 }
 
 /// A notebook for commands that leave nothing behind.

@@ -14,6 +14,7 @@ pub(crate) mod identity;
 pub(crate) mod init;
 pub(crate) mod pin;
 pub(crate) mod pins;
+pub(crate) mod policy;
 pub(crate) mod quarantine;
 pub(crate) mod sample;
 pub(crate) mod schema;

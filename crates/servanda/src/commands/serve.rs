@@ -10,6 +10,7 @@ use crate::{
     cli::ServeArgs,
     config::parse_listen,
     failure::Failure,
+    policies,
     reload::{self, Files},
     screen::{Screen, count},
     stopping::{DRAIN_MS_MAX, Stop},
@@ -32,6 +33,9 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let upstreams = count(station.engine.upstreams().len(), "upstream");
     screen.say(format_args!("servanda is ready at http://{address}/mcp with {tools} of {upstreams}"));
     screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
+        screen.say(warning);
+    }
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     if served.is_ok() {
         screen.say("stopped");

@@ -86,11 +86,7 @@ fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
     let company = UpstreamConfig {
         command: Some(program.to_owned()),
         args: ["sample", "--misbehave", "--database", "company.db"].map(str::to_owned).to_vec(),
-        env: BTreeMap::new(),
-        env_pass: Vec::new(),
-        cwd: None,
-        url: None,
-        headers: BTreeMap::new(),
+        ..UpstreamConfig::default()
     };
     let upstreams = BTreeMap::from([(UPSTREAM.to_owned(), company)]);
     let reads = BehaviourPattern { mutability: Some(Mutability::Pure), ..BehaviourPattern::default() };
