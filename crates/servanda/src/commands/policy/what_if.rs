@@ -1,10 +1,10 @@
-//! `servanda policy what-if`: recorded calls, decided again by the present policies and by others. Records keep no arguments; where a
-//! decision depends on them and no effect kept them, that is said and counted.
+//! `servanda policy what-if`: what other policies would have said to recorded calls, beside what was said to them. Records keep no
+//! arguments; where a decision depends on them and no effect keeps them, that is said and counted.
 
 use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
-use servanda_contract::{CallRecord, Timestamp, time::Clock as _};
+use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
 use servanda_engine::{Recalled, SystemClock};
 use servanda_policy::{Call, Decision, Outlook, Policies, Shadow};
 
@@ -32,7 +32,7 @@ struct Report {
     not_asked: usize,
     /// Calls whose tool has no contract any more.
     without_contract: usize,
-    /// Calls that both decide alike.
+    /// Calls that the others would decide alike.
     same: usize,
     /// Calls of which it cannot be told without their arguments.
     depends: usize,
@@ -48,7 +48,7 @@ struct Change {
     received_at: Timestamp,
     tool: String,
     caller: String,
-    now: &'static str,
+    was: &'static str,
     would_be: &'static str,
     by: Vec<String>,
     places: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) async fn run(
             .hint("name them: servanda policy what-if --policies PATH, or `policy.shadow` in the configuration"));
     };
     let books = Books::open(desk).await?;
-    let report = compare(desk, &books, (authorities.policies(), then), &window).await;
+    let report = compare(desk, &books, then, &window).await;
     books.close().await;
     let report = report?;
     if screen.json {
@@ -83,7 +83,7 @@ pub(super) async fn run(
 async fn compare(
     desk: &Desk<'_>,
     books: &Books,
-    (now, then): (&Policies, &Policies),
+    policies: &Policies,
     window: &Window,
 ) -> Result<Report, Failure> {
     let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
@@ -91,46 +91,46 @@ async fn compare(
     let mut report = Report::default();
     for record in records.iter().filter(|record| record.received_at.unix_ms() >= begin_ms) {
         report.calls += 1;
-        let Ok(Some(recalled)) = Recalled::of(record, now.vocabulary(), desk.environment()) else {
+        let recalled = Recalled::of(record, policies.vocabulary(), desk.environment());
+        let (Ok(Some(recalled)), Some(was_allowed)) = (recalled, was_allowed(record)) else {
             report.not_asked += 1;
             continue;
         };
-        if !now.vocabulary().tool_names().any(|name| name == recalled.tool) {
+        if !policies.vocabulary().tool_names().any(|name| name == recalled.tool) {
             report.without_contract += 1;
             continue;
         }
-        let outlooks = (outlook(now, &recalled), outlook(then, &recalled));
-        let outlooks = match outlooks {
-            (Outlook::Certain(_), Outlook::Certain(_)) => outlooks,
+        let Recalled { principal, tool, circumstances } = &recalled;
+        let outlook = match policies.outlook(principal, tool, circumstances) {
             // Only where they make a difference are arguments looked for.
-            unclear => match books.arguments(record).await? {
+            Outlook::Depends { on } => match books.arguments(record).await? {
                 Some(arguments) => {
-                    let Recalled { principal, tool, circumstances } = &recalled;
                     let call = Call { principal, tool, arguments: &arguments, circumstances };
-                    (Outlook::Certain(now.decide(&call)), Outlook::Certain(then.decide(&call)))
+                    Outlook::Certain(policies.decide(&call))
                 }
-                None => unclear,
+                None => Outlook::Depends { on },
             },
+            certain @ Outlook::Certain(_) => certain,
         };
-        report.add(record, outlooks);
+        report.add(record, was_allowed, outlook);
     }
     Ok(report)
 }
 
-fn outlook(policies: &Policies, recalled: &Recalled<'_>) -> Outlook {
-    policies.outlook(&recalled.principal, recalled.tool, &recalled.circumstances)
+/// What was said to it then; none of a call that was not asked about.
+fn was_allowed(record: &CallRecord) -> Option<bool> {
+    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy)?;
+    Some(verdict.decision == record::Decision::Passed)
 }
 
 impl Report {
-    fn add(&mut self, record: &CallRecord, outlooks: (Outlook, Outlook)) {
-        match outlooks {
-            (Outlook::Certain(now), Outlook::Certain(then)) if now.is_allowed() == then.is_allowed() => self.same += 1,
-            (Outlook::Certain(now), Outlook::Certain(then)) => self.changes.push(Change::of(record, &now, &then)),
-            (now, then) => {
+    fn add(&mut self, record: &CallRecord, was_allowed: bool, outlook: Outlook) {
+        match outlook {
+            Outlook::Certain(decision) if decision.is_allowed() == was_allowed => self.same += 1,
+            Outlook::Certain(decision) => self.changes.push(Change::of(record, was_allowed, &decision)),
+            Outlook::Depends { on } => {
                 self.depends += 1;
-                for id in [now, then].into_iter().flat_map(unclear).collect::<std::collections::BTreeSet<_>>() {
-                    *self.depends_on.entry(id).or_default() += 1;
-                }
+                on.into_iter().for_each(|id| *self.depends_on.entry(id).or_default() += 1);
             }
         }
     }
@@ -140,23 +140,16 @@ impl Report {
     }
 }
 
-fn unclear(outlook: Outlook) -> Vec<String> {
-    match outlook {
-        Outlook::Depends { on } => on,
-        Outlook::Certain(_) => Vec::new(),
-    }
-}
-
 impl Change {
-    fn of(record: &CallRecord, now: &Decision, then: &Decision) -> Self {
-        let word = |decision: &Decision| if decision.is_allowed() { "allowed" } else { "refused" };
+    fn of(record: &CallRecord, was_allowed: bool, then: &Decision) -> Self {
+        let word = |allowed| if allowed { "allowed" } else { "refused" };
         Self {
             call_id: record.call_id.to_string(),
             received_at: record.received_at,
             tool: record.tool.clone(),
             caller: format!("{}/{}", record.caller.tenant, record.caller.principal),
-            now: word(now),
-            would_be: word(then),
+            was: word(was_allowed),
+            would_be: word(then.is_allowed()),
             by: then.by().iter().map(|by| by.policy.clone()).collect(),
             places: then.by().iter().map(|by| by.place.clone()).collect(),
         }
@@ -166,8 +159,8 @@ impl Change {
 fn page(report: &Report) -> String {
     let mut page = vec![format!("{} looked at", count(report.calls, "call"))];
     let mut line = |number: usize, what: &str| page.push(format!("  {number:>7}  {what}"));
-    line(report.counted("refused"), "allowed now, and would be refused");
-    line(report.counted("allowed"), "refused now, and would be allowed");
+    line(report.counted("refused"), "allowed, and would be refused");
+    line(report.counted("allowed"), "refused, and would be allowed");
     line(report.same, "the same");
     if report.depends > 0 {
         line(report.depends, "not known: it depends on arguments, which records do not keep");
@@ -189,7 +182,7 @@ fn page(report: &Report) -> String {
 }
 
 fn changes(changes: &[Change]) -> String {
-    let mut rows = table(&["call", "when", "tool", "caller", "now", "would be", "by"]);
+    let mut rows = table(&["call", "when", "tool", "caller", "was", "would be", "by"]);
     for change in changes.iter().take(SHOWN_MAX) {
         let mood = if change.would_be == "refused" { Mood::Bad } else { Mood::Good };
         let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
@@ -201,7 +194,7 @@ fn changes(changes: &[Change]) -> String {
             change.received_at.to_string(),
             clean(&change.tool),
             clean(&change.caller),
-            change.now.to_owned(),
+            change.was.to_owned(),
             paint(change.would_be, mood),
             by,
         ]);
