@@ -5,6 +5,7 @@
 //! shown is worked out once and kept; there is at most so much of it.
 
 mod principals;
+mod recalled;
 mod views;
 
 use std::{
@@ -20,6 +21,8 @@ use servanda_gates::{InForce, Mandate};
 use servanda_policy::{
     Defaults, Limits, LoadFailure, Policies, Principal, PrincipalError, Shadow, ToolFacts, Vocabulary, VocabularyError,
 };
+
+pub use recalled::Recalled;
 
 use self::{principals::Principals, views::Views};
 use crate::gateway::Guest;

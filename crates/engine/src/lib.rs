@@ -52,7 +52,7 @@ mod watch;
 mod watches;
 mod works;
 
-pub use authorities::{Authorities, NoAuthorities, Tenants};
+pub use authorities::{Authorities, NoAuthorities, Recalled, Tenants};
 pub use clock::SystemClock;
 pub use discovery::{Discovery, discover};
 pub use engine::{Engine, EngineParts, LONG_WAIT_MS_MAX, Limits};

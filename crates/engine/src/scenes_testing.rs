@@ -65,7 +65,6 @@ pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
         principal: principal.to_owned(),
         groups: BTreeSet::new(),
         label: "test".to_owned(),
-        groups: std::collections::BTreeSet::new(),
         rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },
         expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
     };

@@ -161,6 +161,7 @@ impl fmt::Display for Explanation {
                 write!(formatter, "\n    reason: {reason}")?;
             }
         }
-        write!(formatter, "\n  {} other policies cannot concern this call", self.passed_over)
+        let other = if self.passed_over == 1 { "policy" } else { "policies" };
+        write!(formatter, "\n  {} other {other} cannot concern this call", self.passed_over)
     }
 }

@@ -260,15 +260,20 @@ fn unknown(resource: &ToolKey) -> String {
     }
 }
 
+/// The name that was probably meant.
+pub(crate) fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, name), name)).min();
+    near.filter(|(distance, name)| *distance <= name.len() / 3).map(|(_, name)| name)
+}
+
 fn did_you_mean(vocabulary: &Vocabulary, resource: &ToolKey) -> String {
     let (wanted, known): (&str, Vec<&str>) = match resource {
         ToolKey::Upstream(wanted) => (wanted, vocabulary.tools().values().map(|tool| tool.upstream.as_str()).collect()),
         ToolKey::Tool(wanted) => (wanted, vocabulary.tools().keys().map(String::as_str).collect()),
         ToolKey::Any => ("", Vec::new()),
     };
-    let near = known.into_iter().map(|name| (strsim::damerau_levenshtein(wanted, name), name)).min();
-    match near.filter(|(distance, name)| *distance <= name.len() / 3) {
-        Some((_, name)) => format!("did you mean `{name}`? If it may be absent: `@{MAY_NEVER_APPLY}(\"why\")`"),
+    match nearest(wanted, known) {
+        Some(name) => format!("did you mean `{name}`? If it may be absent: `@{MAY_NEVER_APPLY}(\"why\")`"),
         None => format!("if it may be absent, say so: `@{MAY_NEVER_APPLY}(\"why\")`"),
     }
 }

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use cedar_policy::Authorizer;
 
 use crate::{
+    decide::Determining,
     findings::{Finding, FindingKind, LoadFailure},
     index::Index,
     load::{Defaults, Limits, Loaded, Source, load},
@@ -77,6 +78,11 @@ impl Policies {
     /// The policies by id, with their texts: to tell what differs between two sets.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.loaded.iter().map(|policy| (policy.id.as_str(), policy.text.as_str()))
+    }
+
+    /// How the policy of an id is told of, if there is one.
+    pub fn told(&self, id: &str) -> Option<&Determining> {
+        self.get(id).map(|policy| &*policy.told)
     }
 
     /// Whether any of them asks what the client's software calls itself.

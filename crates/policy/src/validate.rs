@@ -13,6 +13,7 @@ use cedar_policy::{
 
 use crate::{
     findings::{Finding, FindingKind},
+    index::nearest,
     load::{Loaded, MAY_NEVER_APPLY, Source, told},
     names::CALL_OF,
     schema,
@@ -116,7 +117,7 @@ fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sourc
     let result = Validator::new(schema).validate_with_level(&set, ValidationMode::Strict, STEPS_MAX);
     let mut seen: HashSet<(&str, usize)> = HashSet::new();
     let mut findings = Vec::new();
-    let errors = result.validation_errors().map(|error| (error.policy_id(), of_error(error)));
+    let errors = result.validation_errors().map(|error| (error.policy_id(), of_error(vocabulary, error)));
     let warnings = result.validation_warnings().map(|warning| (warning.policy_id(), of_warning(warning)));
     let wrong: HashSet<&str> = result.validation_errors().map(|error| error.policy_id().as_ref()).collect();
     for (id, (kind, (offset, message, hint))) in errors.chain(warnings) {
@@ -139,8 +140,11 @@ fn group(vocabulary: &Vocabulary, concern: &Concern, policies: &[&Loaded], sourc
 /// What kind of mistake it is, where, in which words, and what to do.
 type Told = (FindingKind, (usize, String, Option<String>));
 
-fn of_error(error: &ValidationError) -> Told {
+fn of_error(vocabulary: &Vocabulary, error: &ValidationError) -> Told {
     let (offset, message, help) = told(error);
+    if let Some(hint) = meant_action(vocabulary, error, &message) {
+        return (FindingKind::Type, (offset, message, Some(hint)));
+    }
     let hint = match error {
         ValidationError::UnrecognizedActionId(_) => {
             "a tool's action is `Action::\"call:<contract name>\"`; see `servanda policy schema`"
@@ -158,6 +162,14 @@ fn of_error(error: &ValidationError) -> Told {
         _ => return (FindingKind::Type, (offset, message, help)),
     };
     (FindingKind::Type, (offset, message, Some(hint.to_owned())))
+}
+
+/// The action that was probably meant, of all there are: Cedar was shown only a part of them.
+fn meant_action(vocabulary: &Vocabulary, error: &ValidationError, message: &str) -> Option<String> {
+    let ValidationError::UnrecognizedActionId(_) = error else { return None };
+    let (_, written) = message.split_once(CALL_OF)?;
+    let tool = nearest(written.split('"').next()?, vocabulary.tool_names())?;
+    Some(format!("did you mean `Action::\"{CALL_OF}{tool}\"`?"))
 }
 
 fn of_warning(warning: &ValidationWarning) -> Told {

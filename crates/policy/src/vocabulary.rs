@@ -101,6 +101,11 @@ impl Vocabulary {
         &self.untyped
     }
 
+    /// The names of the tools, in order.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
     pub(crate) fn tools(&self) -> &BTreeMap<String, Tool> {
         &self.tools
     }

@@ -3,6 +3,7 @@
 mod access;
 mod budgets;
 mod login;
+mod policy;
 mod secret;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use servanda_gates::effect::EffectState;
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use login::{LoginArgs, LogoutArgs};
+pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Budgets(BudgetsArgs),
     /// List the tools that are held back for what they did or by a person; hold one back, let one go
     Quarantine(QuarantineArgs),
+    /// Print the words of policies, test them, explain a decision, see what others would have done
+    Policy(PolicyArgs),
     /// Say what tools are by what they do, which can be mixed up, and what a statement would do
     Identity(IdentityArgs),
     /// List the API keys; make one, take one back

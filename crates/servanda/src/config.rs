@@ -7,9 +7,11 @@ mod credential;
 mod expected;
 mod naming;
 mod oauth;
+mod pins;
+mod policy;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,10 +19,7 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use servanda_catalog::{
-    names::{self, NamePolicy, Naming},
-    pins,
-};
+use servanda_catalog::names::{self, NamePolicy, Naming};
 use servanda_contract::{
     document::{self, DocumentError},
     expectation::Expectations,
@@ -35,6 +34,8 @@ pub(crate) use credential::{CredentialConfig, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
+pub(crate) use pins::PinsConfig;
+pub(crate) use policy::{PolicyConfig, PolicyMode};
 
 use crate::{
     callback_config::CallbackConfig,
@@ -94,6 +95,9 @@ pub(crate) struct Config {
     /// How much may be drawn, by whom and in which time. Critical changes are refused unless a budget allows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<BudgetConfig>,
+    /// Who may call what.
+    #[serde(default, skip_serializing_if = "PolicyConfig::is_default")]
+    pub policy: PolicyConfig,
     /// Whether calls that cannot be repeated are sent although the ledger's database has an asynchronous standby, so that a
     /// failover may forget that they were.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -119,41 +123,6 @@ pub(crate) struct LongWorkConfig {
     /// How long a caller waits for the result before it gets a handle instead; null if it waits for the end like any caller.
     /// A caller that takes tasks gets one at once.
     pub wait_ms_max: Option<u64>,
-}
-
-/// What is done about tools whose definitions are not those in `servanda.lock`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct PinsConfig {
-    /// About changes that only add to what a tool takes or gives. Any other change holds the tool back.
-    pub additive: AdditivePins,
-    /// About tools that have a contract and no pin. If not said: they pass where there is no lock file at all, with a
-    /// warning, and are held back otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub missing: Option<MissingPins>,
-}
-
-/// What is done about changes that only add.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AdditivePins {
-    /// The tool passes, with a line in the log.
-    #[default]
-    Allow,
-    /// The tool is held back until somebody agrees.
-    Hold,
-}
-
-/// What is done about tools without a pin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum MissingPins {
-    /// They are pinned as they are first seen.
-    Pin,
-    /// They are held back.
-    Hold,
-    /// They pass.
-    Ignore,
 }
 
 /// One MCP server: a command to start, or a URL. `${VAR}` and `${VAR:-default}` are filled in from the environment.
@@ -185,6 +154,9 @@ pub(crate) struct UpstreamConfig {
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "credential::one_or_many")]
     #[schemars(with = "credential::OneOrManySchema")]
     pub credential: Vec<CredentialConfig>,
+    /// The tenants it is for; for all if not said. To everybody else it is not there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tenants: BTreeSet<String>,
 }
 
 /// How much is taken. Every limit has a default.
@@ -250,26 +222,6 @@ impl LongWorkConfig {
     }
 }
 
-impl PinsConfig {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// What it means.
-    pub(crate) fn policy(&self) -> pins::Policy {
-        let additive = match self.additive {
-            AdditivePins::Allow => pins::OnAdditive::Allow,
-            AdditivePins::Hold => pins::OnAdditive::Hold,
-        };
-        let missing = self.missing.map(|missing| match missing {
-            MissingPins::Pin => pins::OnMissing::Pin,
-            MissingPins::Hold => pins::OnMissing::Hold,
-            MissingPins::Ignore => pins::OnMissing::Ignore,
-        });
-        pins::Policy { additive, missing }
-    }
-}
-
 impl LimitsConfig {
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -291,6 +243,7 @@ impl Config {
             tasks: BTreeMap::new(),
             expectations: BTreeMap::new(),
             budgets: BudgetConfig::of_new_users(),
+            policy: PolicyConfig::default(),
             accepts_lost_commits: false,
             auth: AuthConfig::default(),
             callbacks: Vec::new(),
@@ -374,7 +327,7 @@ impl Loaded {
     }
 
     /// A path of the file's, which is relative to the file; shown without a `./` that nobody typed.
-    fn beside(&self, path: &Path) -> PathBuf {
+    pub(crate) fn beside(&self, path: &Path) -> PathBuf {
         if self.folder == Path::new(".") { path.to_owned() } else { self.folder.join(path) }
     }
 
@@ -458,7 +411,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
-    let fault = expected::fault(config).or_else(|| auth::fault(config));
+    let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }

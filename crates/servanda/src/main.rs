@@ -15,6 +15,7 @@ mod ledger_place;
 mod lock;
 mod next_step;
 mod operator;
+mod policies;
 mod reload;
 mod remembered;
 mod review;
@@ -83,6 +84,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Keys(args) => until_stopped(commands::keys::run(&cli.config, args, screen)).await,
             Command::Delegate(args) => until_stopped(commands::delegate::run(&cli.config, args, screen)).await,
             Command::Revoke(args) => until_stopped(commands::revoke::run(&cli.config, args, screen)).await,
+            Command::Policy(args) => until_stopped(commands::policy::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
             Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
             Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,

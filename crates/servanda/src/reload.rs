@@ -12,11 +12,14 @@ use std::{
 
 use servanda_catalog::Catalog;
 use servanda_contract::Digest;
+use servanda_engine::Authorities;
+use servanda_policy::Policies;
 
 use crate::{
     config::Loaded,
     failure::Failure,
-    screen::{Screen, count},
+    policies,
+    screen::{Screen, plural},
     wiring::Station,
 };
 
@@ -60,10 +63,11 @@ impl Files {
 }
 
 impl Glimpse {
-    /// Of the configuration and every file in the contracts' folder.
+    /// Of the configuration, every file in the contracts' folder and the policies.
     fn of(loaded: &Loaded) -> Self {
         let mut files = vec![loaded.file.clone()];
         files.extend(entries(&loaded.contracts_folder()));
+        files.extend(policies::watched(loaded));
         files.sort();
         let seen = |file: PathBuf| {
             let metadata = std::fs::metadata(&file).ok();
@@ -99,7 +103,7 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
         if !vigil.look(Glimpse::of(&loaded)) {
             continue;
         }
-        let before = station.engine.catalog();
+        let (before, rules) = (station.engine.catalog(), station.engine.authorities());
         let reloaded = match Files::read(&loaded.file) {
             Ok(now) => station.reload(&now.loaded).await.map(|()| now),
             Err(failure) => Err(failure),
@@ -107,9 +111,14 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
         match reloaded {
             Ok(now) => {
                 let catalog = station.engine.catalog();
-                let changes = Changes::between((&loaded, &before), (&now.loaded, &catalog));
+                let mut changes = Changes::between((&loaded, &before), (&now.loaded, &catalog));
+                let authorities = station.engine.authorities();
+                changes.add_policies(&rules, &authorities);
                 let file = now.loaded.file.display();
                 screen.say(format_args!("reloaded {file}: {changes}; calls in flight end as they began"));
+                if let Some(warning) = policies::warning(&now.loaded, &authorities) {
+                    screen.say(warning);
+                }
                 warn_of_fixed(&loaded, &now.loaded);
                 // Contracts may be somewhere else now.
                 Files { loaded, vigil } = now;
@@ -131,12 +140,28 @@ impl Changes {
             catalog.entries().map(|(name, entry)| (name.to_owned(), entry.contract.digest())).collect()
         };
         let mut changes = Self::default();
-        changes.add("tool", &contracts(before.1), &contracts(now.1));
-        changes.add("upstream", &before.0.config.upstreams, &now.0.config.upstreams);
+        changes.add(("tool", "tools"), &contracts(before.1), &contracts(now.1));
+        changes.add(("upstream", "upstreams"), &before.0.config.upstreams, &now.0.config.upstreams);
         changes
     }
 
-    fn add<T: PartialEq>(&mut self, thing: &str, before: &BTreeMap<String, T>, now: &BTreeMap<String, T>) {
+    /// What decides now and did not, and what is tried out.
+    fn add_policies(&mut self, before: &Authorities, now: &Authorities) {
+        let of = |policies: &Policies| -> BTreeMap<String, String> {
+            policies.texts().map(|(id, text)| (id.to_owned(), text.to_owned())).collect()
+        };
+        let shadow = |authorities: &Authorities| authorities.shadow().map(|shadow| of(shadow.policies()));
+        self.add(("policy", "policies"), &of(before.policies()), &of(now.policies()));
+        let tried_out = ("policy in shadow", "policies in shadow");
+        self.add(tried_out, &shadow(before).unwrap_or_default(), &shadow(now).unwrap_or_default());
+    }
+
+    fn add<T: PartialEq>(
+        &mut self,
+        (one, many): (&str, &str),
+        before: &BTreeMap<String, T>,
+        now: &BTreeMap<String, T>,
+    ) {
         let added = now.keys().filter(|name| !before.contains_key(*name)).collect();
         let removed = before.keys().filter(|name| !now.contains_key(*name)).collect();
         let differs = |(name, new): (_, &T)| before.get(name).is_some_and(|old| old != new).then_some(name);
@@ -146,7 +171,8 @@ impl Changes {
             if !names.is_empty() {
                 let shown: Vec<&str> = names.iter().take(NAMES_SHOWN_MAX).map(|name| name.as_str()).collect();
                 let more = if names.len() > NAMES_SHOWN_MAX { ", ..." } else { "" };
-                self.0.push(format!("{} {what} ({}{more})", count(names.len(), thing), shown.join(", ")));
+                let counted = plural(names.len(), one, many);
+                self.0.push(format!("{counted} {what} ({}{more})", shown.join(", ")));
             }
         }
     }
@@ -155,7 +181,7 @@ impl Changes {
 impl fmt::Display for Changes {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return formatter.write_str("the same tools and upstreams as before");
+            return formatter.write_str("the same tools, upstreams and policies as before");
         }
         formatter.write_str(&self.0.join(", "))
     }

@@ -134,6 +134,11 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
+/// The same of a thing whose plural has a form of its own.
+pub(crate) fn plural(number: usize, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
 /// A word of data in its mood.
 pub(crate) fn paint(word: &str, mood: Mood) -> String {
     paint_for(Stream::Stdout, word, mood)

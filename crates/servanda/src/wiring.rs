@@ -27,6 +27,7 @@ use crate::{
     contracts, credentials,
     failure::Failure,
     lock::{self, LockKeeper},
+    policies,
     stopping::Stop,
     visitors_notebook::VisitorsNotebook,
 };
@@ -70,13 +71,14 @@ impl Station {
     pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let callbacks = Arc::new(loaded.callbacks()?);
+        let authorities = authorities(loaded, &catalog)?;
         let ledger = loaded.ledger_place()?.open().await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
         let limits = &loaded.config.limits;
         let engine = Engine::new(EngineParts {
-            world: world(loaded, catalog, upstreams, callbacks)?,
+            world: world(loaded, catalog, upstreams, callbacks, authorities),
             journal: ledger.clone(),
             notebook,
             effects: ledger.clone(),
@@ -172,7 +174,8 @@ impl Station {
             upstreams.insert(id.clone(), upstream);
         }
         let terms = self.door.get().map(|address| loaded.admission_terms(*address, &catalog)).transpose()?;
-        let next = world(loaded, catalog, upstreams, callbacks)?;
+        let authorities = authorities(loaded, &catalog)?;
+        let next = world(loaded, catalog, upstreams, callbacks, authorities);
         self.engine.replace(next).await.map_err(|error| bad_names(&error))?;
         if let Some(terms) = terms {
             self.porter.replace(terms);
@@ -313,11 +316,16 @@ fn world(
     catalog: Arc<Catalog>,
     upstreams: BTreeMap<String, Upstream>,
     callbacks: Arc<Callbacks>,
-) -> Result<World, Failure> {
+    authorities: Arc<Authorities>,
+) -> World {
     let (naming, expectations) = (loaded.config.naming(), loaded.config.expectations());
-    let authorities = Authorities::of_defaults(&catalog).map_err(|error| Failure::bad_input(error.to_string()))?;
-    let (authorities, allowances) = (Arc::new(authorities), loaded.config.allowances());
-    Ok(World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances })
+    World { catalog, upstreams, naming, expectations, callbacks, authorities, allowances: loaded.config.allowances() }
+}
+
+/// What calls of a catalog's tools are decided by: read before anything is made, because a bad rule refuses the start.
+fn authorities(loaded: &Loaded, catalog: &Catalog) -> Result<Arc<Authorities>, Failure> {
+    let contracts = catalog.entries().map(|(_, entry)| entry.contract.contract());
+    policies::authorities(loaded, contracts).map(Arc::new)
 }
 
 /// A notebook for commands that leave nothing behind.

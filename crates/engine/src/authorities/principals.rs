@@ -8,6 +8,7 @@ use std::{
 };
 
 use servanda_authority::{Actor, Authenticated, rights::Scopes};
+use servanda_contract::Caller;
 use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
 
 /// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
@@ -25,18 +26,18 @@ pub(super) struct Principals {
 
 #[derive(Debug)]
 struct Known {
-    party: Party<String>,
+    party: Party,
     principal: Arc<Principal>,
 }
 
 /// A caller, as far as policies can tell.
 #[derive(Debug)]
-struct Party<T> {
-    tenant: T,
-    principal: T,
+pub(super) struct Party {
+    tenant: String,
+    principal: String,
     /// Who acts, and whether that is proven.
-    agent: Option<(T, bool)>,
-    scopes: Vec<T>,
+    agent: Option<(String, bool)>,
+    scopes: Vec<String>,
     groups: BTreeSet<String>,
 }
 
@@ -73,7 +74,7 @@ impl Principals {
     }
 }
 
-impl Party<String> {
+impl Party {
     fn of(authenticated: &Authenticated) -> Self {
         Self {
             tenant: authenticated.tenant().to_owned(),
@@ -81,6 +82,17 @@ impl Party<String> {
             agent: agent(authenticated).map(|(name, proven)| (name.to_owned(), proven)),
             scopes: scopes(authenticated).map(str::to_owned).collect(),
             groups: authenticated.groups().clone(),
+        }
+    }
+
+    /// The same from a record, which has no groups.
+    pub(super) fn recorded(caller: &Caller, scopes: &[String]) -> Self {
+        Self {
+            tenant: caller.tenant.clone(),
+            principal: caller.principal.clone(),
+            agent: caller.actors.first().map(|actor| (actor.name.clone(), actor.proven)),
+            scopes: scopes.to_vec(),
+            groups: BTreeSet::new(),
         }
     }
 
@@ -93,7 +105,7 @@ impl Party<String> {
             && self.groups == *authenticated.groups()
     }
 
-    fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
+    pub(super) fn principal(&self, vocabulary: &Vocabulary) -> Result<Principal, PrincipalError> {
         let user = Identity {
             id: self.principal.clone(),
             tenant: self.tenant.clone(),

@@ -9,6 +9,7 @@ use servanda_contract::{
     ToolContract,
     tool::{RateLimits, SideEffectClass, TimeoutClass},
 };
+use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
 use servanda_identity::classifier::Objection;
 
@@ -16,8 +17,8 @@ use crate::{
     config::Loaded,
     contracts, credentials, doubts,
     failure::Failure,
-    lock,
-    screen::{Screen, count},
+    lock, policies,
+    screen::{Screen, count, plural},
     wiring,
 };
 
@@ -46,6 +47,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
             .unwrap_or_else(|| Failure::bad_input("the contracts changed meanwhile")));
     }
     let admitted_count = admitted.len();
+    let authorities = policies::authorities(&loaded, admitted.iter().map(CompiledContract::contract))?;
     let grave: Vec<String> = admitted.iter().filter_map(|contract| unconfirmed(contract.contract())).collect();
     wiring::catalog(&loaded, admitted)?;
     if screen.json {
@@ -53,7 +55,11 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     }
     let contracts = count(admitted_count, "contract");
     let upstreams = count(loaded.config.upstreams.len(), "upstream");
-    screen.data(format_args!("{} is good: {contracts} for {upstreams}", loaded.file.display()))?;
+    let rules = rules(&authorities);
+    screen.data(format_args!("{} is good: {contracts} for {upstreams}{rules}", loaded.file.display()))?;
+    if let Some(warning) = policies::warning(&loaded, &authorities) {
+        screen.say(warning);
+    }
     for note in &notes {
         screen.say(format_args!("note: {note}"));
     }
@@ -70,6 +76,16 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
     }
     Ok(())
+}
+
+/// How many policies were written, where some were.
+fn rules(authorities: &Authorities) -> String {
+    let counted = |written: usize| plural(written, "policy", "policies");
+    let in_force = Some(authorities.policies().written()).filter(|written| *written > 0);
+    let tried_out = authorities.shadow().map(|shadow| shadow.policies().written());
+    let in_force = in_force.map(|written| format!(", {}", counted(written)));
+    let tried_out = tried_out.map(|written| format!(", {} in shadow", counted(written)));
+    [in_force, tried_out].into_iter().flatten().collect()
 }
 
 /// A contract that says less than its tool's definition, or its author, says of the tool.

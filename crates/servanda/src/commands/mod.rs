@@ -18,6 +18,7 @@ pub(crate) mod keys;
 pub(crate) mod login;
 pub(crate) mod pin;
 pub(crate) mod pins;
+pub(crate) mod policy;
 pub(crate) mod quarantine;
 pub(crate) mod revoke;
 pub(crate) mod sample;

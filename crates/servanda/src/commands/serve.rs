@@ -10,6 +10,7 @@ use crate::{
     cli::ServeArgs,
     config::{AuthMode, parse_listen},
     failure::Failure,
+    policies,
     reload::{self, Files},
     screen::{Screen, count},
     stopping::{DRAIN_MS_MAX, Stop},
@@ -37,6 +38,9 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
         screen.say("callers have to show a credential: servanda keys create makes an API key");
     } else {
         screen.say(format_args!("connect: claude mcp add --transport http servanda http://{address}/mcp"));
+    }
+    if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
+        screen.say(warning);
     }
     let served = serve_http(&station, listener, &stop, Some(files), screen).await;
     if served.is_ok() {

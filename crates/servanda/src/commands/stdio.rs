@@ -4,11 +4,14 @@ use std::path::Path;
 
 use servanda_doors::{StdioOptions, stdio};
 
-use crate::{failure::Failure, reload::Files, screen::Screen, stopping::Stop, wiring::Station};
+use crate::{failure::Failure, policies, reload::Files, screen::Screen, stopping::Stop, wiring::Station};
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
     let station = Station::assemble(&files.loaded).await?;
+    if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
+        screen.say(warning);
+    }
     station.follow_upstreams();
     let stop = Stop::on_signals()?;
     let options = StdioOptions::new(super::server_identity());

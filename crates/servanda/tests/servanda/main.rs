@@ -67,6 +67,8 @@ mod pins;
 #[cfg(test)]
 mod pipe;
 #[cfg(test)]
+mod policies;
+#[cfg(test)]
 mod quarantine;
 #[cfg(test)]
 mod received;

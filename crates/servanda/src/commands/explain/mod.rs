@@ -2,6 +2,7 @@
 
 mod list;
 mod observed;
+mod policy;
 
 use std::path::Path;
 
@@ -160,6 +161,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.push(format!("  outcome   {}", outcome(record)));
     lines.push(String::new());
     lines.extend(STAGES.iter().map(|gate| stage(*gate, record)));
+    lines.extend(record.policy.iter().flat_map(policy::lines));
     if record.outcome == Outcome::Dispatching {
         lines.extend(["", UNKNOWN_END, UNKNOWN_NEXT].map(str::to_owned));
     }

@@ -1,0 +1,40 @@
+//! A recorded call as policies would see it again: who called, what, and in which circumstances. Its arguments are not on
+//! record, and in which environment the gateway was then is not either: it is taken to be the present one.
+
+use servanda_contract::CallRecord;
+use servanda_policy::{Circumstances, Principal, PrincipalError, Vocabulary};
+
+use super::principals::Party;
+
+/// A recorded call that came to the policies.
+#[derive(Debug)]
+pub struct Recalled<'a> {
+    /// Who called.
+    pub principal: Principal,
+    /// The name of the tool's contract.
+    pub tool: &'a str,
+    /// When, where and what for.
+    pub circumstances: Circumstances,
+}
+
+impl<'a> Recalled<'a> {
+    /// What the record tells; none of a call that never came to the policies.
+    pub fn of(
+        record: &'a CallRecord,
+        vocabulary: &Vocabulary,
+        environment: &str,
+    ) -> Result<Option<Self>, PrincipalError> {
+        let (Some(contract), Some(policy)) = (&record.contract, &record.policy) else { return Ok(None) };
+        let caller = &record.caller;
+        let principal = Party::recorded(caller, policy.scopes.as_slice()).principal(vocabulary)?;
+        let circumstances = Circumstances {
+            tenant: caller.tenant.clone(),
+            environment: environment.to_owned(),
+            time: record.received_at,
+            client: caller.client.clone(),
+            task: policy.task.clone(),
+            intent: policy.intent.clone(),
+        };
+        Ok(Some(Self { principal, tool: &contract.name, circumstances }))
+    }
+}

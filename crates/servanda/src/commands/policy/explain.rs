@@ -1,0 +1,209 @@
+//! `servanda policy explain`: what gate 8 said to a recorded call and by which policies, and what the present ones would say.
+
+use std::{fmt::Write as _, io::Read as _, path::Path};
+
+use bytes::Bytes;
+use serde_json::json;
+use servanda_contract::{
+    CallRecord, Digest, GateName,
+    digest::Domain,
+    json::CanonicalBytes,
+    record::{Decision, PolicyRecord},
+};
+use servanda_engine::{Authorities, Recalled};
+use servanda_policy::{Call, Explanation, Outlook, Policies};
+
+use super::{
+    Desk,
+    recorded::{Books, canonical},
+};
+use crate::{
+    failure::Failure,
+    screen::{Mood, Screen, paint},
+};
+
+/// Bytes of arguments that are read.
+const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
+
+/// Where the arguments are from.
+enum Arguments {
+    Given { bytes: Bytes, canonical: CanonicalBytes },
+    OfEffect(CanonicalBytes),
+    Unknown,
+}
+
+/// What the present policies would say.
+enum Present {
+    Explained(Explanation),
+    Foreseen(Outlook),
+    /// The call never came to policies, or the caller cannot be told to them.
+    NotAsked(String),
+}
+
+pub(super) async fn run(
+    desk: &Desk<'_>,
+    call_id: &str,
+    arguments: Option<&Path>,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let authorities = desk.authorities()?;
+    let given = arguments.map(read).transpose()?;
+    let books = Books::open(desk).await?;
+    let found = look_up(&books, call_id, given).await;
+    books.close().await;
+    let (record, arguments) = found?;
+    let present = present(desk, authorities.policies(), &record, &arguments);
+    if screen.json {
+        return screen.json(&as_json(&record, &present));
+    }
+    screen.data(page(&authorities, &record, &arguments, &present))?;
+    if matches!(&present, Present::Foreseen(Outlook::Depends { .. })) {
+        screen.hint(format_args!(
+            "servanda policy explain {} --arguments FILE decides it again with them",
+            record.call_id
+        ));
+    }
+    Ok(())
+}
+
+async fn look_up(books: &Books, call_id: &str, given: Option<Arguments>) -> Result<(CallRecord, Arguments), Failure> {
+    let record = books.one(call_id).await?;
+    let arguments = match given {
+        Some(given) => given,
+        None => books.arguments(&record).await?.map_or(Arguments::Unknown, Arguments::OfEffect),
+    };
+    Ok((record, arguments))
+}
+
+fn read(file: &Path) -> Result<Arguments, Failure> {
+    let mut bytes = Vec::new();
+    let unreadable = |error: std::io::Error| {
+        Failure::bad_input(format!("cannot read the arguments in `{}`: {error}", file.display()))
+    };
+    if file == Path::new("-") {
+        std::io::stdin().take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(unreadable)?;
+        opened.take(ARGUMENTS_BYTES_MAX).read_to_end(&mut bytes).map_err(unreadable)?;
+    }
+    let bytes = Bytes::from(bytes.trim_ascii().to_vec());
+    let canonical = canonical(&bytes).ok_or_else(|| {
+        Failure::bad_input("the arguments are not a JSON object").hint("give them as the client sent them: '{...}'")
+    })?;
+    Ok(Arguments::Given { bytes, canonical })
+}
+
+fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments: &Arguments) -> Present {
+    let recalled = match Recalled::of(record, policies.vocabulary(), desk.environment()) {
+        Ok(Some(recalled)) => recalled,
+        Ok(None) => {
+            return Present::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned());
+        }
+        Err(error) => return Present::NotAsked(error.to_string()),
+    };
+    let Recalled { principal, tool, circumstances } = &recalled;
+    match arguments {
+        Arguments::Given { canonical: arguments, .. } | Arguments::OfEffect(arguments) => {
+            Present::Explained(policies.explain(&Call { principal, tool, arguments, circumstances }))
+        }
+        Arguments::Unknown => Present::Foreseen(policies.outlook(principal, tool, circumstances)),
+    }
+}
+
+fn page(authorities: &Authorities, record: &CallRecord, arguments: &Arguments, present: &Present) -> String {
+    let mut lines = vec![format!("{}  {}", paint(record.call_id.as_str(), Mood::Strong), record.tool)];
+    lines.extend(then(authorities, record));
+    lines.push(String::new());
+    lines.push("what the policies in force would say now".to_owned());
+    match present {
+        Present::NotAsked(why) => lines.push(format!("  nothing: {why}")),
+        Present::Explained(explanation) => {
+            lines.push(format!("  {}", source(record, arguments)));
+            lines.extend(explanation.to_string().lines().map(|line| format!("  {line}")));
+        }
+        Present::Foreseen(Outlook::Certain(decision)) => {
+            let word = if decision.is_allowed() { "allowed" } else { "refused" };
+            lines.push(format!("  {word}, whatever its arguments were"));
+            lines.extend(decision.by().iter().map(|by| told(&by.policy, Some((&by.place, by.reason.as_deref())))));
+        }
+        Present::Foreseen(Outlook::Depends { on }) => {
+            lines.push("  it depends on the call's arguments, which are not on record".to_owned());
+            lines.extend(on.iter().map(|id| of_id(authorities, id)));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What was said then, by the record.
+fn then(authorities: &Authorities, record: &CallRecord) -> Vec<String> {
+    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);
+    let Some((verdict, policy)) = verdict.zip(record.policy.as_ref()) else {
+        return vec!["  it never came to the policies".to_owned()];
+    };
+    let word = if verdict.decision == Decision::Passed { "allowed" } else { "refused" };
+    let mut lines = vec![format!("  {word} by the policies at {}", record.received_at)];
+    lines.extend(policy.by.as_slice().iter().map(|id| of_id(authorities, id)));
+    lines.extend(shadow(authorities, policy));
+    lines
+}
+
+fn shadow(authorities: &Authorities, policy: &PolicyRecord) -> Vec<String> {
+    let Some(shadow) = &policy.shadow else { return Vec::new() };
+    let cause = shadow.cause.as_ref().map_or_else(String::new, |cause| format!(" ({cause})"));
+    let mut lines = vec![format!("  in shadow, deciding nothing: would have {}{cause}", shadow.would_have.word())];
+    lines.extend(shadow.by.as_slice().iter().map(|id| of_id(authorities, id)));
+    lines
+}
+
+fn of_id(authorities: &Authorities, id: &str) -> String {
+    let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().told(id));
+    told(
+        id,
+        authorities.policies().told(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
+    )
+}
+
+fn told(id: &str, known: Option<(&str, Option<&str>)>) -> String {
+    let mut line = format!("    by `{id}`");
+    // Writing to a text does not fail.
+    let _ = match known {
+        Some((place, reason)) => {
+            write!(line, " ({place}){}", reason.map_or_else(String::new, |reason| format!(": {reason}")))
+        }
+        None => write!(line, " (not among the present policies)"),
+    };
+    line
+}
+
+fn source(record: &CallRecord, arguments: &Arguments) -> &'static str {
+    match arguments {
+        Arguments::Given { bytes, .. } => {
+            let digest = Digest::of(Domain::Arguments, &[record.tool.as_bytes(), bytes]);
+            if digest == record.arguments_digest {
+                "with the arguments that were given: by their digest they are the call's own"
+            } else {
+                "with the arguments that were given: they are not, byte for byte, the call's own"
+            }
+        }
+        _ => "with the call's arguments, which its effect keeps because nobody knows its end",
+    }
+}
+
+fn as_json(record: &CallRecord, present: &Present) -> serde_json::Value {
+    let now = match present {
+        Present::Explained(explanation) => json!({ "decided": explanation }),
+        Present::Foreseen(Outlook::Certain(decision)) => {
+            json!({ "whatever_the_arguments": { "allowed": decision.is_allowed(), "by": decision.by() } })
+        }
+        Present::Foreseen(Outlook::Depends { on }) => json!({ "depends_on_arguments": { "by": on } }),
+        Present::NotAsked(why) => json!({ "not_asked": why }),
+    };
+    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy);
+    json!({
+        "call_id": record.call_id,
+        "tool": record.tool,
+        "verdict": verdict.map(|verdict| verdict.decision),
+        "policy": record.policy,
+        "now": now,
+    })
+}

@@ -1,0 +1,77 @@
+//! `servanda policy test`: the cases of a file against the policies. What is not as expected is explained.
+
+use std::path::Path;
+
+use servanda_identity::layers::gateway::near_names;
+use servanda_policy::{Case, CaseOutcome, Cases, Policies, run_cases};
+
+use super::Desk;
+use crate::{
+    failure::Failure,
+    screen::{Mood, Screen, paint, plural},
+};
+
+pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen: Screen) -> Result<(), Failure> {
+    let policies = policies.map_or_else(|| desk.written(), |path| desk.at(path))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Failure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))
+            .hint("docs/policy.md shows what a file of cases looks like")
+    })?;
+    let cases = Cases::read(&file.display().to_string(), &text).map_err(|error| {
+        Failure::bad_input(error.to_string()).hint("docs/policy.md shows what a file of cases looks like")
+    })?;
+    if cases.cases.is_empty() {
+        return Err(Failure::bad_input(format!("there are no cases in `{}`", file.display())));
+    }
+    let outcomes = outcomes(&policies, &cases);
+    let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
+    if screen.json {
+        screen.json(&outcomes)?;
+    } else {
+        let lines: Vec<String> = outcomes.iter().map(page).collect();
+        screen.data(lines.join("\n"))?;
+    }
+    let counted = plural(outcomes.len(), "case", "cases");
+    if failed > 0 {
+        return Err(Failure::failed(format!("{failed} of {} cases failed", outcomes.len()))
+            .hint("correct the policies or the cases; servanda policy schema has the words"));
+    }
+    screen.say(format_args!("{counted} as expected"));
+    Ok(())
+}
+
+/// A tool that nobody knows is refused, and a case that expects that would pass for a typo: it does not.
+fn outcomes(policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
+    let mut outcomes = run_cases(policies, cases);
+    for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
+        outcome.failures.extend(unknown_tool(policies, case));
+    }
+    outcomes
+}
+
+fn unknown_tool(policies: &Policies, case: &Case) -> Option<String> {
+    let names: Vec<&str> = policies.vocabulary().tool_names().collect();
+    if names.contains(&case.tool.as_str()) {
+        return None;
+    }
+    let own = |name: &'_ str| name.rsplit('.').next().unwrap_or_default().len();
+    let known = names.iter().map(|name| (*name, name.get(name.len() - own(name)..).unwrap_or(name)));
+    let near = near_names(&case.tool.replace("__", "."), known, 1);
+    let hint = match near.first() {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => "a case names the contract, as `servanda policy schema` does".to_owned(),
+    };
+    Some(format!("there is no tool `{}`: {hint}", case.tool))
+}
+
+fn page(outcome: &CaseOutcome) -> String {
+    let shown: String = outcome.name.chars().filter(|character| !character.is_control()).collect();
+    if outcome.passed() {
+        return format!("{}  {shown}", paint("pass", Mood::Good));
+    }
+    let mut lines = vec![format!("{}  {shown}", paint("FAIL", Mood::Bad))];
+    lines.extend(outcome.failures.iter().map(|failure| format!("      {failure}")));
+    let explanation = outcome.explanation.as_ref().map(ToString::to_string).unwrap_or_default();
+    lines.extend(explanation.lines().map(|line| format!("      {line}")));
+    lines.join("\n")
+}

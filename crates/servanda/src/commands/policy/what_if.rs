@@ -1,0 +1,200 @@
+//! `servanda policy what-if`: what other policies would have said to recorded calls, beside what was said to them. Records keep no
+//! arguments; where a decision depends on them and no effect keeps them, that is said and counted.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::Serialize;
+use servanda_contract::{CallRecord, GateName, Timestamp, record, time::Clock as _};
+use servanda_engine::{Recalled, SystemClock};
+use servanda_policy::{Call, Decision, Outlook, Policies, Shadow};
+
+use super::{Desk, recorded::Books};
+use crate::{
+    failure::Failure,
+    screen::{Mood, Screen, count, lines, paint, table},
+};
+
+/// Changes that are shown; all of them are in the JSON.
+const SHOWN_MAX: usize = 50;
+
+/// Which calls are looked at.
+pub(super) struct Window {
+    pub(super) since_ms: Option<u64>,
+    pub(super) limit: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    /// Calls that were looked at.
+    calls: usize,
+    /// Of those, calls that never came to the policies.
+    not_asked: usize,
+    /// Calls whose tool has no contract any more.
+    without_contract: usize,
+    /// Calls that the others would decide alike.
+    same: usize,
+    /// Calls of which it cannot be told without their arguments.
+    depends: usize,
+    /// The policies that this is because of, and how often.
+    depends_on: BTreeMap<String, usize>,
+    changes: Vec<Change>,
+}
+
+/// A call that the others would decide otherwise.
+#[derive(Debug, Serialize)]
+struct Change {
+    call_id: String,
+    received_at: Timestamp,
+    tool: String,
+    caller: String,
+    was: &'static str,
+    would_be: &'static str,
+    by: Vec<String>,
+    places: Vec<String>,
+}
+
+pub(super) async fn run(
+    desk: &Desk<'_>,
+    policies: Option<&Path>,
+    window: Window,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let authorities = desk.authorities()?;
+    let given = policies.map(|path| desk.at(path)).transpose()?;
+    let Some(then) = given.as_ref().or_else(|| authorities.shadow().map(Shadow::policies)) else {
+        return Err(Failure::bad_input("there are no other policies to compare with")
+            .hint("name them: servanda policy what-if --policies PATH, or `policy.shadow` in the configuration"));
+    };
+    let books = Books::open(desk).await?;
+    let report = compare(desk, &books, then, &window).await;
+    books.close().await;
+    let report = report?;
+    if screen.json {
+        return screen.json(&report);
+    }
+    screen.data(page(&report))?;
+    if !report.changes.is_empty() {
+        screen.hint("servanda policy explain CALL_ID says what decides a call now");
+    }
+    Ok(())
+}
+
+async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &Window) -> Result<Report, Failure> {
+    let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
+    let records = books.latest(window.limit).await?;
+    let mut report = Report::default();
+    for record in records.iter().filter(|record| record.received_at.unix_ms() >= begin_ms) {
+        report.calls += 1;
+        let recalled = Recalled::of(record, policies.vocabulary(), desk.environment());
+        let (Ok(Some(recalled)), Some(was_allowed)) = (recalled, was_allowed(record)) else {
+            report.not_asked += 1;
+            continue;
+        };
+        if !policies.vocabulary().tool_names().any(|name| name == recalled.tool) {
+            report.without_contract += 1;
+            continue;
+        }
+        let Recalled { principal, tool, circumstances } = &recalled;
+        let outlook = match policies.outlook(principal, tool, circumstances) {
+            // Only where they make a difference are arguments looked for.
+            Outlook::Depends { on } => match books.arguments(record).await? {
+                Some(arguments) => {
+                    let call = Call { principal, tool, arguments: &arguments, circumstances };
+                    Outlook::Certain(policies.decide(&call))
+                }
+                None => Outlook::Depends { on },
+            },
+            certain @ Outlook::Certain(_) => certain,
+        };
+        report.add(record, was_allowed, outlook);
+    }
+    Ok(report)
+}
+
+/// What was said to it then; none of a call that was not asked about.
+fn was_allowed(record: &CallRecord) -> Option<bool> {
+    let verdict = record.verdicts.iter().rfind(|verdict| verdict.gate == GateName::Policy)?;
+    Some(verdict.decision == record::Decision::Passed)
+}
+
+impl Report {
+    fn add(&mut self, record: &CallRecord, was_allowed: bool, outlook: Outlook) {
+        match outlook {
+            Outlook::Certain(decision) if decision.is_allowed() == was_allowed => self.same += 1,
+            Outlook::Certain(decision) => self.changes.push(Change::of(record, was_allowed, &decision)),
+            Outlook::Depends { on } => {
+                self.depends += 1;
+                on.into_iter().for_each(|id| *self.depends_on.entry(id).or_default() += 1);
+            }
+        }
+    }
+
+    fn counted(&self, would_be: &str) -> usize {
+        self.changes.iter().filter(|change| change.would_be == would_be).count()
+    }
+}
+
+impl Change {
+    fn of(record: &CallRecord, was_allowed: bool, then: &Decision) -> Self {
+        let word = |allowed| if allowed { "allowed" } else { "refused" };
+        Self {
+            call_id: record.call_id.to_string(),
+            received_at: record.received_at,
+            tool: record.tool.clone(),
+            caller: format!("{}/{}", record.caller.tenant, record.caller.principal),
+            was: word(was_allowed),
+            would_be: word(then.is_allowed()),
+            by: then.by().iter().map(|by| by.policy.clone()).collect(),
+            places: then.by().iter().map(|by| by.place.clone()).collect(),
+        }
+    }
+}
+
+fn page(report: &Report) -> String {
+    let mut page = vec![format!("{} looked at", count(report.calls, "call"))];
+    let mut line = |number: usize, what: &str| page.push(format!("  {number:>7}  {what}"));
+    line(report.counted("refused"), "allowed, and would be refused");
+    line(report.counted("allowed"), "refused, and would be allowed");
+    line(report.same, "the same");
+    if report.depends > 0 {
+        line(report.depends, "not known: it depends on arguments, which records do not keep");
+    }
+    if report.not_asked > 0 {
+        line(report.not_asked, "never came to the policies");
+    }
+    if report.without_contract > 0 {
+        line(report.without_contract, "of tools that have no contract any more");
+    }
+    for (id, calls) in &report.depends_on {
+        page.push(format!("           `{id}` looks at arguments ({})", count(*calls, "call")));
+    }
+    if !report.changes.is_empty() {
+        page.push(String::new());
+        page.push(changes(&report.changes));
+    }
+    page.join("\n")
+}
+
+fn changes(changes: &[Change]) -> String {
+    let mut rows = table(&["call", "when", "tool", "caller", "was", "would be", "by"]);
+    for change in changes.iter().take(SHOWN_MAX) {
+        let mood = if change.would_be == "refused" { Mood::Bad } else { Mood::Good };
+        let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
+        let by: Vec<String> = by.collect();
+        let by = if by.is_empty() { "no policy permits it".to_owned() } else { by.join(", ") };
+        let clean = |text: &str| text.chars().filter(|character| !character.is_control()).collect::<String>();
+        rows.add_row([
+            change.call_id.clone(),
+            change.received_at.to_string(),
+            clean(&change.tool),
+            clean(&change.caller),
+            change.was.to_owned(),
+            paint(change.would_be, mood),
+            by,
+        ]);
+    }
+    let more = changes.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!("\nand {more} more; --json has all") } else { String::new() };
+    format!("{}{more}", lines(&rows))
+}

@@ -1,0 +1,98 @@
+//! Reads the files of policies that a configuration names, and makes what calls are decided by of them. A single mistake, and
+//! nothing is started: it is told with file, line, column, the policy and what to do.
+
+mod files;
+
+use std::{path::Path, sync::Arc};
+
+use servanda_contract::ToolContract;
+use servanda_engine::{Authorities, Tenants};
+use servanda_policy::{Defaults, Limits, LoadFailure, Policies, Shadow, Source, Vocabulary};
+
+pub(crate) use files::watched;
+
+use crate::{
+    config::{Loaded, PolicyMode},
+    failure::Failure,
+    screen::plural,
+};
+
+/// Texts of policies and the files they are from, as people know them.
+#[derive(Debug, Default)]
+pub(crate) struct Written(Vec<(String, String)>);
+
+impl Written {
+    /// What `policy.files` names.
+    pub(crate) fn of_files(loaded: &Loaded) -> Result<Self, Failure> {
+        files::read(loaded, files::named(loaded)?)
+    }
+
+    /// What `policy.shadow` names.
+    pub(crate) fn of_shadow(loaded: &Loaded) -> Result<Self, Failure> {
+        files::read(loaded, files::next(loaded)?)
+    }
+
+    /// What a file or a folder has that somebody named on the command line.
+    pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
+        files::read_at(path)
+    }
+
+    /// The policies, or everything that is wrong with them.
+    pub(crate) fn load(&self, vocabulary: &Arc<Vocabulary>, defaults: Defaults) -> Result<Policies, Failure> {
+        let sources: Vec<Source<'_>> = self.0.iter().map(|(name, text)| Source { name, text }).collect();
+        Policies::load(Arc::clone(vocabulary), &sources, defaults, &Limits::default()).map_err(|error| mistakes(&error))
+    }
+}
+
+/// The words that policies of a configuration are written in.
+pub(crate) fn vocabulary<'a>(
+    loaded: &Loaded,
+    contracts: impl IntoIterator<Item = &'a ToolContract>,
+) -> Result<Arc<Vocabulary>, Failure> {
+    tenants(loaded).vocabulary(contracts).map(Arc::new).map_err(|error| Failure::bad_input(error.to_string()))
+}
+
+/// What calls are decided by in a configuration, and what is tried out beside it.
+pub(crate) fn authorities<'a>(
+    loaded: &Loaded,
+    contracts: impl IntoIterator<Item = &'a ToolContract>,
+) -> Result<Authorities, Failure> {
+    let policy = &loaded.config.policy;
+    let vocabulary = vocabulary(loaded, contracts)?;
+    let written = Written::of_files(loaded)?.load(&vocabulary, policy.defaults())?;
+    let (in_force, shadow) = match policy.mode {
+        // What protects tenants from each other and the built-in permits: nobody is safer without the latter and nobody stuck.
+        PolicyMode::Shadow => (Written::default().load(&vocabulary, Defaults::On)?, Some(written)),
+        PolicyMode::Enforce if policy.shadow.is_empty() => (written, None),
+        PolicyMode::Enforce => {
+            let next = Written::of_shadow(loaded)?.load(&vocabulary, policy.defaults())?;
+            (written, Some(next))
+        }
+    };
+    let authorities = Authorities::new(in_force, &policy.environment).with_tenants(tenants(loaded));
+    Ok(match shadow {
+        Some(shadow) => authorities.with_shadow(Shadow::new(shadow)),
+        None => authorities,
+    })
+}
+
+/// What whoever starts a gateway must not miss: policies that somebody wrote and that decide nothing.
+pub(crate) fn warning(loaded: &Loaded, authorities: &Authorities) -> Option<String> {
+    let shadow = authorities.shadow().filter(|_| loaded.config.policy.mode == PolicyMode::Shadow)?;
+    let written = plural(shadow.policies().written(), "policy", "policies");
+    Some(format!(
+        "warning: `policy.mode` is `shadow`: what you wrote ({written}) decides nothing; the built-in policies do, and records \
+         say what yours would have done"
+    ))
+}
+
+/// Whose the upstreams are.
+fn tenants(loaded: &Loaded) -> Tenants {
+    loaded.config.upstreams.iter().map(|(id, upstream)| (id.clone(), upstream.tenants.clone())).collect()
+}
+
+fn mistakes(error: &LoadFailure) -> Failure {
+    Failure::bad_input(error.to_string()).hint(
+        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
+    )
+}
