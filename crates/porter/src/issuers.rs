@@ -49,6 +49,8 @@ impl IssuerKeys {
     pub(crate) fn on(&self, terms: IssuerTerms) -> Self {
         let same = self.terms.issuer.issuer == terms.issuer.issuer && self.terms.jwks_uri == terms.jwks_uri;
         let cache = if same { self.cache().clone() } else { KeyCache::default() };
+        // A fetch that is under way tells the former, not the next.
+        let (cache, _) = step(cache, &terms.cache, Event::FetchFailed, self.clock.now());
         let next = Self::new(terms, self.fetcher.clone(), Arc::clone(&self.clock));
         *next.cache() = cache;
         next

@@ -3,7 +3,7 @@
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    Acting, CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
     digest::{Digest, Domain},
     observation::{Occasion, PayloadError, Verification},
     record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, WouldHave},
@@ -190,6 +190,21 @@ fn a_stored_record() {
     // A reader of this version does not guess at what a later one wrote.
     let later = text.replacen("\"outcome\"", "\"weight\":1,\"outcome\"", 1);
     assert!(serde_json::from_str::<CallRecord>(&later).unwrap_err().to_string().contains("unknown field `weight`"));
+}
+
+/// The user and who acts for them are kept apart, and the credential is named by its id.
+#[test]
+fn a_stored_record_of_an_agent() {
+    let acting = |name: &str, proven| Acting { name: name.to_owned(), proven };
+    let caller = Caller {
+        actors: vec![acting("worker", false), acting("planner", true)],
+        credential: Some("agent:00112233445566778899aabbccddeeff".to_owned()),
+        ..Caller::named("acme", "ada")
+    };
+    let record = CallRecord { caller, ..record() };
+    golden_json("record_delegated.json", &record);
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), record);
 }
 
 /// One round of a conversation, and a call that became a task: the members that other records do not have.
