@@ -92,6 +92,7 @@ fn tenants(loaded: &Loaded) -> Tenants {
 }
 
 fn mistakes(error: &LoadFailure) -> Failure {
-    Failure::bad_input(error.to_string())
-        .hint("nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words")
+    Failure::bad_input(error.to_string()).hint(
+        "nothing was started; correct the policies and run `servanda check`; `servanda policy schema` has the words",
+    )
 }

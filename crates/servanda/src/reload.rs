@@ -156,7 +156,12 @@ impl Changes {
         self.add(tried_out, &shadow(before).unwrap_or_default(), &shadow(now).unwrap_or_default());
     }
 
-    fn add<T: PartialEq>(&mut self, (one, many): (&str, &str), before: &BTreeMap<String, T>, now: &BTreeMap<String, T>) {
+    fn add<T: PartialEq>(
+        &mut self,
+        (one, many): (&str, &str),
+        before: &BTreeMap<String, T>,
+        now: &BTreeMap<String, T>,
+    ) {
         let added = now.keys().filter(|name| !before.contains_key(*name)).collect();
         let removed = before.keys().filter(|name| !now.contains_key(*name)).collect();
         let differs = |(name, new): (_, &T)| before.get(name).is_some_and(|old| old != new).then_some(name);

@@ -104,8 +104,11 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
     let entries = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.to_owned()));
-    let mut files: Vec<PathBuf> =
-        entries.filter(|entry| fits(name, entry)).map(|entry| parent.join(entry)).filter(|file| file.is_file()).collect();
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| fits(name, entry))
+        .map(|entry| parent.join(entry))
+        .filter(|file| file.is_file())
+        .collect();
     files.sort();
     files.truncate(FILES_MAX);
     Ok(files)

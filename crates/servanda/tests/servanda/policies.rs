@@ -178,7 +178,10 @@ fn a_running_gateway_takes_other_policies_and_keeps_the_good_ones() {
     assert_eq!(agent.tools().len(), 4);
     world.write("policies/pay.cedar", NOBODY_PAYS);
     until("the tool to be gone from the list", || (agent.tools().len() == 3).then_some(()));
-    assert_eq!(agent.call("company__pay_invoice", serde_json::from_str::<Value>(LITTLE).unwrap()).refusal()["gate"], "policy");
+    assert_eq!(
+        agent.call("company__pay_invoice", serde_json::from_str::<Value>(LITTLE).unwrap()).refusal()["gate"],
+        "policy"
+    );
     until("the policy to be told of", || gateway.said().contains("1 policy new (nobody-pays)").then_some(()));
     world.write("policies/pay.cedar", "permit (principal, action, resource) when { resource.colour == 1 };");
     until("the mistake to be told", || gateway.said().contains("the one before holds").then_some(()));

@@ -58,7 +58,10 @@ pub(super) async fn run(
     }
     screen.data(page(&authorities, &record, &arguments, &present))?;
     if matches!(&present, Present::Foreseen(Outlook::Depends { .. })) {
-        screen.hint(format_args!("servanda policy explain {} --arguments FILE decides it again with them", record.call_id));
+        screen.hint(format_args!(
+            "servanda policy explain {} --arguments FILE decides it again with them",
+            record.call_id
+        ));
     }
     Ok(())
 }
@@ -93,7 +96,9 @@ fn read(file: &Path) -> Result<Arguments, Failure> {
 fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments: &Arguments) -> Present {
     let recalled = match Recalled::of(record, policies.vocabulary(), desk.environment()) {
         Ok(Some(recalled)) => recalled,
-        Ok(None) => return Present::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned()),
+        Ok(None) => {
+            return Present::NotAsked("the call never came to the policies: an earlier stage ended it".to_owned());
+        }
         Err(error) => return Present::NotAsked(error.to_string()),
     };
     let Recalled { principal, tool, circumstances } = &recalled;
@@ -152,7 +157,10 @@ fn shadow(authorities: &Authorities, policy: &PolicyRecord) -> Vec<String> {
 
 fn of_id(authorities: &Authorities, id: &str) -> String {
     let in_shadow = || authorities.shadow().and_then(|shadow| shadow.policies().told(id));
-    told(id, authorities.policies().told(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())))
+    told(
+        id,
+        authorities.policies().told(id).or_else(in_shadow).map(|told| (told.place.as_str(), told.reason.as_deref())),
+    )
 }
 
 fn told(id: &str, known: Option<(&str, Option<&str>)>) -> String {

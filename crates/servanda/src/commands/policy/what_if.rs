@@ -80,12 +80,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-async fn compare(
-    desk: &Desk<'_>,
-    books: &Books,
-    policies: &Policies,
-    window: &Window,
-) -> Result<Report, Failure> {
+async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &Window) -> Result<Report, Failure> {
     let begin_ms = window.since_ms.map_or(0, |since_ms| SystemClock.now().unix_ms().saturating_sub(since_ms));
     let records = books.latest(window.limit).await?;
     let mut report = Report::default();
