@@ -96,12 +96,12 @@ impl Authorities {
     }
 
     /// Who a caller is to the policies.
-    pub(crate) fn principal(&self, authenticated: &Authenticated) -> Result<Arc<Principal>, PrincipalError> {
+    pub fn principal(&self, authenticated: &Authenticated) -> Result<Arc<Principal>, PrincipalError> {
         self.principals.of(authenticated, self.policies.vocabulary())
     }
 
     /// What a call of theirs is judged under.
-    pub(crate) fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
+    pub fn mandate<'a>(&'a self, authenticated: &'a Authenticated, principal: &'a Principal) -> Mandate<'a> {
         let (policies, shadow) = (&self.policies, self.shadow.as_ref());
         let policy = InForce { policies, shadow, principal, environment: &self.environment };
         Mandate::Caller { authenticated, policy }

@@ -47,15 +47,15 @@ pub(crate) fn gate(
     }
 }
 
-fn circumstances(meant: &Meant, environment: &str) -> Circumstances {
+fn circumstances<'a>(meant: &'a Meant, environment: &'a str) -> Circumstances<'a> {
     let proposal = &meant.resolved.proposal;
     Circumstances {
-        tenant: proposal.caller.tenant.clone(),
-        environment: environment.to_owned(),
+        tenant: &proposal.caller.tenant,
+        environment,
         time: proposal.received_at,
-        client: proposal.caller.client.clone(),
-        task: proposal.aims.task.clone(),
-        intent: proposal.aims.intent.clone(),
+        client: proposal.caller.client.as_deref(),
+        task: proposal.aims.task.as_deref(),
+        intent: proposal.aims.intent.as_deref(),
     }
 }
 

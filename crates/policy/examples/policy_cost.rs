@@ -66,7 +66,7 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
 struct World {
     principals: Vec<Principal>,
     arguments: Vec<CanonicalBytes>,
-    circumstances: Circumstances,
+    circumstances: Circumstances<'static>,
 }
 
 impl World {
@@ -74,10 +74,10 @@ impl World {
         let principals = (0..200).map(|_| principal(vocabulary, random)).collect();
         let arguments = (0..200).map(|_| arguments(random)).collect();
         let circumstances = Circumstances {
-            tenant: "acme".to_owned(),
-            environment: "production".to_owned(),
+            tenant: "acme",
+            environment: "production",
             time: Timestamp::from_unix_ms(1_794_735_332_007),
-            client: Some("client".to_owned()),
+            client: Some("client"),
             task: None,
             intent: None,
         };

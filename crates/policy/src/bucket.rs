@@ -35,13 +35,19 @@ pub(crate) struct Rule {
     pub open: bool,
     /// What has to hold besides; none is nothing.
     pub condition: Option<Arc<Expression>>,
+    /// It is the built-in one about the caller's own tenant. Every call is asked that, so it is not asked by way of Cedar.
+    pub own_tenant: bool,
 }
+
+/// The id of that policy.
+const OWN_TENANT: &str = "always.own-tenant";
 
 impl Rule {
     pub(crate) fn of(policy: &Loaded) -> Self {
         let (permits, condition) = (policy.policy.effect() == Effect::Permit, policy.condition.clone());
         let open = policy.needs != Needs::default();
-        Self { told: Arc::clone(&policy.told), permits, open, condition }
+        let own_tenant = policy.is_built_in() && policy.id == OWN_TENANT;
+        Self { told: Arc::clone(&policy.told), permits, open, condition, own_tenant }
     }
 }
 

@@ -200,14 +200,14 @@ impl CasePrincipal {
 }
 
 impl Surroundings {
-    fn circumstances(&self, tenant: &str) -> Circumstances {
+    fn circumstances<'a>(&'a self, tenant: &'a str) -> Circumstances<'a> {
         Circumstances {
-            tenant: self.tenant.clone().unwrap_or_else(|| tenant.to_owned()),
-            environment: self.name.clone().unwrap_or_else(|| LOCAL.to_owned()),
+            tenant: self.tenant.as_deref().unwrap_or(tenant),
+            environment: self.name.as_deref().unwrap_or(LOCAL),
             time: Timestamp::from_unix_ms(self.time_ms),
-            client: self.client.clone(),
-            task: self.task.clone(),
-            intent: self.intent.clone(),
+            client: self.client.as_deref(),
+            task: self.task.as_deref(),
+            intent: self.intent.as_deref(),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Policies {
     fn judge(&self, call: &Call<'_>) -> Result<By, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let settled = self.settled(call.principal, call.tool, tool)?;
-        let mut said = Answer::default();
+        let mut said = Answer::default().in_the_name_of(call.circumstances.tenant, call.principal, &settled);
         if !settled.open.is_empty() {
             let question = request::of_call(call, tool, &[&settled.needs].into_iter().collect())?;
             settled.open.iter().for_each(|rule| said.ask(&question, rule));
@@ -113,7 +113,11 @@ impl Policies {
         for bucket in buckets {
             settled.needs.add(&bucket.needs);
             for rule in &bucket.rules {
-                if rule.open { settled.open.push(rule.clone()) } else { settled.answer.ask(&question, rule) }
+                match (rule.own_tenant, rule.open) {
+                    (true, _) => settled.own_tenant = Some(Arc::clone(&rule.told)),
+                    (false, true) => settled.open.push(rule.clone()),
+                    (false, false) => settled.answer.ask(&question, rule),
+                }
             }
         }
         settled.judged = settled.answer.clone().judged();
@@ -130,6 +134,8 @@ impl Policies {
 pub(crate) struct Settled {
     pub(crate) answer: Answer,
     pub(crate) open: Vec<Rule>,
+    /// The policy that forbids calls in another tenant's name.
+    own_tenant: Option<Arc<Determining>>,
     needs: Needs,
     /// What follows where the others say nothing.
     judged: Result<By, Refused>,
@@ -147,7 +153,7 @@ pub(crate) struct Answer {
 impl Default for Settled {
     fn default() -> Self {
         let judged = Err(Refused::for_cause(Cause::NotPermitted));
-        Self { answer: Answer::default(), open: Vec::new(), needs: Needs::default(), judged }
+        Self { answer: Answer::default(), open: Vec::new(), own_tenant: None, needs: Needs::default(), judged }
     }
 }
 
@@ -162,6 +168,12 @@ impl Answer {
         self.forbids.extend_from_slice(&others.forbids);
         self.failed.extend_from_slice(&others.failed);
         self.errors.extend_from_slice(&others.errors);
+        self
+    }
+
+    /// With what is said to a call in that tenant's name.
+    pub(crate) fn in_the_name_of(mut self, tenant: &str, principal: &Principal, settled: &Settled) -> Self {
+        self.forbids.extend(settled.own_tenant.iter().filter(|_| principal.tenant != tenant).cloned());
         self
     }
 

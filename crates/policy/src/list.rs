@@ -34,7 +34,7 @@ pub struct Listed {
 impl Policies {
     /// How every tool stands with a principal, by name. Of the circumstances, the tenant, the environment and the client
     /// count; what only a single call has does not.
-    pub fn list(&self, principal: &Principal, circumstances: &Circumstances) -> Vec<Listed> {
+    pub fn list(&self, principal: &Principal, circumstances: &Circumstances<'_>) -> Vec<Listed> {
         let tools = self.vocabulary().tools().keys();
         tools
             .map(|tool| Listed { tool: tool.clone(), standing: self.standing(principal, tool, circumstances) })
@@ -42,7 +42,7 @@ impl Policies {
     }
 
     /// How one tool stands with a principal.
-    pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances) -> Standing {
+    pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Standing {
         let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
         let buckets = self.index().buckets(tool, known, principal);
         let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();

@@ -30,6 +30,9 @@ const IFS_MAX: usize = 32;
 /// What an id may be long.
 const ID_BYTES_MAX: usize = 128;
 
+/// How the names of built-in texts begin. An id can be used once only, so nobody else's policy is taken for one of them.
+pub(crate) const BUILT_IN: &str = "built-in ";
+
 /// A file of policies.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
@@ -235,6 +238,11 @@ impl Reading<'_> {
 type Wrong = (usize, Option<String>, FindingKind, (String, Option<String>));
 
 impl Loaded {
+    /// Whether it is one of ours.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.file.starts_with(BUILT_IN)
+    }
+
     pub(crate) fn may_never_apply(&self) -> bool {
         self.policy.annotation(MAY_NEVER_APPLY).is_some()
     }

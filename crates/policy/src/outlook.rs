@@ -23,12 +23,17 @@ pub enum Outlook {
 
 impl Policies {
     /// What they would say to a call of that tool in these circumstances, as far as that does not depend on arguments.
-    pub fn outlook(&self, principal: &Principal, tool: &str, circumstances: &Circumstances) -> Outlook {
+    pub fn outlook(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Outlook {
         self.foresee(principal, tool, circumstances)
             .unwrap_or_else(|refused| Outlook::Certain(Decision::Refused(refused)))
     }
 
-    fn foresee(&self, principal: &Principal, name: &str, circumstances: &Circumstances) -> Result<Outlook, Refused> {
+    fn foresee(
+        &self,
+        principal: &Principal,
+        name: &str,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<Outlook, Refused> {
         let Some(tool) = self.vocabulary().tool(name) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let settled = self.settled(principal, name, tool)?;
         let open = &settled.open;
@@ -36,7 +41,8 @@ impl Policies {
         let needs: Vec<_> = needs.map(|policy| policy.needs.without_arguments()).collect();
         let needs = needs.iter().collect();
         let question = request::of_call_without_arguments(principal, tool, circumstances, &needs)?;
-        let mut answer = settled.answer.clone();
+        let answer = settled.answer.clone();
+        let mut answer = answer.in_the_name_of(circumstances.tenant, principal, &settled);
         let mut unclear: Vec<&Rule> = Vec::new();
         for rule in open {
             if !self.looks_at_arguments(rule) {

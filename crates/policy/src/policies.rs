@@ -18,9 +18,6 @@ pub const ALWAYS_TEXT: &str = include_str!("always.cedar");
 /// What holds unless it is switched off, as Cedar text.
 pub const DEFAULTS_TEXT: &str = include_str!("defaults.cedar");
 
-/// How the names of built-in texts begin.
-const BUILT_IN: &str = "built-in ";
-
 /// A set of policies and the tools they are about. It never changes: other policies or other tools are another set.
 pub struct Policies {
     vocabulary: Arc<Vocabulary>,
@@ -72,7 +69,7 @@ impl Policies {
 
     /// How many of them somebody wrote.
     pub fn written(&self) -> usize {
-        self.loaded.iter().filter(|policy| !policy.file.starts_with(BUILT_IN)).count()
+        self.loaded.iter().filter(|policy| !policy.is_built_in()).count()
     }
 
     /// The policies by id, with their texts: to tell what differs between two sets.

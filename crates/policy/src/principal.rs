@@ -43,6 +43,7 @@ pub struct Principal {
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
     scopes: Texts,
+    pub(crate) tenant: String,
 }
 
 /// A party that no policy can speak of.
@@ -120,7 +121,8 @@ impl Principal {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
         let scopes = identity.scopes.iter().cloned().collect();
-        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes })
+        let tenant = identity.tenant.clone();
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, tenant })
     }
 
     /// Everything a policy can look into when this principal calls this tool.

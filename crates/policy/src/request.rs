@@ -17,24 +17,24 @@ pub struct Call<'a> {
     /// The arguments, after the gates that judge them.
     pub arguments: &'a CanonicalBytes,
     /// When, where and what for.
-    pub circumstances: &'a Circumstances,
+    pub circumstances: &'a Circumstances<'a>,
 }
 
 /// What else is known of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Circumstances {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Circumstances<'a> {
     /// The tenant in whose name it is made: what the principal's has to be.
-    pub tenant: String,
+    pub tenant: &'a str,
     /// The environment the gateway is in, e.g. `production`.
-    pub environment: String,
+    pub environment: &'a str,
     /// When it arrived.
     pub time: Timestamp,
     /// What the client's software calls itself. Not to be trusted.
-    pub client: Option<String>,
+    pub client: Option<&'a str>,
     /// The task the client says it belongs to.
-    pub task: Option<String>,
+    pub task: Option<&'a str>,
     /// What the client says it wants: `read`, `write` or `destructive`.
-    pub intent: Option<String>,
+    pub intent: Option<&'a str>,
 }
 
 /// What Cedar is asked.
@@ -80,7 +80,7 @@ pub(crate) fn of_call(call: &Call<'_>, tool: &Tool, needs: &AllNeeds<'_>) -> Res
 pub(crate) fn of_call_without_arguments(
     principal: &Principal,
     tool: &Tool,
-    circumstances: &Circumstances,
+    circumstances: &Circumstances<'_>,
     needs: &AllNeeds<'_>,
 ) -> Result<Question, Unaskable> {
     let context = Context::from_pairs(of_surroundings(circumstances, needs, true)?).map_err(engine)?;
@@ -96,7 +96,7 @@ pub(crate) fn of_all_calls(principal: &Principal, tool: &Tool) -> Result<Questio
 pub(crate) fn of_list(
     principal: &Principal,
     tool: &Tool,
-    circumstances: &Circumstances,
+    circumstances: &Circumstances<'_>,
     needs: &AllNeeds<'_>,
 ) -> Result<Question, Unaskable> {
     let context = of_surroundings(circumstances, needs, false)?;
@@ -105,21 +105,21 @@ pub(crate) fn of_list(
 }
 
 fn of_surroundings(
-    circumstances: &Circumstances,
+    circumstances: &Circumstances<'_>,
     needs: &AllNeeds<'_>,
     of_call: bool,
 ) -> Result<Vec<(String, RestrictedExpression)>, Unaskable> {
     let mut pairs = Vec::new();
-    let mut add = |name: &str, value: Option<&String>| {
+    let mut add = |name: &str, value: Option<&str>| {
         if let Some(value) = value.filter(|_| needs.attribute(name)) {
-            pairs.push((name.to_owned(), RestrictedExpression::new_string(value.clone())));
+            pairs.push((name.to_owned(), RestrictedExpression::new_string(value.to_owned())));
         }
     };
-    add("tenant", Some(&circumstances.tenant));
-    add("client", circumstances.client.as_ref());
+    add("tenant", Some(circumstances.tenant));
+    add("client", circumstances.client);
     if of_call {
-        add("task", circumstances.task.as_ref());
-        add("intent", circumstances.intent.as_ref());
+        add("task", circumstances.task);
+        add("intent", circumstances.intent);
     }
     if needs.attribute("env") {
         pairs.push(("env".to_owned(), environment(circumstances, of_call)?));
@@ -127,8 +127,8 @@ fn of_surroundings(
     Ok(pairs)
 }
 
-fn environment(circumstances: &Circumstances, with_time: bool) -> Result<RestrictedExpression, Unaskable> {
-    let name = RestrictedExpression::new_string(circumstances.environment.clone());
+fn environment(circumstances: &Circumstances<'_>, with_time: bool) -> Result<RestrictedExpression, Unaskable> {
+    let name = RestrictedExpression::new_string(circumstances.environment.to_owned());
     let mut members = vec![("name".to_owned(), name)];
     if with_time {
         let time_ms = i64::try_from(circumstances.time.unix_ms()).map_err(engine)?;

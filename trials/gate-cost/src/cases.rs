@@ -1,4 +1,4 @@
-//! The calls whose cost is counted: one tool, in the shapes that gate 6 tells apart.
+//! The calls whose cost is counted: one tool, in the shapes that gate 6 tells apart, and under as many policies as gate 8 may have.
 
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use servanda_contract::{
 };
 use servanda_gates::{CompiledContract, Expected, Registered, Resolved, admit};
 
+use crate::rules::Rules;
+
 /// A call that is made again and again.
 pub(crate) struct Case {
     /// What it is, in the table.
@@ -20,6 +22,25 @@ pub(crate) struct Case {
     expected: Vec<Expected>,
     /// Whether gate 6 refuses it.
     pub(crate) refused: bool,
+    /// What gates 7 and 8 judge by; the gateway's own account where there is nothing.
+    pub(crate) rules: Option<Rules>,
+}
+
+/// The calls by which gates 7 and 8 are counted.
+pub(crate) fn ruled() -> Vec<Case> {
+    let case = |what, rules: fn(&CompiledContract) -> Rules| {
+        let case = Case::new(what, None, SELECT, Task::None);
+        let rules = Some(rules(&case.contract));
+        Case { rules, ..case }
+    };
+    vec![
+        Case::new("nobody is asked: the gateway's own question", None, SELECT, Task::None),
+        case("6 policies, all built in", |contract| Rules::of(contract, 0, Rules::about_tools)),
+        case("106 policies, 5 of them about this tool", |contract| Rules::of(contract, 100, Rules::about_tools)),
+        case("106 policies, all about every tool", |contract| Rules::of(contract, 100, Rules::about_all)),
+        case("106 policies, 1 looks at an argument", |contract| Rules::of(contract, 100, Rules::about_arguments)),
+        case("6 policies, and 106 in shadow", |contract| Rules::of(contract, 0, Rules::about_tools).shadowed(contract)),
+    ]
 }
 
 const SELECT: &str = "SELECT id, total FROM invoices WHERE customer = 'c_17' ORDER BY issued DESC LIMIT 20";
@@ -62,7 +83,7 @@ impl Case {
             Task::Changes => allowed(Mutability::Mutates),
         };
         let arguments = Bytes::from(json!({ "query": text, "rows_max": 20 }).to_string());
-        Self { what, contract: contract(program), arguments, expected, refused: false }
+        Self { what, contract: contract(program), arguments, expected, refused: false, rules: None }
     }
 
     fn refused(what: &'static str, program: Option<&str>, text: &str, task: Task) -> Self {

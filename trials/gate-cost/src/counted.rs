@@ -11,11 +11,15 @@ use std::{
 use servanda_contract::{GateName, record::Verdict};
 use servanda_gates::{GateLimits, Mandate, Stopwatch, Trail, pass_all};
 
-use crate::{cases::Case, counting::allocations};
+use crate::{cases::Case, counting::allocations, rules::Rules};
 
 const LIMITS: GateLimits = GateLimits { arguments_bytes_max: 1 << 20, arguments_depth_max: 64 };
 /// Gates before gate 6.
 const BEFORE: usize = 5;
+/// Gates before gate 7.
+const BEFORE_SCOPE: usize = 6;
+/// Gates before gate 8.
+const BEFORE_POLICY: usize = 7;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,10 @@ pub(crate) enum Part {
     All,
     /// Gate 6 alone.
     Behaviour,
+    /// Gate 7 alone.
+    Scope,
+    /// Gate 8 alone.
+    Policy,
     /// Nothing: what the marks themselves cost.
     Marks,
 }
@@ -35,6 +43,10 @@ pub(crate) struct Allocations {
     pub(crate) all: u64,
     /// At gate 6.
     pub(crate) behaviour: u64,
+    /// At gate 7.
+    pub(crate) scope: u64,
+    /// At gate 8.
+    pub(crate) policy: u64,
 }
 
 /// Counts what a call asks for. Called before, so that nothing is counted that is made once.
@@ -43,7 +55,12 @@ pub(crate) fn allocations_of(case: &Case) -> Allocations {
     let verdicts = verdicts(case, Part::Marks);
     let of =
         |gate: GateName| verdicts.iter().filter(move |verdict| verdict.gate == gate).map(|verdict| verdict.took_us);
-    Allocations { all: verdicts.iter().map(|verdict| verdict.took_us).sum(), behaviour: of(GateName::Behaviour).sum() }
+    Allocations {
+        all: verdicts.iter().map(|verdict| verdict.took_us).sum(),
+        behaviour: of(GateName::Behaviour).sum(),
+        scope: of(GateName::Scope).sum(),
+        policy: of(GateName::Policy).sum(),
+    }
 }
 
 /// Makes the call, with the marks around the part. What every gate "took" is how often it asked for memory.
@@ -55,7 +72,8 @@ pub(crate) fn verdicts(case: &Case, part: Part) -> Vec<Verdict> {
         part_begins();
         part_ends();
     }
-    let passed = pass_all(resolved, &Mandate::Gateway, LIMITS, &mut trail);
+    let mandate = case.rules.as_ref().map_or(Mandate::Gateway, Rules::mandate);
+    let passed = pass_all(resolved, &mandate, LIMITS, &mut trail);
     if part == Part::All {
         part_ends();
     }
@@ -72,9 +90,12 @@ impl Stopwatch for Counts {
     fn elapsed_us(&self) -> u64 {
         // Before and after each gate.
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let around = |before: usize| (asked == 2 * before, asked == 2 * before + 1);
         let (begins, ends) = match self.part {
             Part::All => (asked == 0, false),
-            Part::Behaviour => (asked == 2 * BEFORE, asked == 2 * BEFORE + 1),
+            Part::Behaviour => around(BEFORE),
+            Part::Scope => around(BEFORE_SCOPE),
+            Part::Policy => around(BEFORE_POLICY),
             Part::Marks => (false, false),
         };
         if ends {

@@ -39,11 +39,13 @@ const fn word(part: Part) -> &'static str {
     match part {
         Part::All => "all",
         Part::Behaviour => "behaviour",
+        Part::Scope => "scope",
+        Part::Policy => "policy",
         Part::Marks => "marks",
     }
 }
 
 /// The part that an argument means.
 pub(crate) fn part(word: &str) -> Option<Part> {
-    [Part::All, Part::Behaviour, Part::Marks].into_iter().find(|part| self::word(*part) == word)
+    [Part::All, Part::Behaviour, Part::Scope, Part::Policy, Part::Marks].into_iter().find(|part| self::word(*part) == word)
 }

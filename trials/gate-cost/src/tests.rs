@@ -1,6 +1,6 @@
-//! What is said about the cost of gate 6 holds. Instructions depend on the compiler and are only reported; allocations do not.
+//! What is said about the cost of gates 6 to 8 holds. Instructions depend on the compiler and are only reported; allocations do not.
 
-use crate::{cases, cases::Case, counted::allocations_of};
+use crate::{cases, cases::Case, counted::allocations_of, counting::allocations};
 
 fn case(what: &str) -> Case {
     let mut found: Vec<Case> = cases::all().into_iter().filter(|case| case.what == what).collect();
@@ -43,4 +43,39 @@ fn counts_are_the_same_every_time() {
     for case in cases::all() {
         assert_eq!(allocations_of(&case), allocations_of(&case), "{}", case.what);
     }
+}
+
+/// Gate 7 asks for no memory where nothing is missing, and gate 8 for none where no policy looks at the call itself: what is settled for
+/// a caller and a tool is worked out once, however many policies there are.
+#[test]
+fn policies_that_are_settled_cost_no_memory() {
+    let of = |what: &str| {
+        let mut found = cases::ruled().into_iter().filter(|case| case.what == what);
+        allocations_of(&found.next().unwrap_or_else(|| panic!("{what}")))
+    };
+    let nobody = of("nobody is asked: the gateway's own question");
+    assert_eq!((nobody.scope, nobody.policy), (0, 0));
+    for what in [
+        "6 policies, all built in",
+        "106 policies, 5 of them about this tool",
+        "106 policies, all about every tool",
+    ] {
+        let settled = of(what);
+        assert_eq!((settled.scope, settled.policy), (0, 0), "{what}");
+    }
+    // What is tried out costs the list of what it would have been by.
+    assert_eq!(of("6 policies, and 106 in shadow").policy, 1);
+    assert!(of("106 policies, 1 looks at an argument").policy > 0, "the count would notice");
+}
+
+/// A caller who is known is found again without asking for memory.
+#[test]
+fn a_principal_is_found_again_without_memory() {
+    let cases = cases::ruled();
+    let rules = cases.iter().find_map(|case| case.rules.as_ref()).expect("one has rules");
+    drop(rules.find_principal());
+    let before = allocations();
+    let found = rules.find_principal();
+    assert_eq!(allocations() - before, 0);
+    drop(found);
 }

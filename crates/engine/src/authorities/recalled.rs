@@ -14,7 +14,7 @@ pub struct Recalled<'a> {
     /// The name of the tool's contract.
     pub tool: &'a str,
     /// When, where and what for.
-    pub circumstances: Circumstances,
+    pub circumstances: Circumstances<'a>,
 }
 
 impl<'a> Recalled<'a> {
@@ -22,18 +22,18 @@ impl<'a> Recalled<'a> {
     pub fn of(
         record: &'a CallRecord,
         vocabulary: &Vocabulary,
-        environment: &str,
+        environment: &'a str,
     ) -> Result<Option<Self>, PrincipalError> {
         let (Some(contract), Some(policy)) = (&record.contract, &record.policy) else { return Ok(None) };
         let caller = &record.caller;
         let principal = Party::recorded(caller, policy.scopes.as_slice()).principal(vocabulary)?;
         let circumstances = Circumstances {
-            tenant: caller.tenant.clone(),
-            environment: environment.to_owned(),
+            tenant: &caller.tenant,
+            environment,
             time: record.received_at,
-            client: caller.client.clone(),
-            task: policy.task.clone(),
-            intent: policy.intent.clone(),
+            client: caller.client.as_deref(),
+            task: policy.task.as_deref(),
+            intent: policy.intent.as_deref(),
         };
         Ok(Some(Self { principal, tool: &contract.name, circumstances }))
     }

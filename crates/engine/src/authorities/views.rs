@@ -99,11 +99,11 @@ impl View<'_> {
 
     fn work_out(&self, whole: &Arc<Listing>) -> Arc<Listing> {
         let circumstances = Circumstances {
-            tenant: self.guest.caller.tenant.clone(),
-            environment: self.environment.to_owned(),
+            tenant: &self.guest.caller.tenant,
+            environment: self.environment,
             // A list looks at no time.
             time: Timestamp::from_unix_ms(0),
-            client: self.client().map(str::to_owned),
+            client: self.client(),
             task: None,
             intent: None,
         };
@@ -119,7 +119,7 @@ impl View<'_> {
     }
 
     /// Whether some call of a tool could be allowed, for some arguments, at some time, with all scopes.
-    fn shows(&self, contract: &ToolContract, circumstances: &Circumstances) -> bool {
+    fn shows(&self, contract: &ToolContract, circumstances: &Circumstances<'_>) -> bool {
         let (rights, name) = (self.guest.authority.rights(), &contract.identity.name);
         rights.tools.covers(name)
             && contract.transactional.side_effect_class <= rights.ceiling

@@ -109,15 +109,15 @@ fn circumstances_are_seen() {
     let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
     let mut circumstances = circumstances("acme");
     let arguments = canonical(&json!({ "to": "x" }));
-    let allowed = |circumstances: &crate::Circumstances| {
+    let allowed = |circumstances: &crate::Circumstances<'_>| {
         policies
             .decide(&Call { principal: &principal, tool: "mail.send", arguments: &arguments, circumstances })
             .is_allowed()
     };
     assert!(!allowed(&circumstances));
-    circumstances.intent = Some("read".to_owned());
-    circumstances.task = Some("t".to_owned());
-    circumstances.client = Some("c".to_owned());
+    circumstances.intent = Some("read");
+    circumstances.task = Some("t");
+    circumstances.client = Some("c");
     assert!(allowed(&circumstances));
 }
 

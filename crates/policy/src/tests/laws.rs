@@ -91,7 +91,7 @@ struct Asked {
     agent: bool,
     tool: &'static str,
     arguments: Value,
-    circumstances: Circumstances,
+    circumstances: Circumstances<'static>,
 }
 
 impl Asked {
@@ -126,11 +126,12 @@ fn arguments(tool: &'static str) -> BoxedStrategy<Value> {
 
 fn asked() -> impl Strategy<Value = Asked> {
     let tool = prop::sample::select(&["bank.pay", "mail.send", "docs.read"][..]);
-    let word = |word: &'static str| prop::option::of(Just(word.to_owned()));
+    let word = |word: &'static str| prop::option::of(Just(word));
     let circumstances =
         (0..1000_u64, any::<bool>(), word("c"), word("read")).prop_map(|(time, here, client, intent)| Circumstances {
-            tenant: "acme".to_owned(),
-            environment: if here { "production" } else { "staging" }.to_owned(),
+            // Now and then in another's name.
+            tenant: if time % 8 == 0 { "rival" } else { "acme" },
+            environment: if here { "production" } else { "staging" },
             time: servanda_contract::Timestamp::from_unix_ms(time),
             client,
             task: None,
@@ -218,9 +219,10 @@ proptest! {
             for call in calls.iter().filter(|call| call.tool == asked.tool) {
                 // What a list knows is the same; all else is the call's own.
                 let circumstances = Circumstances {
-                    environment: asked.circumstances.environment.clone(),
-                    client: asked.circumstances.client.clone(),
-                    ..call.circumstances.clone()
+                    tenant: asked.circumstances.tenant,
+                    environment: asked.circumstances.environment,
+                    client: asked.circumstances.client,
+                    ..call.circumstances
                 };
                 let arguments = canonical(&call.arguments);
                 let (tool, circumstances) = (asked.tool, &circumstances);

@@ -81,10 +81,10 @@ fn identity(tenant: &str, id: &str, groups: &[&str]) -> Identity {
     }
 }
 
-fn circumstances(tenant: &str) -> Circumstances {
+fn circumstances(tenant: &str) -> Circumstances<'_> {
     Circumstances {
-        tenant: tenant.to_owned(),
-        environment: "production".to_owned(),
+        tenant,
+        environment: "production",
         time: Timestamp::from_unix_ms(1_794_735_332_007),
         client: None,
         task: None,
