@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use servanda_authority::{Actor, Authenticated, rights::{Scope, Scopes}};
+use servanda_authority::{
+    Actor, Authenticated,
+    rights::{Scope, Scopes},
+};
 use servanda_contract::Caller;
 use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
 
