@@ -24,12 +24,12 @@ pub(crate) struct Written(Vec<(String, String)>);
 impl Written {
     /// What `policy.files` names.
     pub(crate) fn of_files(loaded: &Loaded) -> Result<Self, Failure> {
-        files::read(loaded, files::named(loaded)?)
+        files::read(loaded, &files::named(loaded)?)
     }
 
     /// What `policy.shadow` names.
     pub(crate) fn of_shadow(loaded: &Loaded) -> Result<Self, Failure> {
-        files::read(loaded, files::next(loaded)?)
+        files::read(loaded, &files::next(loaded)?)
     }
 
     /// What a file or a folder has that somebody named on the command line.

@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use servanda_authority::{Actor, Authenticated, rights::Scopes};
+use servanda_authority::{
+    Actor, Authenticated,
+    rights::{Scope, Scopes},
+};
 use servanda_contract::Caller;
 use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
 
@@ -134,5 +137,5 @@ fn scopes(authenticated: &Authenticated) -> impl Iterator<Item = &str> {
         Scopes::All => None,
         Scopes::These(scopes) => Some(scopes),
     };
-    scopes.into_iter().flatten().map(|scope| scope.as_str())
+    scopes.into_iter().flatten().map(Scope::as_str)
 }

@@ -99,8 +99,8 @@ async fn a_list_is_worked_out_once_for_guests_of_one_kind() {
 
 #[tokio::test]
 async fn what_a_credential_is_not_for_is_not_shown_but_for_scopes() {
-    let house = house(&[("up", server())], &Rules::default());
     type Taken = fn(&mut Rights);
+    let house = house(&[("up", server())], &Rules::default());
     let table: [(Taken, &[&str]); 5] = [
         (|_| {}, &["up__echo", "up__write"]),
         (|rights| rights.tools = Tools::read(&["up.echo"]).unwrap(), &["up__echo"]),

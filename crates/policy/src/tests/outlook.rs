@@ -21,13 +21,11 @@ fn what_is_certain_without_arguments_is_decided_so_with_any() {
     let rule = (any::<bool>(), 0..CONDITIONS.len());
     TestRunner::default()
         .run(&(prop::collection::vec(rule, 0..4), 0_i64..20), |(rules, cents)| {
-            let text: String = rules
-                .iter()
-                .map(|(permits, condition)| {
-                    let (effect, condition) = (if *permits { "permit" } else { "forbid" }, CONDITIONS[*condition]);
-                    format!("{effect} (principal, action == Action::\"call:bank.pay\", resource) {condition};\n")
-                })
-                .collect();
+            let rule = |(permits, condition): &(bool, usize)| {
+                let (effect, condition) = (if *permits { "permit" } else { "forbid" }, CONDITIONS[*condition]);
+                format!("{effect} (principal, action == Action::\"call:bank.pay\", resource) {condition};\n")
+            };
+            let text = rules.iter().map(rule).collect::<Vec<_>>().concat();
             let policies = policies(&text);
             let principal = Principal::user(policies.vocabulary(), &identity("acme", "alice", &[])).unwrap();
             let outlook = policies.outlook(&principal, "bank.pay", &circumstances("acme"));

@@ -22,13 +22,11 @@ const DEPTH_MAX: usize = 8;
 
 /// The files of `policy.files`, or of the folder that is meant where nothing is said.
 pub(super) fn named(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
-    match &loaded.config.policy.files {
-        Some(patterns) => expand_all(loaded, "policy.files", patterns),
-        None => {
-            let folder = loaded.beside(Path::new(FOLDER));
-            if folder.is_dir() { in_folder(&folder) } else { Ok(Vec::new()) }
-        }
+    if let Some(patterns) = &loaded.config.policy.files {
+        return expand_all(loaded, "policy.files", patterns);
     }
+    let folder = loaded.beside(Path::new(FOLDER));
+    if folder.is_dir() { in_folder(&folder) } else { Ok(Vec::new()) }
 }
 
 /// The files of `policy.shadow`.
@@ -42,7 +40,7 @@ pub(crate) fn watched(loaded: &Loaded) -> Vec<PathBuf> {
 }
 
 /// Reads files of a configuration; they are called as the configuration would call them.
-pub(super) fn read(loaded: &Loaded, files: Vec<PathBuf>) -> Result<Written, Failure> {
+pub(super) fn read(loaded: &Loaded, files: &[PathBuf]) -> Result<Written, Failure> {
     let shown = |file: &Path| {
         let inside = file.strip_prefix(&loaded.folder).ok().filter(|inside| !inside.as_os_str().is_empty());
         inside.unwrap_or(file).display().to_string()

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Every stage of this version that can refuse a call.
-const GATES: [&str; 10] = [
+const GATES: [&str; 11] = [
     "resolve",
     "parse",
     "structure",
@@ -21,6 +21,7 @@ const GATES: [&str; 10] = [
     "bounds",
     "semantics",
     "behaviour",
+    "policy",
     "confirmation",
     "perform",
     "observe",

@@ -23,6 +23,12 @@ use crate::{
 const UPSTREAM: &str = "company";
 /// The configuration, under the name `--config` has by default.
 const FILE_NAME: &str = "servanda.yaml";
+/// The one policy of the demo.
+const POLICY: &str = r#"@id("mail-to-customers")
+@reason("mail goes to customers only")
+forbid (principal, action == Action::"call:company.send_mail", resource)
+unless { context.args.to like "*.example" };
+"#;
 /// Folders of one process id that may be left over from demos that were killed.
 const LEFT_OVER_MAX: u32 = 100;
 
@@ -67,6 +73,8 @@ impl DemoFolder {
         let text = document::write(&config).map_err(std::io::Error::other)?;
         let head = "# The configuration of `servanda demo`. It is removed when the demo ends.\n";
         std::fs::write(self.config_file(), format!("{head}{text}"))?;
+        std::fs::create_dir_all(self.0.join("policies"))?;
+        std::fs::write(self.0.join("policies/mail.cedar"), POLICY)?;
         let contracts = self.0.join(&config.contracts).join(UPSTREAM);
         std::fs::create_dir_all(&contracts)?;
         CONTRACTS.iter().try_for_each(|(file, text)| std::fs::write(contracts.join(file), text))

@@ -65,7 +65,7 @@ const KEPT: [Step; 4] = [
     ),
 ];
 
-const BROKEN: [Step; 10] = [
+const BROKEN: [Step; 11] = [
     refused(
         GateName::Resolve,
         TaxonomyClass::StructuralViolation,
@@ -123,6 +123,13 @@ const BROKEN: [Step; 10] = [
             r#"{"query":"UPDATE invoices SET status = 'paid'"}"#,
         )
     },
+    // All is well with it but the recipient, of which the contract says nothing and the demo's one policy does.
+    refused(
+        GateName::Policy,
+        TaxonomyClass::PolicyViolation,
+        "send_mail",
+        r#"{"to":"me@mailbox.test","subject":"Open invoices","body":"As asked."}"#,
+    ),
     refused(
         GateName::Confirmation,
         TaxonomyClass::ConfirmationMissing,

@@ -125,7 +125,9 @@ impl Report {
             Outlook::Certain(decision) => self.changes.push(Change::of(record, was_allowed, &decision)),
             Outlook::Depends { on } => {
                 self.depends += 1;
-                on.into_iter().for_each(|id| *self.depends_on.entry(id).or_default() += 1);
+                for id in on {
+                    *self.depends_on.entry(id).or_default() += 1;
+                }
             }
         }
     }
