@@ -133,6 +133,9 @@ impl Changes {
         let mut changes = Self::default();
         changes.add("tool", &contracts(before.1), &contracts(now.1));
         changes.add("upstream", &before.0.config.upstreams, &now.0.config.upstreams);
+        if before.0.config.budgets != now.0.config.budgets {
+            changes.0.push("other budgets".to_owned());
+        }
         changes
     }
 

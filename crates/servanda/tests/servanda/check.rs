@@ -92,6 +92,22 @@ fn bad_configurations() {
             "a rule for nobody",
             format!("servanda: 1\nexpectations: {{readers: {{upstreams: [bank], allow: [{{}}]}}}}\n{UPSTREAMS}"),
         ),
+        (
+            "a budget of half a call",
+            format!(
+                "servanda: 1\n{UPSTREAMS}budgets:\n  - {{dimension: read, amount: 9, per: caller, period: day}}\n  - {{dimension: critical, amount: 0.5, per: caller, period: day}}\n"
+            ),
+        ),
+        (
+            "a budget without a currency",
+            format!(
+                "servanda: 1\n{UPSTREAMS}budgets: [{{dimension: financial, amount: \"9.99\", per: caller, period: day}}]\n"
+            ),
+        ),
+        (
+            "a budget of something else",
+            format!("servanda: 1\n{UPSTREAMS}budgets: [{{dimension: deletes, amount: 9, per: caller, period: day}}]\n"),
+        ),
         ("unset variable", "servanda: 1\nupstreams:\n  company: {command: '${NO_SUCH_VARIABLE}'}\n".to_owned()),
         (
             "unset header",

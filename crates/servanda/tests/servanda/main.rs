@@ -7,6 +7,7 @@ mod agent;
 #[cfg(test)]
 mod behaviour;
 #[cfg(test)]
+mod budgets;
 mod bundles;
 #[cfg(test)]
 mod callbacks;
