@@ -150,7 +150,7 @@ impl Passage<'_> {
         self.core.repairs.passed(&self.record, &self.chain);
         self.record.proposal_digest = Some(permit.proposal_digest());
         if self.own_tool(&self.record.tool).is_some() {
-            return self.fetch(&contract, &permit, &way).await;
+            return Box::pin(self.fetch(&contract, &permit, &way)).await;
         }
         let key = match self.identify(&permit, &way).await {
             Ok(key) => key,

@@ -8,6 +8,7 @@ mod agent;
 mod behaviour;
 #[cfg(test)]
 mod budgets;
+#[cfg(test)]
 mod bundles;
 #[cfg(test)]
 mod callbacks;
