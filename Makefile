@@ -89,17 +89,17 @@ gate-cost-check:
 	cargo test --quiet --manifest-path trials/gate-cost/Cargo.toml --target-dir target
 
 # Real processes killed, paused, starved of disk and time; PostgreSQL crashed; an upstream that counts its effects. The release
-# binary with its failpoints, the whole matrix and ten minutes of random schedules on each store.
+# binary with its failpoints, the whole matrix, ten minutes of random schedules and five with a budget on each store.
 chaos:
 	cargo build --release -p servanda --features faults
 	cp target/release/servanda target/release/servanda-faults
-	trials/chaos/run --servanda target/release/servanda-faults --matrix --random 600
+	trials/chaos/run --servanda target/release/servanda-faults --matrix --random 600 --budget 300
 
 # The same in a few minutes. A copy, because other targets build the same file without failpoints.
 chaos-short:
 	cargo build -p servanda --features faults
 	cp target/debug/servanda target/debug/servanda-faults
-	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 10
+	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 10 --budget 10
 
 # A check that cannot fail is none: without the fence, effects must be found to happen more than once.
 chaos-unfenced:

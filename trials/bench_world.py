@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -27,6 +28,7 @@ def world(servanda, binaries):
             with open(os.path.join(folder, ".mcp.json"), "w") as file:
                 json.dump(servers, file)
             subprocess.run([servanda, "init"], cwd=folder, check=True, capture_output=True, timeout=START_SECONDS_MAX)
+            lift_rates(folder)
             gateway = start([servanda, "serve", "--listen", "127.0.0.1:0"], folder, stderr=subprocess.PIPE)
             started.append(gateway)
             ready = gateway.stderr.readline().decode()
@@ -41,6 +43,12 @@ def world(servanda, binaries):
         finally:
             for process in reversed(started):
                 end(process)
+
+
+def lift_rates(folder):
+    """What is measured is how fast it is, not how soon a contract says that it is too often."""
+    for contract in pathlib.Path(folder, "contracts").rglob("*.yaml"):
+        contract.write_text(re.sub(r"max_requests: \d+", "max_requests: 1000000000", contract.read_text()))
 
 
 def measured(targets, target, era, connections, extra):

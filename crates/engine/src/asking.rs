@@ -161,7 +161,7 @@ async fn fenced(core: &Core, contract: Arc<CompiledContract>, asking: Asking<'_>
         record,
         accepts_lost_commits: true,
     };
-    let cleared = Cleared::on_own_account(permit).map_err(|_| "the question is a call of somebody's".to_owned())?;
+    let cleared = Cleared::on_own_account(permit).ok_or("the question is a call of somebody's")?;
     fence(cleared, intent, core.effects.as_ref()).await.map_err(|_| "the question could not be put".to_owned())
 }
 

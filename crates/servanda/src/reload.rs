@@ -142,6 +142,9 @@ impl Changes {
         let mut changes = Self::default();
         changes.add(("tool", "tools"), &contracts(before.1), &contracts(now.1));
         changes.add(("upstream", "upstreams"), &before.0.config.upstreams, &now.0.config.upstreams);
+        if before.0.config.budgets != now.0.config.budgets {
+            changes.0.push("other budgets".to_owned());
+        }
         changes
     }
 

@@ -53,7 +53,8 @@ pub async fn record(setup: &Setup, folder: &Path, call_id: &str) -> Result<Value
     run(setup, folder, &["explain", call_id, "--json"]).await
 }
 
-async fn run(setup: &Setup, folder: &Path, args: &[&str]) -> Result<Value, String> {
+/// Runs the binary's own command and reads what it prints.
+pub async fn run(setup: &Setup, folder: &Path, args: &[&str]) -> Result<Value, String> {
     let mut command = command(setup, folder, &Launch::default(), Path::new(""))?;
     command.args(args).stdin(Stdio::null()).kill_on_drop(true);
     let ran = timeout(PATIENCE, command.output()).await.map_err(|_| "it does not end".to_owned());

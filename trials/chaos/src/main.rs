@@ -23,6 +23,9 @@ use postgres::Postgres;
 use report::Report;
 use world::{Setup, Store};
 
+/// How many calls can be paid for, for each second of a schedule: fewer than are made.
+const BUDGET_A_SECOND: u64 = 5;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -84,6 +87,17 @@ async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result
             let hostile = Arc::new(Hostile::start(&folder, options.calls.is_none()).await?);
             let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
             report.add_random(&random::run(options, *store, &setup, &hostile, crashing.as_deref()).await?);
+        }
+        if let Some(seconds) = options.budget {
+            let folder = folder.join("budget");
+            std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+            let hostile = Arc::new(Hostile::start(&folder, true).await?);
+            let setup = Setup::probe(&options.servanda, &folder, hostile.address).await?;
+            let setup = Setup { budget: Some(seconds * BUDGET_A_SECOND), ..setup };
+            // A read leaves nothing that its cost could be held against.
+            let classes = "nnnkkq".to_owned();
+            let options = Options { random: Some(seconds), calls: None, classes, ..options.clone() };
+            report.add_random(&random::run(&options, *store, &setup, &hostile, crashing.as_deref()).await?);
         }
     }
     Ok(())

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use crate::world::Store;
 
-pub const USAGE: &str = "usage: trials/chaos/run --servanda BIN [--matrix] [--random SECONDS] [--calls N] [--seed N]
+pub const USAGE: &str =
+    "usage: trials/chaos/run --servanda BIN [--matrix] [--random SECONDS] [--budget SECONDS] [--calls N] [--seed N]
        [--store sqlite|postgres|both] [--only PART_OF_A_CASE] [--class rkqn] [--clients N] [--calm] [--keep]
        [--expect-violations]
   --matrix             every row of the crash-point matrix with every class
   --random SECONDS     random schedules for so long
+  --budget SECONDS     random schedules in which every call costs money, of which there is not enough
   --calls N            random schedules for so many keys
   --class LETTERS      the classes random schedules use
   --calm               no faults: what the harness itself costs, and whether it complains without a reason
@@ -21,6 +23,7 @@ pub struct Options {
     pub servanda: PathBuf,
     pub matrix: bool,
     pub random: Option<u64>,
+    pub budget: Option<u64>,
     pub calls: Option<u64>,
     pub seed: u64,
     pub stores: Vec<Store>,
@@ -40,6 +43,7 @@ impl Options {
             servanda: PathBuf::new(),
             matrix: false,
             random: None,
+            budget: None,
             calls: None,
             seed: drawn % 1_000_000_007,
             stores: vec![Store::Sqlite, Store::Postgres],
@@ -57,6 +61,7 @@ impl Options {
                 "--servanda" => options.servanda = PathBuf::from(value()?),
                 "--matrix" => options.matrix = true,
                 "--random" => options.random = Some(number(value()?)?),
+                "--budget" => options.budget = Some(number(value()?)?),
                 "--calls" => options.calls = Some(number(value()?)?),
                 "--seed" => options.seed = number(value()?)?,
                 "--store" => options.stores = stores(value()?)?,
@@ -70,7 +75,7 @@ impl Options {
             }
         }
         options.servanda = options.servanda.canonicalize().map_err(|error| format!("--servanda: {error}\n{USAGE}"))?;
-        if !options.matrix && options.random.is_none() && options.calls.is_none() {
+        if !options.matrix && options.random.is_none() && options.budget.is_none() && options.calls.is_none() {
             options.matrix = true;
         }
         Ok(options)

@@ -28,6 +28,8 @@ pub struct RandomFigures {
     pub unknown_reasons: BTreeMap<String, usize>,
     pub disasters: BTreeMap<&'static str, u64>,
     pub wrong: Vec<String>,
+    /// What became of the money, where calls cost some.
+    pub budget: Option<String>,
 }
 
 /// What is printed.
@@ -54,6 +56,7 @@ impl RandomFigures {
             unknown_reasons: BTreeMap::new(),
             disasters: BTreeMap::new(),
             wrong: Vec::new(),
+            budget: None,
         }
     }
 }
@@ -123,6 +126,9 @@ impl Report {
             "random", figures.seconds, figures.keys, figures.attempts, figures.replayed, disasters.join(", "), figures.duplicated,
             figures.lost, figures.unknown, figures.unknown_happened, figures.wrong.len(),
         ));
+        if let Some(budget) = &figures.budget {
+            self.lines.push(format!("{:<9} {store:<8} {budget}", "budget"));
+        }
         self.failures += figures.wrong.len();
         self.duplicated += figures.duplicated;
     }

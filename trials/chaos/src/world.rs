@@ -51,6 +51,8 @@ pub struct Setup {
     pub upstream: SocketAddr,
     /// Whether the binary serves tools with preconditions.
     pub has_preconditions: bool,
+    /// How many calls can be paid for, where they cost money.
+    pub budget: Option<u64>,
 }
 
 impl Store {
@@ -88,7 +90,7 @@ impl Setup {
     /// The setup for a binary, which is asked whether it serves tools with preconditions.
     pub async fn probe(servanda: &Path, folder: &Path, upstream: SocketAddr) -> Result<Self, String> {
         let (servanda, folder) = (servanda.to_owned(), folder.to_owned());
-        let mut setup = Self { servanda, folder, upstream, has_preconditions: true };
+        let mut setup = Self { servanda, folder, upstream, has_preconditions: true, budget: None };
         let probe = setup.folder.join("probe");
         setup.write(&probe, None).map_err(|error| error.to_string())?;
         let checked = command(&setup, &probe, &Launch::default(), Path::new(""))?.arg("check").output().await;
@@ -114,17 +116,34 @@ impl Setup {
             "pins": { "missing": "ignore" },
             "limits": { "probe_interval_ms": 600_000 },
         });
+        if let Some(limit) = self.budget {
+            let (per, period) = ("tenant", "total");
+            let money =
+                json!({ "dimension": "financial", "amount": limit, "currency": "USD", "per": per, "period": period });
+            config["budgets"] = json!([money]);
+        }
         if let Some(database) = database {
             config["ledger"] = json!(database);
         }
         // JSON is YAML.
         fs::write(folder.join("servanda.yaml"), format!("{config:#}\n"))?;
         let served = |contract: &&Value| self.has_preconditions || contract["preconditions"].is_null();
-        for contract in contracts().iter().filter(served) {
+        for contract in self.contracts().iter().filter(served) {
             let name = contract["identity"]["name"].as_str().unwrap_or_default();
             fs::write(folder.join(format!("contracts/{name}.json")), format!("{contract:#}\n"))?;
         }
         Ok(())
+    }
+}
+
+impl Setup {
+    /// Every contract, with what a call costs.
+    fn contracts(&self) -> Vec<Value> {
+        let mut contracts = contracts();
+        for contract in contracts.iter_mut().filter(|contract| contract["effect"]["class"] != "R") {
+            contract["runtime"]["cost_profile"]["cost_per_call"] = json!(u8::from(self.budget.is_some()));
+        }
+        contracts
     }
 }
 
@@ -213,7 +232,7 @@ fn base(tool: &str, input: &Value, output: &Value) -> Value {
             "data_classification": "internal", "egress_policy": "none",
         },
         "transactional": {
-            "side_effect_class": "CRITICAL_MUTATION", "confirmation_required": false, "semantics": "irreversible_pivot",
+            "side_effect_class": "HIGH_RISK_EXTERNAL", "confirmation_required": false, "semantics": "irreversible_pivot",
             "compensation_tool": null, "post_action_verification_required": false,
         },
         "idempotency": {

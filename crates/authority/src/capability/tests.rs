@@ -331,7 +331,7 @@ fn t9_every_credential_with_a_budget_of_its_own_is_drawn_on() {
     let (first, made) = hand_on(&ada, writes(10));
     let (one, other) = (hand_on(&first, writes(6)).0, hand_on(&first, writes(6)).0);
     let root = (made.credential.clone(), 10);
-    assert_eq!(limits(&first), [root.clone()]);
+    assert_eq!(limits(&first), std::slice::from_ref(&root));
     assert_eq!(limits(&one), [(one.credential().clone(), 6), root.clone()]);
     assert_ne!(limits(&one)[0], limits(&other)[0]);
     assert_eq!(limits(&other)[1], root);

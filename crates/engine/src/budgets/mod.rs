@@ -84,7 +84,7 @@ pub(crate) async fn clear(
     let cleared = match paced.clear() {
         Ok(cleared) => cleared,
         // Only those that take units make room for it.
-        Err(paced) => Box::pin(lease(core, Box::new(paced), deadline, bill)).await?,
+        Err(paced) => Box::pin(lease(core, paced, deadline, bill)).await?,
     };
     if !cleared.is_due() || cleared.permit().effect_class().mutates() {
         return Ok(cleared);

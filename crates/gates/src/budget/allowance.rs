@@ -84,7 +84,7 @@ pub struct Draw {
 pub enum Undrawable {
     /// There is no such budget: nobody allowed it.
     #[error("nothing is left of {}", .0.account)]
-    Exhausted(Exhausted),
+    Exhausted(Box<Exhausted>),
     /// The budget is in one currency and the contract's cost in another. Nothing is converted; the operator has to say what is meant.
     #[error("the contract's cost is in {cost} and the budget in {budget}: name one in the same currency")]
     Currency {
@@ -123,7 +123,7 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
     if counted == Dimension::Critical && !draws.values().any(|draw| draw.account.dimension == counted) {
         let scope = Scope::Tool { tenant: call.tenant.to_owned(), tool: call.tool.to_owned() };
         let account = Account { scope, dimension: counted, currency: None, period: Period::Total };
-        return Err(Undrawable::Exhausted(Exhausted { account, left: 0, renews_at_ms: None }));
+        return Err(Undrawable::Exhausted(Box::new(Exhausted { account, left: 0, renews_at_ms: None })));
     }
     let credentials = call.credentials.iter().flat_map(|credential| credential_draws(credential, call, micros));
     draws.extend(credentials.map(|draw| (draw.account.digest(), draw)));

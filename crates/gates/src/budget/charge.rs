@@ -87,7 +87,7 @@ pub struct Cleared {
 #[derive(Debug, Clone)]
 pub enum Unfunded {
     /// There is not enough.
-    Exhausted(Exhausted),
+    Exhausted(Box<Exhausted>),
     /// The store did not do it, or nobody knows whether it did.
     InDoubt(JournalError),
 }
@@ -144,9 +144,13 @@ fn counts_money(call: &Drawing<'_>, allowances: &[Allowance]) -> bool {
 
 impl Paced {
     /// Clears a call that takes no units.
-    pub fn clear(self) -> Result<Cleared, Self> {
+    pub fn clear(self) -> Result<Cleared, Box<Self>> {
         let Self { permit, leased, exact } = self;
-        if leased.is_empty() { Ok(Cleared { permit, due: exact }) } else { Err(Self { permit, leased, exact }) }
+        if leased.is_empty() {
+            Ok(Cleared { permit, due: exact })
+        } else {
+            Err(Box::new(Self { permit, leased, exact }))
+        }
     }
 
     /// The store could not be asked for units.
@@ -166,7 +170,7 @@ impl Paced {
             Take::First(entries) => Leasing::First(Box::new(self), entries),
             Take::Wait => Leasing::Wait(Box::new(self)),
             Take::Exhausted(exhausted) => {
-                let why = Unaffordable::Unfunded(Unfunded::Exhausted(exhausted));
+                let why = Unaffordable::Unfunded(Unfunded::Exhausted(Box::new(exhausted)));
                 Leasing::Exhausted(Box::new(NotCleared { permit: self.permit, why }))
             }
             Take::Full => {
@@ -179,9 +183,9 @@ impl Paced {
 }
 
 impl Cleared {
-    /// A question that the gateway asks on its own account draws nothing. A call of anybody else comes back.
-    pub fn on_own_account(permit: Permit) -> Result<Self, Permit> {
-        if permit.is_on_own_account() { Ok(Self { permit, due: Vec::new() }) } else { Err(permit) }
+    /// A question that the gateway asks on its own account draws nothing. A call of anybody else is not cleared by this.
+    pub fn on_own_account(permit: Permit) -> Option<Self> {
+        permit.is_on_own_account().then(|| Self { permit, due: Vec::new() })
     }
 
     /// The call.
@@ -225,7 +229,7 @@ async fn reserve(
     let reservation = Reservation { id: HoldId::from(permit.call_id()), effect, draws };
     match budgets.book(Entry::Reserve(reservation)).await {
         Ok(Booked::Reserved) => Ok(()),
-        Ok(Booked::Exhausted(exhausted)) => Err(Unfunded::Exhausted(exhausted)),
+        Ok(Booked::Exhausted(exhausted)) => Err(Unfunded::Exhausted(Box::new(exhausted))),
         // A call reserves once: anything else was not this reservation.
         Ok(_) => Err(Unfunded::InDoubt(JournalError::new("the reservation is closed, or another's"))),
         Err(error) => Err(Unfunded::InDoubt(error)),

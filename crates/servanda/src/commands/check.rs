@@ -7,7 +7,7 @@ use serde_json::json;
 use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
-    tool::{RateLimits, SideEffectClass, TimeoutClass},
+    tool::{SideEffectClass, TimeoutClass},
 };
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
@@ -128,12 +128,9 @@ type Says = fn(&ToolContract) -> bool;
 
 /// What contracts say and this version only keeps on record: silence would be taken for a promise.
 fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
-    let fields: [(&str, Says); 4] = [
-        // Other than what `init` writes, which nobody decided.
-        ("rate_limits", |contract| contract.runtime.rate_limits != RateLimits { window_sec: 60, max_requests: 600 }),
+    let fields: [(&str, Says); 2] = [
         ("sandbox_isolated", |contract| contract.runtime.sandbox_isolated),
         ("tenant_scoped", |contract| contract.security.tenant_scoped),
-        ("cost_profile", |contract| contract.runtime.cost_profile.cost_per_call > 0.0),
     ];
     let said = fields.iter().filter_map(|(field, says)| {
         let contracts = admitted.iter().filter(|contract| says(contract.contract())).count();

@@ -107,17 +107,19 @@ impl BudgetConfig {
 
     /// What a new configuration says about critical changes.
     pub(crate) fn of_new_users() -> Vec<Self> {
-        let entry = BudgetEntry {
-            dimension: CountedDimension::Critical,
-            amount: Amount::Whole(CRITICAL_A_DAY),
-            currency: None,
-            per: PerWhom::Caller,
-            period: InPeriod::Day,
-            tenant: None,
-            principal: None,
-            tool: None,
-        };
-        Self::try_from(entry).into_iter().collect()
+        let (per, period) = (PerWhom::Caller, InPeriod::Day);
+        Self::of_calls(CountedDimension::Critical, CRITICAL_A_DAY, per, period).into_iter().collect()
+    }
+
+    /// What the demo says about what leaves the house: once in a run.
+    pub(crate) fn of_sent_mail() -> Option<Self> {
+        Self::of_calls(CountedDimension::External, 1, PerWhom::Run, InPeriod::Total)
+    }
+
+    fn of_calls(dimension: CountedDimension, calls: u64, per: PerWhom, period: InPeriod) -> Option<Self> {
+        let (amount, currency) = (Amount::Whole(calls), None);
+        let (tenant, principal, tool) = (None, None, None);
+        Self::try_from(BudgetEntry { dimension, amount, currency, per, period, tenant, principal, tool }).ok()
     }
 }
 

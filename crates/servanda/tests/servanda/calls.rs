@@ -35,6 +35,7 @@ fn a_call_that_passes() {
             "policy",
             "state",
             "confirmation",
+            "budget",
             "fence",
             "perform",
             "observe"

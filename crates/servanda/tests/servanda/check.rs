@@ -49,14 +49,11 @@ fn a_good_configuration() {
 #[test]
 fn what_is_not_enforced_is_noted() {
     let mut limited = pay_invoice().confirmed().timeout("standard");
-    put(&mut limited.0, "/runtime/rate_limits/max_requests", json!(5));
     put(&mut limited.0, "/runtime/timeout_ms", json!(500_000));
-    put(&mut limited.0, "/runtime/cost_profile/cost_per_call", json!(0.5));
     put(&mut limited.0, "/identity/lifecycle/sunset_date", json!("2999-12-31"));
     let mut scoped = get_invoice();
     put(&mut scoped.0, "/security/tenant_scoped", json!(true));
     put(&mut scoped.0, "/runtime/sandbox_isolated", json!(true));
-    put(&mut scoped.0, "/runtime/rate_limits/window_sec", json!(1));
     let world = trapped([limited, scoped]);
     let mut page = Page::new(&world);
     page.run(&["check"]).ended(0);
@@ -91,6 +88,22 @@ fn bad_configurations() {
         (
             "a rule for nobody",
             format!("servanda: 1\nexpectations: {{readers: {{upstreams: [bank], allow: [{{}}]}}}}\n{UPSTREAMS}"),
+        ),
+        (
+            "a budget of half a call",
+            format!(
+                "servanda: 1\n{UPSTREAMS}budgets:\n  - {{dimension: read, amount: 9, per: caller, period: day}}\n  - {{dimension: critical, amount: 0.5, per: caller, period: day}}\n"
+            ),
+        ),
+        (
+            "a budget without a currency",
+            format!(
+                "servanda: 1\n{UPSTREAMS}budgets: [{{dimension: financial, amount: \"9.99\", per: caller, period: day}}]\n"
+            ),
+        ),
+        (
+            "a budget of something else",
+            format!("servanda: 1\n{UPSTREAMS}budgets: [{{dimension: deletes, amount: 9, per: caller, period: day}}]\n"),
         ),
         ("unset variable", "servanda: 1\nupstreams:\n  company: {command: '${NO_SUCH_VARIABLE}'}\n".to_owned()),
         (

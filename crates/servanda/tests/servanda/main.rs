@@ -11,6 +11,8 @@ mod agent;
 #[cfg(test)]
 mod behaviour;
 #[cfg(test)]
+mod budgets;
+#[cfg(test)]
 mod bundles;
 #[cfg(test)]
 mod callbacks;

@@ -81,8 +81,13 @@ impl World {
         self
     }
 
-    /// Writes a whole configuration. JSON is YAML.
+    /// Writes a whole configuration. JSON is YAML. Critical changes are allowed, unless it says something about budgets.
     pub(crate) fn configure_with(&self, config: &Value) {
+        let mut config = config.clone();
+        if config.get("budgets").is_none() {
+            let critical = json!({ "dimension": "critical", "amount": 100_000, "per": "tenant", "period": "total" });
+            config["budgets"] = json!([critical]);
+        }
         self.write("servanda.yaml", &config.to_string());
         fs::create_dir_all(self.path("contracts")).unwrap();
     }

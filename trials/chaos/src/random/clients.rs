@@ -21,6 +21,8 @@ use crate::{
 };
 
 /// What a hostile upstream may do with a call.
+/// What every key begins with, before the business id it is for.
+pub const KEY_PREFIX: &str = "key-";
 const SCRIPTS: [&str; 16] = [
     "close",
     "reset",
@@ -99,7 +101,7 @@ impl Client {
         let business = format!("{}-{}-{}-{made}", self.scene.store.name(), class.letter(), self.number);
         let order = Order {
             tool: class.tool("pay"),
-            key: format!("key-{business}"),
+            key: format!("{KEY_PREFIX}{business}"),
             business,
             amount: 7,
             script: self.script(),

@@ -1,6 +1,7 @@
 //! Random schedules: clients that retry like impatient agents, and everything under them failing by the numbers of a seed.
 //! Then everything is healed, recovery has its time, and the oracle compares what was said with what happened.
 
+mod budget;
 mod clients;
 mod disasters;
 mod oracle;
@@ -68,7 +69,7 @@ pub async fn run(
 ) -> Result<RandomFigures, String> {
     let mut rng = Rng::new(options.seed ^ (store as u64));
     let database = match postgres {
-        Some(postgres) => Some(postgres.database("random").await?),
+        Some(postgres) => Some(postgres.database(if setup.budget.is_some() { "budget" } else { "random" }).await?),
         None => None,
     };
     let mut replicas = Vec::new();
@@ -114,6 +115,9 @@ pub async fn run(
     let home = addresses.into_iter().flatten().next().ok_or("no replica is left")?;
     let mut figures = oracle::judge(&scene, &folder, home, &mut rng).await?;
     figures.wrong.append(&mut wrong);
+    if let Some(limit) = setup.budget {
+        figures.budget = Some(budget::judge(&scene, &folder, limit, &mut figures).await?);
+    }
     figures.seconds = seconds;
     figures.disasters = count;
     disasters.end().await;

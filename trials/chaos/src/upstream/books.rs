@@ -58,6 +58,11 @@ impl Books {
         self.accounts.get(business).map_or(0, |account| account.receipts.len())
     }
 
+    /// Everything that was done.
+    pub fn all_effects(&self) -> usize {
+        self.accounts.values().map(|account| account.receipts.len()).sum()
+    }
+
     pub fn calls(&self, business: &str) -> u64 {
         self.accounts.get(business).map_or(0, |account| account.calls)
     }

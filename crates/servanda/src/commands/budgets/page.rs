@@ -19,7 +19,7 @@ pub(super) fn page(shown: &Shown, now: Timestamp) -> String {
 }
 
 fn accounts(accounts: &[ShownAccount]) -> String {
-    let mut shown = table(&["account", "limit", "spent", "reserved", "leased", "left", "renews"]);
+    let mut shown = table(&["tenant", "account", "limit", "spent", "reserved", "leased", "left", "renews"]);
     for ShownAccount { standing, left, renews_at } in accounts {
         let units = |units: u64| match standing.account.dimension {
             Dimension::Financial => decimal(units),
@@ -27,6 +27,7 @@ fn accounts(accounts: &[ShownAccount]) -> String {
         };
         let left = if *left == 0 { paint(&units(*left), Mood::Bad) } else { units(*left) };
         shown.add_row([
+            visible(standing.account.scope.tenant()),
             visible(&standing.account.to_string()),
             units(standing.limit),
             units(standing.spent),

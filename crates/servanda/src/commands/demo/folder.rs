@@ -15,7 +15,7 @@ use servanda_sample::CONTRACTS;
 
 use super::tour::TRIAGE;
 use crate::{
-    config::{Config, NameStyle, TaskConfig, UpstreamConfig},
+    config::{BudgetConfig, Config, NameStyle, TaskConfig, UpstreamConfig},
     failure::Failure,
 };
 
@@ -99,5 +99,7 @@ fn config(program: &Path, listen: SocketAddr) -> std::io::Result<Config> {
     let upstreams = BTreeMap::from([(UPSTREAM.to_owned(), company)]);
     let reads = BehaviourPattern { mutability: Some(Mutability::Pure), ..BehaviourPattern::default() };
     let tasks = BTreeMap::from([(TRIAGE.to_owned(), TaskConfig { allow: vec![reads] })]);
-    Ok(Config { listen: listen.to_string(), names: NameStyle::Bare, tasks, ..Config::new(upstreams) })
+    let mut config = Config { listen: listen.to_string(), names: NameStyle::Bare, tasks, ..Config::new(upstreams) };
+    config.budgets.extend(BudgetConfig::of_sent_mail());
+    Ok(config)
 }

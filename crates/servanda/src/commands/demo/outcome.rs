@@ -10,7 +10,7 @@ use servanda_contract::{GateName, Observation, Refusal, TaxonomyClass, taxonomy:
 use servanda_engine::{Aims, CallAnswer, CallRequest, Engine, Gateway as _, OperationKeys, Terms};
 use servanda_mcp::fields::meta;
 
-use super::tour::{Expected, Step};
+use super::tour::{Expected, RUN, Step};
 use crate::failure::Failure;
 
 /// The whole tour is one conversation of one agent; repairs are counted within it.
@@ -43,7 +43,7 @@ pub(super) async fn play(engine: &Engine, step: &'static Step) -> Result<Played,
         tool: step.tool.to_owned(),
         arguments: Bytes::from_static(step.arguments.as_bytes()),
         chain: Some(CONVERSATION.to_owned()),
-        keys: OperationKeys::default(),
+        keys: OperationKeys { run_id: Some(RUN.to_owned()), ..OperationKeys::default() },
         aims: Aims { task: step.task.map(str::to_owned), ..Aims::default() },
         task: None,
         terms: Terms::default(),

@@ -136,7 +136,17 @@ const BROKEN: [Step; 11] = [
         "pay_invoice",
         r#"{"invoice_id":"inv_1007","amount_cents":478800,"currency":"USD"}"#,
     ),
+    // One mail went out above, and the configuration lets a run send no more.
+    refused(
+        GateName::Budget,
+        TaxonomyClass::BudgetExhausted,
+        "send_mail",
+        r#"{"to":"ap@blueheron.example","subject":"Reminder: inv_1007","body":"And again."}"#,
+    ),
 ];
+
+/// The run that all of it is.
+pub(super) const RUN: &str = "tour";
 
 const MISBEHAVING: [Step; 4] = [
     refused(GateName::Perform, TaxonomyClass::Timeout, "misbehave_hang", "{}"),

@@ -76,7 +76,9 @@ impl Writing {
     /// The configuration.
     pub(super) fn config(&mut self, loaded: &Loaded) -> Result<(), Failure> {
         let text = document::write(&loaded.config).map_err(|error| Failure::failed(error.to_string()))?;
-        let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n";
+        let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n\
+                    # Calls that delete, or move rights or code, are refused beyond what `budgets` allows; `servanda budgets` shows how\n\
+                    # much is left.\n";
         self.replace(&loaded.file, &format!("{head}{text}"), CONFIG_MODE)?;
         // One that was there before may have been everybody's.
         std::fs::set_permissions(&loaded.file, std::fs::Permissions::from_mode(CONFIG_MODE))
