@@ -153,7 +153,7 @@ pub struct Refusal {
     pub scopes_needed: Vec<String>,
     /// What is left of the budget or the rate that was asked of, and when there is more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget: Option<BudgetLeft>,
+    pub budget: Option<Box<BudgetLeft>>,
 }
 
 /// What is left of what a call draws on.

@@ -43,7 +43,7 @@ fn exhausted_now(call_id: CallId, exhausted: &Exhausted, now: Timestamp) -> Refu
     };
     let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
     refusal.retry_after_ms = renews_at_ms.map(|at_ms| at_ms.saturating_sub(now.unix_ms()));
-    refusal.budget = Some(what_is_left(exhausted));
+    refusal.budget = Some(Box::new(what_is_left(exhausted)));
     refusal
 }
 
@@ -54,7 +54,7 @@ fn never_allowed(call_id: CallId, tool: &str, exhausted: &Exhausted) -> Refusal 
                 `budgets: [{ dimension: critical, amount: 5, per: caller, period: day }]`, and reload"
         .to_owned();
     let mut refusal = refusal(call_id, TaxonomyClass::BudgetExhausted, message, hint);
-    refusal.budget = Some(what_is_left(exhausted));
+    refusal.budget = Some(Box::new(what_is_left(exhausted)));
     refusal
 }
 
@@ -71,13 +71,13 @@ fn too_often(call_id: CallId, tool: &str, denied: Denied, rate: Rate, now: Times
     let mut refusal = refusal(call_id, TaxonomyClass::RateLimited, message, hint);
     refusal.retry_after_ms = Some(retry_after_ms);
     let renews_at = Timestamp::from_unix_ms(now.unix_ms().saturating_add(retry_after_ms));
-    refusal.budget = Some(BudgetLeft {
+    refusal.budget = Some(Box::new(BudgetLeft {
         account: format!("tool `{tool}`, {rate}"),
         dimension: "rate".to_owned(),
         currency: None,
         left,
         renews_at: Some(renews_at.to_string()),
-    });
+    }));
     refusal
 }
 

@@ -39,13 +39,15 @@ impl Passage<'_> {
             EffectState::Claimed | EffectState::Dispatching => works::under_way(&call_id, &seen),
             EffectState::FailedRetryable => works::never_ran(&call_id, &seen),
             EffectState::OutcomeUnknown => {
-                return self.stand(contract, Reply::Unknown, Some(Arc::new(seen.effect))).await;
+                return Box::pin(self.stand(contract, Reply::Unknown, Some(Arc::new(seen.effect)))).await;
             }
-            EffectState::Expired => return self.stand(contract, Reply::KeyExpired, Some(Arc::new(seen.effect))).await,
+            EffectState::Expired => {
+                return Box::pin(self.stand(contract, Reply::KeyExpired, Some(Arc::new(seen.effect)))).await;
+            }
             EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
                 let lost = || StoredAnswer::Known("the answer was not kept".to_owned());
                 let reply = Reply::Replay(seen.effect.answer.clone().unwrap_or_else(lost));
-                return self.stand(contract, reply, Some(Arc::new(seen.effect))).await;
+                return Box::pin(self.stand(contract, reply, Some(Arc::new(seen.effect)))).await;
             }
         };
         CallAnswer::Result(self.refuse(contract.contract(), refusal, Outcome::Refused, None).await)

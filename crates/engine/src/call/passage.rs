@@ -188,7 +188,7 @@ impl Passage<'_> {
             }
             Err(NotSent::Standing(reply, effect)) => {
                 self.bill.close(self.core, Made::No, 0).await;
-                return self.stand(&contract, reply, effect).await;
+                return Box::pin(self.stand(&contract, reply, effect)).await;
             }
         };
         let unsent = matches!(&ending, Ending::Failed(failure) if failure.provably_not_executed());
@@ -209,7 +209,7 @@ impl Passage<'_> {
             Ending::Answered { answer, asked } => {
                 let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&exchange.contract).is_none());
                 match self.see_through(&exchange, answer, cancel).await {
-                    Ok(answer) => self.answered(exchange, answer, kept).await,
+                    Ok(answer) => Box::pin(self.answered(exchange, answer, kept)).await,
                     Err(failure) => self.failed(&exchange, failure).await,
                 }
             }

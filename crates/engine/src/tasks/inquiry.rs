@@ -81,7 +81,7 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
         Subject::TaskResult => asked.result().await,
         Subject::TaskCancel => Box::pin(asked.cancel()).await,
         Subject::TaskUpdate => asked.update(params).await,
-        _ => asked.get().await,
+        _ => Box::pin(asked.get()).await,
     }
 }
 
@@ -165,7 +165,7 @@ impl Asked {
                 let no_task = self.no_task();
                 present(self.ended(), &answer.result, Era::Legacy).await.ok_or(no_task)
             }
-            (Era::Legacy, Era::Modern) => self.get().await,
+            (Era::Legacy, Era::Modern) => Box::pin(self.get()).await,
         }
     }
 

@@ -71,7 +71,7 @@ async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
         (keyed_tool(), EffectState::Completed, (COST_MICROS, 0, 0)),
         (costly(), EffectState::OutcomeUnknown, (0, COST_MICROS, 0)),
     ] {
-        let (bank, restarted) = crashed(contracts, keyed("k")).await;
+        let (bank, restarted) = Box::pin(crashed(contracts, keyed("k"))).await;
         assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
         look(&restarted).await;
         assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0), "it may still be sent");
@@ -88,7 +88,7 @@ async fn a_process_that_dies_after_sending_leaves_it_to_the_effect() {
 #[tokio::test]
 async fn what_is_sent_again_by_its_caller_is_paid_for_once() {
     let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
-    let (bank, restarted) = crashed(contracts, keyed("k")).await;
+    let (bank, restarted) = Box::pin(crashed(contracts, keyed("k"))).await;
     bank.clock.pass_ms(60_000);
     restarted.engine.call(keyed("k")).await;
     assert_eq!((bank.calls(), bank.states().await), (2, vec![EffectState::Completed]));
@@ -98,7 +98,7 @@ async fn what_is_sent_again_by_its_caller_is_paid_for_once() {
 
 #[tokio::test]
 async fn a_read_that_a_process_died_in_is_used_up_in_time() {
-    let (bank, restarted) = crashed(costly(), reading()).await;
+    let (bank, restarted) = Box::pin(crashed(costly(), reading())).await;
     look(&restarted).await;
     assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
     bank.clock.pass_ms(OPEN_MS_MAX);
@@ -110,7 +110,7 @@ async fn a_read_that_a_process_died_in_is_used_up_in_time() {
 #[tokio::test]
 async fn a_keyed_read_that_a_process_died_in_is_used_up_too() {
     let request = CallRequest { keys: keyed("k").keys, ..reading() };
-    let (bank, restarted) = crashed(costly(), request).await;
+    let (bank, restarted) = Box::pin(crashed(costly(), request)).await;
     bank.clock.pass_ms(HOUR_MS);
     look(&restarted).await;
     assert_eq!(bank.states().await, [EffectState::FailedRetryable]);

@@ -65,7 +65,7 @@ const KEPT: [Step; 4] = [
     ),
 ];
 
-const BROKEN: [Step; 11] = [
+const BROKEN: [Step; 12] = [
     refused(
         GateName::Resolve,
         TaxonomyClass::StructuralViolation,
