@@ -93,6 +93,8 @@ mod streams;
 #[cfg(test)]
 mod stub;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod threats;
