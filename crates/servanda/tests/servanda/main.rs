@@ -95,6 +95,8 @@ mod stub;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod tenants_offers;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod threats;
