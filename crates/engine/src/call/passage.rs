@@ -164,9 +164,7 @@ impl Passage<'_> {
         if let Err(error) = self.enter_round(&permit, &key, &mut way).await {
             return self.refuse_round(error).await;
         }
-        let member = self.scene.member(&contract.contract().binding.upstream);
-        let is_personal = member.is_some_and(|member| member.server.is_personal());
-        let kept = match caching::read_of(&permit, &key, &way, is_personal).map(|read| self.core.cache.find(read)) {
+        let kept = match caching::read_of(&permit, &key, &way, self.scene).map(|read| self.core.cache.find(read)) {
             Some(Ok(answer)) => return self.serve(&contract, &answer).await,
             Some(Err(under_way)) => Some(under_way),
             None => None,
