@@ -5,7 +5,7 @@
 //! replaces the lists that agents see as a whole, so that nobody ever sees half of one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
@@ -205,6 +205,11 @@ impl Catalog {
     /// Bumped whenever a list changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// The upstreams whose part of some list changed after that generation.
+    pub fn changed_since(&self, generation: u64) -> BTreeSet<String> {
+        self.read().changed_since(generation)
     }
 
     /// Takes note of what an upstream offers to clients of these capabilities. Returns which tools stand otherwise now.

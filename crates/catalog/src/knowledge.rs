@@ -44,6 +44,8 @@ pub(crate) struct Knowledge {
     /// Tools that are held back whatever their upstreams say, by exposed name.
     quarantine: BTreeMap<String, Arc<Standing>>,
     generation: u64,
+    /// The generation in which an upstream's part of some list changed last.
+    changed: BTreeMap<String, u64>,
 }
 
 /// What is known about one upstream.
@@ -78,6 +80,7 @@ impl Knowledge {
             profiles: BTreeMap::new(),
             quarantine: BTreeMap::new(),
             generation: 0,
+            changed: BTreeMap::new(),
         };
         let tools = knowledge.tools(entries, &base);
         knowledge.profiles.insert(base, Arc::new(Listing { generation: 0, tools }));
@@ -86,6 +89,14 @@ impl Knowledge {
 
     pub(crate) fn pins(&self) -> &Pins {
         &self.pins
+    }
+
+    pub(crate) fn changed_since(&self, generation: u64) -> BTreeSet<String> {
+        self.changed
+            .iter()
+            .filter(|(_, changed)| **changed > generation)
+            .map(|(upstream, _)| upstream.clone())
+            .collect()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -190,7 +201,10 @@ impl Knowledge {
     /// Where lists of other profiles follow from what this upstream offers, they count as changed.
     pub(crate) fn doubt(&mut self, upstream: &str) {
         let varies = self.upstreams.get(upstream).is_some_and(|seen| seen.rolls.len() > 1);
-        self.generation += u64::from(varies);
+        if varies {
+            self.generation += 1;
+            self.changed.insert(upstream.to_owned(), self.generation);
+        }
     }
 
     pub(crate) fn adopt(&mut self, entries: &Entries, lock: Lock) -> Vec<Change> {
@@ -270,7 +284,16 @@ impl Knowledge {
                 tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
             };
             // Another order of the same tools is no change that anybody has to hear of.
-            let same = texts(&listing.tools) == texts(&tools);
+            let (before, after) = (texts(&listing.tools), texts(&tools));
+            let same = before == after;
+            let differs = |tool: &&Arc<ListedTool>| {
+                before.contains(tool.definition.get()) != after.contains(tool.definition.get())
+            };
+            for tool in listing.tools.iter().chain(&tools).filter(differs) {
+                if let Some(entry) = entries.get(&tool.name) {
+                    self.changed.insert(entry.contract.contract().binding.upstream.clone(), generation);
+                }
+            }
             let generation = if same { listing.generation } else { generation };
             self.generation = self.generation.max(generation);
             *listing = Arc::new(Listing { generation, tools });

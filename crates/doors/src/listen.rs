@@ -124,6 +124,7 @@ impl Subscription {
 
     /// The messages of some news.
     pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
+        let Some(tidings) = &tidings.told_to(&self.caller) else { return Vec::new() };
         let lists = tidings.changed_lists().iter().filter(|method| self.wants(method));
         let mut messages: Vec<Vec<u8>> = lists.map(|method| self.notification(method, None)).collect();
         for params in tidings.updates(self.watches.keys().map(String::as_str)) {

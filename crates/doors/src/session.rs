@@ -133,6 +133,7 @@ impl Session {
 
     /// The notifications the client gets of some news.
     pub(crate) fn announcements(&self, tidings: &Tidings) -> Vec<Vec<u8>> {
+        let Some(tidings) = &tidings.told_to(&self.guest.caller) else { return Vec::new() };
         let mut messages: Vec<Vec<u8>> =
             tidings.changed_lists().iter().map(|method| splice::notification(method, None)).collect();
         let wishes = self.wishes();
@@ -233,6 +234,12 @@ mod tests {
             text(session.announcements(&Tidings::One(News::Prompts))),
             [r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#]
         );
+        let within = |tenant: &str| {
+            let tenants = Arc::new([tenant.to_owned()].into_iter().collect());
+            Tidings::One(News::Within { tenants, news: Arc::new(News::Prompts) })
+        };
+        assert_eq!(session.announcements(&within("local")), session.announcements(&Tidings::One(News::Prompts)));
+        assert!(session.announcements(&within("acme")).is_empty(), "another tenant's");
         assert_eq!(session.announcements(&Tidings::Anything).len(), 4, "three lists and the watched resource");
     }
 

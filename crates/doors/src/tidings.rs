@@ -1,6 +1,7 @@
 //! News of the gateway as doors hear it, and what legacy clients are told of it.
 
 use serde_json::value::RawValue;
+use servanda_contract::Caller;
 use servanda_engine::News;
 use servanda_mcp::{envelope::to_json, fields::method};
 use tokio::sync::broadcast;
@@ -29,13 +30,21 @@ pub(crate) async fn next(news: &mut broadcast::Receiver<News>) -> Tidings {
 }
 
 impl Tidings {
-    /// The methods of the lists that changed.
+    /// What that caller may know of it.
+    pub(crate) fn told_to(&self, caller: &Caller) -> Option<Self> {
+        match self {
+            Self::One(news) => news.told_to(caller).cloned().map(Self::One),
+            Self::Anything => Some(Self::Anything),
+        }
+    }
+
+    /// The methods of the lists that changed, for somebody who may know all of it.
     pub(crate) fn changed_lists(&self) -> &'static [&'static str] {
         match self {
             Self::One(News::Tools) => &[method::TOOLS_LIST_CHANGED],
             Self::One(News::Prompts) => &[method::PROMPTS_LIST_CHANGED],
             Self::One(News::Resources) => &[method::RESOURCES_LIST_CHANGED],
-            Self::One(News::Resource { .. } | News::Task { .. }) => &[],
+            Self::One(News::Resource { .. } | News::Task { .. } | News::Within { .. }) => &[],
             Self::Anything => {
                 &[method::TOOLS_LIST_CHANGED, method::PROMPTS_LIST_CHANGED, method::RESOURCES_LIST_CHANGED]
             }

@@ -122,6 +122,12 @@ impl Authorities {
         self.tenants.of(upstream).is_some_and(|tenants| !tenants.contains(tenant))
     }
 
+    /// Whose all of these upstreams are together; none if one of them is everybody's.
+    pub(crate) fn tenants_of<'u>(&self, upstreams: impl IntoIterator<Item = &'u str>) -> Option<Arc<BTreeSet<String>>> {
+        let tenants: Option<Vec<&BTreeSet<String>>> = upstreams.into_iter().map(|id| self.tenants.of(id)).collect();
+        Some(Arc::new(tenants?.into_iter().flatten().cloned().collect()))
+    }
+
     /// Whether any upstream is not everybody's.
     pub(crate) fn has_tenants(&self) -> bool {
         !self.tenants.0.is_empty()

@@ -157,7 +157,11 @@ impl Core {
 
     /// Tells everybody that something changed. Nobody may be listening.
     pub(crate) fn announce(&self, news: News) {
-        if matches!(news, News::Tools) {
+        let tools = match &news {
+            News::Within { news, .. } => matches!(**news, News::Tools),
+            news => matches!(news, News::Tools),
+        };
+        if tools {
             self.changes.send_modify(|changes| *changes += 1);
         }
         let _ = self.news.send(news);

@@ -1,6 +1,7 @@
 //! What a door may ask of the engine. Doors are written against this, so that every door gives the same answers.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
     sync::{Arc, LazyLock},
 };
@@ -218,6 +219,31 @@ pub enum News {
         /// The raw `params` of the notification, with that id.
         params: Arc<RawValue>,
     },
+    /// What is news to some tenants only, because the upstream is theirs.
+    Within {
+        /// Who may know.
+        tenants: Arc<BTreeSet<String>>,
+        /// What changed.
+        news: Arc<News>,
+    },
+}
+
+impl News {
+    /// What that caller may know of it.
+    pub fn told_to(&self, caller: &Caller) -> Option<&Self> {
+        match self {
+            Self::Within { tenants, news } => tenants.contains(&caller.tenant).then_some(&**news),
+            everybodys => Some(everybodys),
+        }
+    }
+
+    /// The same, for these tenants; for everybody if none are named.
+    pub(crate) fn within(self, tenants: Option<Arc<BTreeSet<String>>>) -> Self {
+        match tenants {
+            Some(tenants) => Self::Within { tenants, news: Arc::new(self) },
+            None => self,
+        }
+    }
 }
 
 impl Guest {

@@ -1,7 +1,10 @@
 //! What upstreams announce, turned into what guests may know: exposed URIs and our task ids. One follower for every upstream
 //! of a world, and one for its catalog.
 
-use std::sync::{Arc, Weak};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
 
 use serde_json::value::RawValue;
 use servanda_upstream::Announcement;
@@ -24,21 +27,27 @@ pub(crate) fn follow(core: &Arc<Core>, scene: &Arc<Scene>) {
 }
 
 fn follow_catalog(core: Weak<Core>, scene: &Scene) -> impl Future<Output = ()> + Send + 'static {
-    let (mut changes, stop) = (scene.catalog.changes(), scene.stop.clone());
+    let (catalog, mut changes, stop) = (Arc::clone(&scene.catalog), scene.catalog.changes(), scene.stop.clone());
+    let authorities = Arc::clone(&scene.authorities);
     async move {
+        let mut heard = *changes.borrow_and_update();
         loop {
             tokio::select! {
                 said = changes.changed() => if said.is_err() { return },
                 () = stop.cancelled() => return,
             }
             let Some(core) = core.upgrade() else { return };
-            core.announce(News::Tools);
+            let now = *changes.borrow_and_update();
+            let changed = catalog.changed_since(heard);
+            heard = now;
+            core.announce(News::Tools.within(authorities.tenants_of(changed.iter().map(String::as_str))));
         }
     }
 }
 
 fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl Future<Output = ()> + Send + 'static {
     let (mut announcements, stop) = (member.server.announcements(), scene.stop.clone());
+    let tenants = scene.authorities.tenants_of([&*member.id]);
     async move {
         loop {
             let said = tokio::select! {
@@ -47,14 +56,14 @@ fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl F
             };
             let Some(core) = core.upgrade() else { return };
             match said {
-                Ok(announcement) => pass_on(&core, &member, announcement).await,
+                Ok(announcement) => pass_on(&core, &member, &tenants, announcement).await,
                 Err(RecvError::Closed) => return,
                 // What was missed could have been anything.
                 Err(RecvError::Lagged(_)) => {
                     for announcement in
                         [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged]
                     {
-                        pass_on(&core, &member, announcement).await;
+                        pass_on(&core, &member, &tenants, announcement).await;
                     }
                 }
             }
@@ -62,7 +71,14 @@ fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl F
     }
 }
 
-async fn pass_on(core: &Arc<Core>, member: &Arc<Member>, announcement: Announcement) {
+/// Tells those who may know that there is such an upstream: everybody if no tenants are named.
+async fn pass_on(
+    core: &Arc<Core>,
+    member: &Arc<Member>,
+    tenants: &Option<Arc<BTreeSet<String>>>,
+    announcement: Announcement,
+) {
+    let announce = |news: News| core.announce(news.within(tenants.clone()));
     if !matches!(announcement, Announcement::TaskChanged { .. }) {
         core.cache.changed(&member.id, &[]);
     }
@@ -71,14 +87,14 @@ async fn pass_on(core: &Arc<Core>, member: &Arc<Member>, announcement: Announcem
         Announcement::ToolsChanged => member.forget_tools(),
         Announcement::PromptsChanged => {
             member.prompts.outdate();
-            core.announce(News::Prompts);
+            announce(News::Prompts);
         }
-        Announcement::ResourcesChanged => core.announce(News::Resources),
+        Announcement::ResourcesChanged => announce(News::Resources),
         Announcement::ResourceUpdated { uri, params } => {
             let exposure = member.exposure();
             let exposed = exposure.member(&params, "uri").and_then(|json| RawValue::from_string(json).ok());
             let params = exposed.map_or(params, Arc::from);
-            core.announce(News::Resource { uri: Arc::from(exposure.uri(&uri)), params });
+            announce(News::Resource { uri: Arc::from(exposure.uri(&uri)), params });
         }
         Announcement::TaskChanged { task_id, params } => {
             if let Some(news) = tasks::changed(core, member, &task_id, &params).await {

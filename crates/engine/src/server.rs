@@ -33,6 +33,7 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn release(&self, affinity: &str);
     fn edition(&self, counterpart: &Counterpart) -> Option<u64>;
     fn is_shown_credentials(&self) -> bool;
+    fn is_personal(&self) -> bool;
 }
 
 impl Server for Upstream {
@@ -95,6 +96,10 @@ impl Server for Upstream {
 
     fn is_shown_credentials(&self) -> bool {
         self.is_shown_credentials()
+    }
+
+    fn is_personal(&self) -> bool {
+        self.is_personal()
     }
 
     fn edition(&self, counterpart: &Counterpart) -> Option<u64> {

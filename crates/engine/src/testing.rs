@@ -72,6 +72,8 @@ pub(crate) struct Scripted {
     pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
     /// Which connection it is on.
     pub(crate) edition: AtomicU64,
+    /// Whether it is shown credentials of those it answers.
+    pub(crate) personal: AtomicBool,
 }
 
 impl fmt::Debug for Scripted {
@@ -99,6 +101,7 @@ impl Scripted {
             attached: Mutex::default(),
             watches_fail: Mutex::default(),
             edition: AtomicU64::new(0),
+            personal: AtomicBool::new(false),
         })
     }
 
@@ -212,6 +215,10 @@ impl Server for Scripted {
 
     fn is_shown_credentials(&self) -> bool {
         false
+    }
+
+    fn is_personal(&self) -> bool {
+        self.personal.load(Ordering::Relaxed)
     }
 
     fn edition(&self, _: &Counterpart) -> Option<u64> {

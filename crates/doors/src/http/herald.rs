@@ -59,6 +59,7 @@ impl<G: Gateway> Herald<G> {
                 () = self.closed.cancelled() => break,
                 () = &mut resuming, if !resumed => resumed = true,
                 tidings = tidings::next(&mut self.news) => {
+                    let Some(tidings) = tidings.told_to(&self.session.session.guest.caller) else { continue };
                     if tidings.changed_lists().contains(&method::RESOURCES_LIST_CHANGED) {
                         changed.notify_one();
                     }

@@ -14,13 +14,15 @@ use crate::{
     gateway::CallAnswer,
     observe, records, refusals,
     relay::Exposure,
+    scene::Scene,
 };
 
 /// What an answer that was there already says about itself.
 const SERVED_FROM_CACHE: &str = "served from cache";
 
-/// A call as a read that may be answered from the cache; none if it is no such thing.
-pub(super) fn read_of(permit: &Permit, key: &ClientKey, way: &Way) -> Option<Read> {
+/// A call as a read that may be answered from the cache; none if it is no such thing. What a server answers to whom it is shown a
+/// credential of is that user's, whatever the contract says of the data: a personal server's answers are never shared.
+pub(super) fn read_of(permit: &Permit, key: &ClientKey, way: &Way, scene: &Scene) -> Option<Read> {
     let contract = permit.contract().contract();
     let ttl_sec = contract.execution.as_ref().and_then(|execution| execution.cache_ttl_sec).filter(|sec| *sec > 0)?;
     let goes_on =
@@ -29,7 +31,8 @@ pub(super) fn read_of(permit: &Permit, key: &ClientKey, way: &Way) -> Option<Rea
     if permit.effect_class().mutates() || key.can_come_again() || goes_on || way.task.is_some() || permit.asks_first() {
         return None;
     }
-    let shared = contract.security.data_classification == DataClassification::Public;
+    let is_personal = scene.member(&contract.binding.upstream).is_some_and(|member| member.server.is_personal());
+    let shared = !is_personal && contract.security.data_classification == DataClassification::Public;
     Some(Read {
         scope: Scope::of(&permit.proposal().caller, shared),
         request: permit.proposal_digest(),

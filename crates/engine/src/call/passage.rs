@@ -164,7 +164,7 @@ impl Passage<'_> {
         if let Err(error) = self.enter_round(&permit, &key, &mut way).await {
             return self.refuse_round(error).await;
         }
-        let kept = match caching::read_of(&permit, &key, &way).map(|read| self.core.cache.find(read)) {
+        let kept = match caching::read_of(&permit, &key, &way, self.scene).map(|read| self.core.cache.find(read)) {
             Some(Ok(answer)) => return self.serve(&contract, &answer).await,
             Some(Err(under_way)) => Some(under_way),
             None => None,

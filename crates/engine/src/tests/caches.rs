@@ -1,6 +1,6 @@
 //! Reads that are answered from what was kept, and everything after which they are not.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -115,6 +115,17 @@ async fn private_answers_are_nobody_elses_and_public_ones_stay_in_their_tenant()
             result(bank.call(of(&bank, tenant, principal)).await);
         }
         assert_eq!(bank.calls(), calls, "{classification:?}");
+    }
+}
+
+/// A server that is shown each user's credential may answer each what is only theirs, whatever the contract calls the data.
+#[tokio::test]
+async fn a_personal_servers_public_answers_are_nobody_elses() {
+    let bank = bank(|echo, _| echo.security.data_classification = DataClassification::Public);
+    bank.server.personal.store(true, Ordering::Relaxed);
+    for (principal, calls) in [("ada", 1), ("bob", 2), ("ada", 2)] {
+        result(bank.call(of(&bank, "acme", principal)).await);
+        assert_eq!(bank.calls(), calls, "{principal}");
     }
 }
 

@@ -162,7 +162,12 @@ impl Loaded {
         }
         let resource = auth.resource.clone().unwrap_or_else(|| format!("http://{address}/mcp"));
         let issuers = auth.issuers.iter().map(|issuer| issuer.terms(&resource)).collect::<Result<_, _>>();
-        let contracts = || catalog.entries().map(|(_, entry)| &entry.contract);
+        // Anybody reads these, so that what is only some tenants' is not told: their callers learn at a call which scopes they lack.
+        let is_everybodys = |upstream: &str| self.config.upstreams.get(upstream).is_none_or(|it| it.tenants.is_empty());
+        let contracts = || {
+            let contracts = catalog.entries().map(|(_, entry)| &entry.contract);
+            contracts.filter(|contract| is_everybodys(&contract.contract().binding.upstream))
+        };
         let reads = |class: SideEffectClass| class == SideEffectClass::ReadOnly;
         let first = contracts().filter(|contract| reads(contract.contract().transactional.side_effect_class));
         let scopes_first = match &auth.scopes {

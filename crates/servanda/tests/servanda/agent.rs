@@ -41,6 +41,11 @@ impl Agent {
         Self { credential: Some(credential.to_owned()), ..self.clone() }
     }
 
+    /// The same client as if it were in another session.
+    pub(crate) fn in_session(&self, session: &str) -> Self {
+        Self { session: Some(session.to_owned()), ..self.clone() }
+    }
+
     /// Shakes hands.
     pub(crate) fn legacy(address: SocketAddr) -> Self {
         Self::able(address, &json!({}))
@@ -113,9 +118,14 @@ impl Agent {
 
     /// Opens the stream on which a legacy session hears of changes.
     pub(crate) fn listen(&self) -> Exchange {
-        let stream = self.addressed(Question::get(), "", None).ask(self.address);
+        let stream = self.listening().ask(self.address);
         assert_eq!(stream.status, 200);
         stream
+    }
+
+    /// How it asks for that stream.
+    pub(crate) fn listening(&self) -> Question {
+        self.addressed(Question::get(), "", None)
     }
 
     /// A request as it would be sent.

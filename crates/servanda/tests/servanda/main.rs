@@ -95,6 +95,10 @@ mod streams;
 #[cfg(test)]
 mod stub;
 #[cfg(test)]
+mod tenants;
+#[cfg(test)]
+mod tenants_offers;
+#[cfg(test)]
 mod terminal;
 #[cfg(test)]
 mod threats;
