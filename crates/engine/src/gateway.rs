@@ -21,7 +21,8 @@ use crate::watch::Watch;
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {
-    /// The tools on offer now to that guest, in their one order. Guests of the same capabilities see the same tools.
+    /// The tools on offer now to that guest, in their one order: those that some call of theirs could be allowed for. Guests of
+    /// the same capabilities and rights see the same list.
     fn listing(&self, guest: &Guest) -> impl Future<Output = Arc<Listing>> + Send;
 
     /// The same as far as it is known: nobody is asked, and nothing is waited for.
