@@ -38,9 +38,9 @@ fn follow_catalog(core: Weak<Core>, scene: &Scene) -> impl Future<Output = ()> +
             }
             let Some(core) = core.upgrade() else { return };
             let now = *changes.borrow_and_update();
-            let changed = catalog.changed_since(heard);
+            let upstreams = catalog.changed_since(heard);
             heard = now;
-            core.announce(News::Tools.within(authorities.tenants_of(changed.iter().map(String::as_str))));
+            core.announce(News::Tools.within(authorities.tenants_of(upstreams.iter().map(String::as_str))));
         }
     }
 }
@@ -56,14 +56,14 @@ fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl F
             };
             let Some(core) = core.upgrade() else { return };
             match said {
-                Ok(announcement) => pass_on(&core, &member, &tenants, announcement).await,
+                Ok(announcement) => pass_on(&core, &member, tenants.as_ref(), announcement).await,
                 Err(RecvError::Closed) => return,
                 // What was missed could have been anything.
                 Err(RecvError::Lagged(_)) => {
                     for announcement in
                         [Announcement::ToolsChanged, Announcement::PromptsChanged, Announcement::ResourcesChanged]
                     {
-                        pass_on(&core, &member, &tenants, announcement).await;
+                        pass_on(&core, &member, tenants.as_ref(), announcement).await;
                     }
                 }
             }
@@ -75,10 +75,10 @@ fn follow_member(core: Weak<Core>, scene: &Scene, member: Arc<Member>) -> impl F
 async fn pass_on(
     core: &Arc<Core>,
     member: &Arc<Member>,
-    tenants: &Option<Arc<BTreeSet<String>>>,
+    tenants: Option<&Arc<BTreeSet<String>>>,
     announcement: Announcement,
 ) {
-    let announce = |news: News| core.announce(news.within(tenants.clone()));
+    let announce = |news: News| core.announce(news.within(tenants.cloned()));
     if !matches!(announcement, Announcement::TaskChanged { .. }) {
         core.cache.changed(&member.id, &[]);
     }

@@ -2,6 +2,8 @@
 
 #[path = "books_testing.rs"]
 mod books;
+#[path = "effects_testing.rs"]
+mod effects;
 #[path = "scenes_testing.rs"]
 mod scenes;
 
@@ -18,13 +20,12 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_contract::{
-    CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, record::Outcome,
-    refusal::EffectKnowledge, time::Clock,
+    CallRecord, OperationKeys, Timestamp, ToolContract, document, expectation::Aims, refusal::EffectKnowledge,
+    time::Clock,
 };
 use servanda_gates::{
-    Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
-    budget::FleetingBudgets,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+    Fenced, FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit, budget::FleetingBudgets,
+    effect::FleetingEffects,
 };
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
@@ -45,6 +46,7 @@ use crate::{
 };
 
 pub(crate) use books::CountedBudgets;
+pub(crate) use effects::KeptEffects;
 pub(crate) use scenes::{Rules, guest_of, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
@@ -250,63 +252,6 @@ impl Journal for Records {
         let finished = self.finished.lock().unwrap();
         let found = finished.iter().rfind(|record| record.call_id.as_str() == call_id).cloned();
         Box::pin(std::future::ready(Ok(found)))
-    }
-}
-
-/// Effects in memory whose records are kept with the others.
-#[derive(Debug)]
-pub(crate) struct KeptEffects {
-    pub(crate) effects: FleetingEffects,
-    records: Arc<Records>,
-    /// Whether nothing can be changed at the moment.
-    pub(crate) down: AtomicBool,
-    /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
-    pub(crate) late: AtomicBool,
-}
-
-impl Effects for KeptEffects {
-    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
-        Box::pin(async move {
-            if self.down.load(Ordering::Relaxed) {
-                return Err(JournalError::new("the store is away"));
-            }
-            if self.late.load(Ordering::Relaxed) {
-                self.effects.apply(change).await?;
-                return Err(JournalError::in_doubt("the acknowledgement was lost"));
-            }
-            let before = self.effects.records().len();
-            let applied = self.effects.apply(change).await?;
-            let new = self.effects.records().into_iter().skip(before);
-            let finished = new.filter(|record| record.outcome != Outcome::Dispatching);
-            for record in finished {
-                *self.records.last_durable.lock().unwrap() = true;
-                self.records.finished.lock().unwrap().push(record);
-            }
-            Ok(applied)
-        })
-    }
-
-    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
-        if self.late.load(Ordering::Relaxed) {
-            return Box::pin(async { Err(JournalError::new("the store is away")) });
-        }
-        self.effects.find(target)
-    }
-
-    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.list(query)
-    }
-
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(limit)
-    }
-
-    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.effects.beat(owner)
-    }
-
-    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
-        self.effects.expire(limit)
     }
 }
 

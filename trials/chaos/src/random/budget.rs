@@ -15,7 +15,7 @@ use crate::{
 /// What one call costs, in millionths.
 const COST_MICROS: u64 = 1_000_000;
 /// How long the sweep may take when nothing fails any more.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const LISTED_MAX: usize = 100_000;
 
 /// How the one account stands.

@@ -1,0 +1,71 @@
+//! Effects in memory whose records a test can look at, and that can be away.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use servanda_contract::record::Outcome;
+use servanda_gates::{
+    JournalError, PortFuture,
+    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+};
+
+use super::Records;
+
+/// Effects in memory whose records are kept with the others.
+#[derive(Debug)]
+pub(crate) struct KeptEffects {
+    pub(crate) effects: FleetingEffects,
+    pub(super) records: Arc<Records>,
+    /// Whether nothing can be changed at the moment.
+    pub(crate) down: AtomicBool,
+    /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
+    pub(crate) late: AtomicBool,
+}
+
+impl Effects for KeptEffects {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        Box::pin(async move {
+            if self.down.load(Ordering::Relaxed) {
+                return Err(JournalError::new("the store is away"));
+            }
+            if self.late.load(Ordering::Relaxed) {
+                self.effects.apply(change).await?;
+                return Err(JournalError::in_doubt("the acknowledgement was lost"));
+            }
+            let before = self.effects.records().len();
+            let applied = self.effects.apply(change).await?;
+            let new = self.effects.records().into_iter().skip(before);
+            let finished = new.filter(|record| record.outcome != Outcome::Dispatching);
+            for record in finished {
+                *self.records.last_durable.lock().unwrap() = true;
+                self.records.finished.lock().unwrap().push(record);
+            }
+            Ok(applied)
+        })
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        if self.late.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(JournalError::new("the store is away")) });
+        }
+        self.effects.find(target)
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.list(query)
+    }
+
+    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(limit)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.beat(owner)
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.effects.expire(limit)
+    }
+}
