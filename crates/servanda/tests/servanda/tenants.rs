@@ -86,7 +86,7 @@ impl Tenancy {
         let once = |per: &str| json!({ "dimension": "external", "amount": 1, "per": per, "period": "day" });
         let critical = json!({ "dimension": "critical", "amount": 100, "per": "caller", "period": "day" });
         world.change_config(|config| {
-            config["budgets"] = json!([critical, once("caller"), once("tenant"), once("tool")])
+            config["budgets"] = json!([critical, once("caller"), once("tenant"), once("tool")]);
         });
         let gateway = world.serve();
         let side = |tenant: &str| {

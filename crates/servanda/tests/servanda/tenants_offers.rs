@@ -9,6 +9,9 @@ use crate::{
     tenants::{Side, Tenancy, told},
 };
 
+/// What is named, how it is asked for by a name, its name, and one that is nothing's.
+type Named<'a> = (&'static str, &'a dyn Fn(&str) -> Value, &'static str, &'static str);
+
 const OURS: &str = "servanda://vault/book://vault";
 const EVERYBODYS: &str = "servanda://company/book://company";
 
@@ -29,7 +32,6 @@ fn an_upstream_of_one_tenant_is_not_there_for_another() {
     }
     // By name: a request with the name in it, one that is there, and one that nobody has.
     let reference = |kind: &str, member: &str, name: &str| json!({ "ref": { "type": kind, member: name }, "argument": { "name": "page", "value": "1" } });
-    type Named<'a> = (&'static str, &'a dyn Fn(&str) -> Value, &'static str, &'static str);
     let table: [Named<'_>; 6] = [
         ("tools/call", &|name| json!({ "name": name, "arguments": {} }), "vault__note", "cellar__note"),
         ("resources/read", &|uri| json!({ "uri": uri }), OURS, "servanda://cellar/book://vault"),
