@@ -14,11 +14,11 @@ fn one_read(limit: u64) -> Vec<Draw> {
 }
 
 /// What a shell does: asks the books for what is missing.
-fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<Ticket, Exhausted> {
+fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<Ticket, Box<Exhausted>> {
     loop {
         match chunks.take(draws, now_ms) {
             Take::Taken(ticket) => return Ok(ticket),
-            Take::Exhausted(exhausted) => return Err(exhausted),
+            Take::Exhausted(exhausted) => return Err(Box::new(exhausted)),
             Take::First(entries) => {
                 for entry in entries {
                     let booked = books.book(&entry, now_ms);
