@@ -153,8 +153,10 @@ class Side:
             made.mkdir()
             (made / ".mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
             run_to_end([servanda, "init"], made, self.env, "init.log", INIT_SECONDS_MAX)
+            configuration = made / "servanda.yaml"
+            # How much may be drawn is not what this is about.
+            configuration.write_text(configuration.read_text().replace("amount: 10", "amount: 100000"))
             if kind == "bare":
-                configuration = made / "servanda.yaml"
                 written = configuration.read_text()
                 if "names: prefixed" not in written:
                     raise Failed(f"`servanda init` wrote no `names: prefixed`:\n{written}")

@@ -1,11 +1,16 @@
 //! Books in memory that count who asks them, and that can be away.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use servanda_gates::{
     JournalError, PortFuture,
     budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
 };
+
+use super::KeptEffects;
 
 /// Books in memory.
 #[derive(Debug)]
@@ -19,12 +24,15 @@ pub(crate) struct CountedBudgets {
     pub(crate) deaf: AtomicBool,
     /// Whether whoever has kept something back hangs then, as a process that dies does.
     pub(crate) hang_after_reserve: AtomicBool,
+    /// Effects that are late from when something was kept back.
+    pub(crate) makes_late: Mutex<Option<Arc<KeptEffects>>>,
 }
 
 impl CountedBudgets {
     pub(crate) fn new(books: FleetingBudgets) -> Self {
         let [down, deaf, hang_after_reserve] = [false; 3].map(AtomicBool::new);
-        Self { books, entries: AtomicUsize::new(0), down, deaf, hang_after_reserve }
+        let makes_late = Mutex::default();
+        Self { books, entries: AtomicUsize::new(0), down, deaf, hang_after_reserve, makes_late }
     }
 
     pub(crate) fn entries(&self) -> usize {
@@ -41,6 +49,9 @@ impl Budgets for CountedBudgets {
             }
             let reserves = matches!(entry, Entry::Reserve(_));
             let booked = self.books.book(entry).await;
+            if let Some(effects) = self.makes_late.lock().unwrap().take_if(|_| reserves) {
+                effects.late.store(true, Ordering::Relaxed);
+            }
             if reserves && self.hang_after_reserve.load(Ordering::Relaxed) {
                 return std::future::pending().await;
             }

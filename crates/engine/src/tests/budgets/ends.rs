@@ -64,6 +64,9 @@ async fn what_a_call_draws_is_settled_by_how_it_ended() {
         let reads = bank(costly(), &allowed, move |_| async move { way() });
         reads.call(reading()).await;
         assert_eq!(stands(&reads.house, Dimension::Financial).await, of_read, "read: {name}");
+        let keyed_reads = bank(costly(), &allowed, move |_| async move { way() });
+        keyed_reads.call(CallRequest { keys: keyed("k").keys, ..reading() }).await;
+        assert_eq!(stands(&keyed_reads.house, Dimension::Financial).await, of_read, "keyed read: {name}");
         for (bank, dimension) in [(&keyless_bank, Dimension::Write), (&reads, Dimension::Read)] {
             assert_eq!(stands(&bank.house, dimension).await, (0, 0, 100), "leased in one: {name}");
             bank.house.engine.give_back_budgets().await;

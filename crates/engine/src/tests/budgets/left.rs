@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use servanda_contract::ToolContract;
+use servanda_contract::{GateName, ToolContract, refusal::EffectKnowledge};
 use servanda_gates::{
     budget::{Budgets as _, Dimension, OPEN_MS_MAX},
     effect::EffectState,
@@ -21,7 +21,7 @@ use crate::{
     CallRequest, Gateway as _,
     recovery::look_once,
     testing::{House, scene_of, text},
-    tests::effects::{Bank, HOUR_MS, keyed},
+    tests::effects::{Bank, HOUR_MS, keyed, refusal},
 };
 
 fn of_class(effect: Value) -> Vec<ToolContract> {
@@ -139,6 +139,24 @@ async fn what_was_kept_back_and_never_fenced_is_given_back() {
     look(&restarted).await;
     assert_eq!((bank.calls(), bank.states().await), (0, vec![EffectState::FailedRetryable]));
     assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, 0, 0));
+}
+
+/// Nobody knows whether the fence was made: recovery may find it and send the call, so that only the effect can say what becomes of
+/// what is kept back. Here the mark is taken back, and then it is given back.
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
+    let contracts = of_class(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 86_400}));
+    let bank = bank(contracts, &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
+    *bank.house.budgets.makes_late.lock().unwrap() = Some(bank.house.effects.clone());
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_eq!((refused.gate, refused.effect), (GateName::Fence, EffectKnowledge::Unknown), "{refused:?}");
+    assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
+    bank.house.effects.late.store(false, Ordering::Relaxed);
+    while bank.states().await != [EffectState::FailedRetryable] {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    bank.house.budgets.sweep(9).await.unwrap();
+    assert_eq!((bank.calls(), stands(&bank.house, Dimension::Financial).await), (0, (0, 0, 0)));
 }
 
 /// What nobody wants is given back while the process lives, and when it ends.
