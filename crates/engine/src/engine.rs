@@ -117,7 +117,7 @@ impl Gateway for Engine {
         let scene = self.core.scene();
         let listing = scene.discovery.listing(guest, |upstream| !scene.is_foreign(upstream, &guest.caller)).await;
         let listing = scene.shown(listing, guest);
-        if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing) } else { listing }
+        if self.core.long_wait_ms_max.is_some() { scene.with_own_tools(listing, &guest.caller) } else { listing }
     }
 
     fn known_listing(&self, guest: &Guest) -> Arc<Listing> {

@@ -147,17 +147,24 @@ impl Scene {
         Ok(Self { own_tool: own_tool_beside(&catalog), discovery, catalog, ..self })
     }
 
-    /// A list with the gateway's own tool after the others, where there is long work to ask for.
-    pub(crate) fn with_own_tools(&self, listing: Arc<Listing>) -> Arc<Listing> {
-        let Some((_, tool)) = self.own_tool else { return listing };
+    /// A list with the gateway's own tool after the others, where there is long work that this caller may ask for.
+    pub(crate) fn with_own_tools(&self, listing: Arc<Listing>, caller: &Caller) -> Arc<Listing> {
+        let Some((_, tool)) = self.own_tool.filter(|_| self.has_long_work_for(caller)) else { return listing };
         let tools = listing.tools.iter().chain([tool]).cloned().collect();
         Arc::new(Listing { generation: listing.generation, tools })
     }
 
-    /// The contract of the gateway's own tool, if the name is its and it is offered.
-    pub(crate) fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
+    /// The contract of the gateway's own tool, if the name is its and it is offered to that caller.
+    pub(crate) fn own_tool(&self, name: &str, caller: &Caller) -> Option<Arc<CompiledContract>> {
         let (contract, tool) = self.own_tool?;
-        (tool.name == name).then(|| Arc::clone(contract))
+        (tool.name == name && self.has_long_work_for(caller)).then(|| Arc::clone(contract))
+    }
+
+    /// Whether an upstream of that caller has long work: another tenant's is not there, and so is nothing that comes with it.
+    fn has_long_work_for(&self, caller: &Caller) -> bool {
+        !self.authorities.has_tenants()
+            || long_entries(&self.catalog)
+                .any(|entry| !self.is_foreign(&entry.contract.contract().binding.upstream, caller))
     }
 
     /// A server by its id.
@@ -237,9 +244,12 @@ impl Member {
 
 /// The gateway's own tool, where there is long work to ask for and its name neither is nor was another tool's.
 fn own_tool_beside(catalog: &Catalog) -> Option<&'static (Arc<CompiledContract>, Arc<ListedTool>)> {
-    let is_long = |entry: &Entry| entry.contract.contract().is_long();
-    let long = !catalog.names().knows(RESULT_TOOL) && catalog.entries().any(|(_, entry)| is_long(entry));
+    let long = !catalog.names().knows(RESULT_TOOL) && long_entries(catalog).next().is_some();
     long.then(result_tool).flatten()
+}
+
+fn long_entries(catalog: &Catalog) -> impl Iterator<Item = &Entry> {
+    catalog.entries().map(|(_, entry)| entry).filter(|entry| entry.contract.contract().is_long())
 }
 
 /// Whether capabilities have an object at that path.

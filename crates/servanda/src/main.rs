@@ -30,6 +30,7 @@ mod wiring;
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use clap::Parser as _;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let screen = Screen { json: cli.json };
     start_log(cli.verbose, &cli.command);
+    forbid_core_files();
     match run(&cli, screen) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -126,6 +128,14 @@ async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Re
         tracing::error!("a server may still be running");
     }
     Err(Failure::failed("stopped"))
+}
+
+/// What is in memory is nobody's to read afterwards: there are secrets in it, of ours and, in the servers we start, of theirs.
+fn forbid_core_files() {
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        tracing::warn!(%error, "a crash may leave a core file with secrets in it; hint: run it with `ulimit -c 0`");
+    }
 }
 
 /// The log goes to stderr: stdout belongs to data, and in `stdio` to the protocol.

@@ -284,7 +284,7 @@ impl Passage<'_> {
 
     /// The contract of the gateway's own tool, where callers are given handles that it takes.
     fn own_tool(&self, name: &str) -> Option<Arc<CompiledContract>> {
-        self.scene.own_tool(name).filter(|_| self.core.long_wait_ms_max.is_some())
+        self.scene.own_tool(name, &self.record.caller).filter(|_| self.core.long_wait_ms_max.is_some())
     }
 
     /// Fences a permitted call and has it performed, with everything that is asked on the way. An error means that nothing

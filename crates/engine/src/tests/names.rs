@@ -4,16 +4,18 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 use servanda_catalog::{Catalog, names::Naming};
-use servanda_contract::{GateName, OperationKeys, Refusal, record::Outcome};
+use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcome};
 use servanda_gates::{Note, NoteKind, Notebook as _, Registered, admit, effect::Ending};
 use servanda_mcp::Era;
 use servanda_upstream::PostAddress;
 
 use super::conversations::{input, result, told};
 use crate::{
-    CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
+    Authorities, CallAnswer, CallRequest, Gateway as _, Guest, SystemClock, Terms,
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
     names::{TOOLS, recall},
+    scene::Scene,
+    server::Server,
     testing::{House, Scripted, again, call, draft, guest, said, scene, scene_of, text},
     works::RESULT_TOOL,
 };
@@ -176,12 +178,35 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
         long
     };
     let fresh = scene_of(&server, vec![long()]);
-    assert!(fresh.own_tool(RESULT_TOOL).is_some());
+    let guest = Guest::local();
+    assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
     let theirs = admit(draft("up", RESULT_TOOL, false), &Registered::new()).unwrap();
     let before = Catalog::new([theirs], Naming::Bare).unwrap();
     let after = fresh.after(before.names()).unwrap();
-    assert!(after.own_tool(RESULT_TOOL).is_none());
-    assert_eq!(after.with_own_tools(after.catalog.listing(&Guest::local().capabilities)).tools.len(), 1);
+    assert!(after.own_tool(RESULT_TOOL, &guest.caller).is_none());
+    let listed = after.with_own_tools(after.catalog.listing(&guest.capabilities), &guest.caller);
+    assert_eq!(listed.tools.len(), 1);
+}
+
+/// Nor is it there for somebody all of whose upstreams are without long work.
+#[tokio::test]
+async fn the_gateways_own_tool_is_there_for_those_who_have_long_work() {
+    let server = saying("done");
+    let mut long = draft("theirs", "write", true);
+    long.execution = Some(serde_json::from_value(json!({"timeout_class": "async"})).unwrap());
+    let contracts = [long, draft("ours", "write", true)].map(|draft| admit(draft, &Registered::new()).unwrap());
+    let catalog = Arc::new(Catalog::new(contracts, Naming::Prefixed).unwrap());
+    let tenants = [("theirs".to_owned(), BTreeSet::from(["rival".to_owned()]))].into_iter().collect();
+    let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap().with_tenants(tenants));
+    let servers = ["theirs", "ours"].map(|id| (id.to_owned(), server.clone() as Arc<dyn Server>));
+    let scene = Scene::with_servers(catalog, servers.into_iter().collect(), Naming::Prefixed, authorities);
+    for (tenant, is_there) in [("rival", true), ("acme", false)] {
+        let caller = Caller { tenant: tenant.to_owned(), ..Guest::local().caller };
+        assert_eq!(scene.own_tool(RESULT_TOOL, &caller).is_some(), is_there, "{tenant}");
+        let listing = scene.catalog.listing(&Guest::local().capabilities);
+        let listed = scene.with_own_tools(listing, &caller);
+        assert_eq!(listed.tools.iter().any(|tool| tool.name == RESULT_TOOL), is_there, "{tenant}");
+    }
 }
 
 #[tokio::test]

@@ -42,13 +42,6 @@ impl World {
         self
     }
 
-    /// Changes the configuration.
-    pub(crate) fn change_config(&self, change: impl FnOnce(&mut Value)) {
-        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
-        change(&mut config);
-        self.configure_with(&config);
-    }
-
     /// A key of that tenant's principal with these scopes, and its id.
     pub(crate) fn key(&self, tenant: &str, principal: &str, scopes: &[&str], more: &[&str]) -> (String, String) {
         let mut args =

@@ -18,9 +18,7 @@ fn costly() -> Contract {
 
 fn world(budgets: &Value) -> World {
     let world = World::company([costly(), count_effects()]);
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["budgets"] = budgets.clone();
-    world.configure_with(&config);
+    world.change_config(|config| config["budgets"] = budgets.clone());
     world
 }
 
@@ -82,9 +80,9 @@ fn a_reload_changes_what_is_allowed() {
     let world = world(&json!([]));
     let gateway = world.serve();
     assert_eq!(pay(&gateway, "a").refusal()["gate"], "budget");
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["budgets"] = json!([{ "dimension": "critical", "amount": 1, "per": "tenant", "period": "day" }]);
-    world.configure_with(&config);
+    world.change_config(|config| {
+        config["budgets"] = json!([{ "dimension": "critical", "amount": 1, "per": "tenant", "period": "day" }])
+    });
     until("the reload", || gateway.said().contains("other budgets").then_some(()));
     pay(&gateway, "a").success();
     assert_eq!(pay(&gateway, "b").refusal()["error_code"], "BUDGET_EXHAUSTED");

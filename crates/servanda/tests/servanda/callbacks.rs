@@ -87,10 +87,10 @@ fn read(stream: &mut TcpStream) -> Option<Got> {
 /// The company with a long tool, and somebody who is told.
 fn company(receiver: &Receiver) -> World {
     let world = World::company([slow_change()]).unpinned();
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
     let url = format!("http://{}/hook/t0p", receiver.address);
-    config["callbacks"] = json!([{ "name": "books", "url": url, "secret": format!("${{HOOK:-{SECRET}}}") }]);
-    world.configure_with(&config);
+    world.change_config(|config| {
+        config["callbacks"] = json!([{ "name": "books", "url": url, "secret": format!("${{HOOK:-{SECRET}}}") }])
+    });
     world
 }
 

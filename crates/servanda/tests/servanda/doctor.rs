@@ -79,10 +79,10 @@ fn everything_that_is_wrong_is_found() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     world.write("blocked", "a file where a folder should be");
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["listen"] = json!(address);
-    config["ledger"] = json!("blocked/ledger.db");
-    world.configure_with(&config);
+    world.change_config(|config| {
+        config["listen"] = json!(address);
+        config["ledger"] = json!("blocked/ledger.db");
+    });
     let ran = world.run(&["doctor"]).ended(1);
     let mut page = Page::new(&world);
     let shown = crate::world::Ran { stdout: ran.stdout.replace(&address, "[ADDRESS]"), ..ran };
@@ -111,9 +111,7 @@ fn everything_that_is_wrong_is_found() {
 fn a_running_gateway_is_recognised() {
     let world = World::company([count_effects()]);
     let gateway = world.serve();
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["listen"] = json!(gateway.address.to_string());
-    world.configure_with(&config);
+    world.change_config(|config| config["listen"] = json!(gateway.address.to_string()));
     let found = world.run(&["doctor", "--json"]).ended(0).json();
     assert_eq!(findings_of(&found, "address"), ["good"], "{found:#}");
     gateway.modern().call("company__count_effects", json!({})).success();

@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     process::{Child, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,6 +21,7 @@ pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     child: Child,
     said: Arc<Mutex<String>>,
+    listener: JoinHandle<()>,
     ended: bool,
 }
 
@@ -47,7 +48,7 @@ impl World {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
-        thread::spawn(move || {
+        let listener = thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.push_str(&line);
@@ -60,7 +61,7 @@ impl World {
             let (_, rest) = said.split_once("ready at http://")?;
             rest.split_once("/mcp")?.0.parse().ok()
         });
-        Gateway { address, child, said, ended: false }
+        Gateway { address, child, said, listener, ended: false }
     }
 }
 
@@ -99,6 +100,13 @@ impl Gateway {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// How large a file with its memory may be, in the kernel's words.
+    pub(crate) fn core_file_bytes_max(&self) -> String {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.child.id())).unwrap();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+        line.split_whitespace().next().unwrap().to_owned()
+    }
+
     /// Asks it to stop, without waiting.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
@@ -115,10 +123,12 @@ impl Gateway {
         self.ended = true;
     }
 
-    /// Waits for its end and returns its exit code.
+    /// Waits for its end, and until everything it said was heard; returns its exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         self.ended = true;
-        wait_for(&mut self.child)
+        let code = wait_for(&mut self.child);
+        until("its last words", || self.listener.is_finished().then_some(()));
+        code
     }
 }
 

@@ -11,9 +11,7 @@ use crate::{
 #[test]
 fn bare_names_for_a_single_upstream() {
     let world = World::company([get_invoice(), count_effects()]);
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["names"] = json!("bare");
-    world.configure_with(&config);
+    world.change_config(|config| config["names"] = json!("bare"));
     world.run(&["check"]).ended(0);
     let listed = world.run(&["tools", "--json"]).ended(0).json();
     assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&json!("count_effects"), &json!("get_invoice")));

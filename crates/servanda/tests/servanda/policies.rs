@@ -35,9 +35,7 @@ fn company() -> World {
 }
 
 fn with_policy(world: &World, policy: &Value) {
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["policy"] = policy.clone();
-    world.configure_with(&config);
+    world.change_config(|config| config["policy"] = policy.clone());
 }
 
 #[test]
@@ -196,9 +194,7 @@ fn a_running_gateway_takes_other_policies_and_keeps_the_good_ones() {
 #[test]
 fn an_upstream_of_other_tenants_is_not_there() {
     let world = company();
-    let mut config: Value = serde_json::from_str(&world.read("servanda.yaml")).unwrap();
-    config["upstreams"]["company"]["tenants"] = json!(["acme", "rival"]);
-    world.configure_with(&config);
+    world.change_config(|config| config["upstreams"]["company"]["tenants"] = json!(["acme", "rival"]));
     let refused = world.call("company__count_effects", "{}").ended(3);
     assert!(refused.stderr.contains("there is no tool `company__count_effects`"), "{}", refused.stderr);
     assert!(!world.has("books.db"), "its server was started");

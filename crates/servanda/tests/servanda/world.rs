@@ -75,28 +75,32 @@ impl World {
 
     /// The same world in which a caller of long work waits for so long, and then gets a handle.
     pub(crate) fn waiting_ms(self, wait_ms_max: u64) -> Self {
-        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
-        config["long_work"] = json!({ "wait_ms_max": wait_ms_max });
-        self.configure_with(&config);
+        self.change_config(|config| config["long_work"] = json!({ "wait_ms_max": wait_ms_max }));
         self
     }
 
-    /// Writes a whole configuration. JSON is YAML. Critical changes are allowed, unless it says something about budgets.
+    /// Writes a whole configuration. JSON is YAML, and on lines of its own an error's place does not depend on where the binary
+    /// is. Critical changes are allowed, unless it says something about budgets.
     pub(crate) fn configure_with(&self, config: &Value) {
         let mut config = config.clone();
         if config.get("budgets").is_none() {
             let critical = json!({ "dimension": "critical", "amount": 100_000, "per": "tenant", "period": "total" });
             config["budgets"] = json!([critical]);
         }
-        self.write("servanda.yaml", &config.to_string());
+        self.write("servanda.yaml", &format!("{config:#}"));
         fs::create_dir_all(self.path("contracts")).unwrap();
+    }
+
+    /// Changes the configuration.
+    pub(crate) fn change_config(&self, change: impl FnOnce(&mut Value)) {
+        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
+        change(&mut config);
+        self.configure_with(&config);
     }
 
     /// The same world where tools need no pins, and nobody is warned that there are none.
     pub(crate) fn unpinned(self) -> Self {
-        let mut config: Value = serde_json::from_str(&self.read("servanda.yaml")).unwrap();
-        config["pins"] = json!({ "missing": "ignore" });
-        self.configure_with(&config);
+        self.change_config(|config| config["pins"] = json!({ "missing": "ignore" }));
         self
     }
 
