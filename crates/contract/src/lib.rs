@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod caller;
+pub mod cost;
 pub mod digest;
 pub mod document;
 pub mod expectation;

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 pub use policy::{PolicyRecord, ShadowRecord, Texts, WouldHave};
 
-use crate::{CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, tool::EffectClass};
+use crate::{
+    CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, cost::Price, tool::EffectClass,
+};
 
 /// The version of the stored shape; readers refuse a newer one.
 pub const RECORD_VERSION: u32 = 1;
@@ -64,6 +66,9 @@ pub struct CallRecord {
     /// How often it was sent, if more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
+    /// What its contract says it costs at most, by what it is spent on; none if that is nothing, or if it was not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// What the policies said and were told; none if the call never came to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
@@ -162,6 +167,7 @@ impl CallRecord {
             task_id: None,
             effect_id: None,
             attempts: None,
+            price: None,
             policy: None,
         }
     }

@@ -8,10 +8,10 @@ use servanda_contract::{
     digest::Domain,
     schema::{CompiledSchema, Profile},
     tool::{
-        Action, Affordance, Binding, CostProfile, CostUnit, DataClassification, Effect, EffectClass, EgressPolicy,
-        ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass, Observability,
-        Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass, SideEffectOperation,
-        ToolContract, TransactionSemantics, Transactional,
+        Action, Affordance, Binding, CostComponents, CostProfile, CostUnit, DataClassification, Effect, EffectClass,
+        EgressPolicy, ErrorContract, Execution, Idempotency, Identity, Lifecycle, LifecycleStatus, MutationClass,
+        Observability, Overlap, RateLimits, Runtime, SecretsBoundary, Security, SideEffect, SideEffectClass,
+        SideEffectOperation, ToolContract, TransactionSemantics, Transactional,
     },
 };
 
@@ -47,7 +47,12 @@ pub(super) fn assemble(
         runtime: Runtime {
             timeout_ms: timeout_class.timeout_ms_max().min(TIMEOUT_MS_GUESSED_MAX),
             rate_limits: RateLimits { window_sec: 60, max_requests: 600 },
-            cost_profile: CostProfile { currency: "USD".to_owned(), cost_per_call: 0.0, cost_unit: CostUnit::Call },
+            cost_profile: CostProfile {
+                currency: "USD".to_owned(),
+                cost_per_call: 0.0,
+                cost_unit: CostUnit::Call,
+                components: CostComponents::default(),
+            },
             sandbox_isolated: false,
             max_retries: 0,
         },

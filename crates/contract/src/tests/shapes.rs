@@ -4,6 +4,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     Acting, CallId, CallRecord, Caller, FieldError, GateName, Observation, Refusal, TaxonomyClass, Timestamp,
+    cost::{Cost, Price},
     digest::{Digest, Domain},
     observation::{Occasion, PayloadError, Verification},
     record::{ContractReference, Decision, Outcome, PolicyRecord, RECORD_VERSION, ShadowRecord, Verdict, WouldHave},
@@ -89,6 +90,7 @@ fn record() -> CallRecord {
         task_id: None,
         effect_id: None,
         attempts: None,
+        price: None,
         policy: None,
     }
 }
@@ -152,6 +154,15 @@ fn a_record_of_a_replay() {
     let replayed = CallRecord { outcome: Outcome::Replayed, effect_id, attempts: Some(2), refusal: None, ..record() };
     golden_json("record_replayed.json", &replayed);
     assert_eq!(serde_json::from_value::<CallRecord>(json!(replayed)).unwrap(), replayed);
+}
+
+#[test]
+fn a_record_of_a_call_that_costs_something() {
+    let cost = Cost { external_api_micros: 3_500_000, human_review_micros: 300_000, ..Cost::default() };
+    let price = Some(Price { currency: "USD".to_owned(), cost });
+    let paid = CallRecord { outcome: Outcome::Completed, class: None, refusal: None, price, ..record() };
+    golden_json("record_paid.json", &paid);
+    assert_eq!(serde_json::from_value::<CallRecord>(json!(paid)).unwrap(), paid);
 }
 
 #[test]

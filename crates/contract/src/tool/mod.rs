@@ -27,8 +27,8 @@ pub use kinds::Kind;
 pub use probes::{Probe, Probes};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
 pub use sections::{
-    CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity, Lifecycle,
-    LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass,
+    CostComponents, CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity,
+    Lifecycle, LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass,
     TransactionSemantics, Transactional,
 };
 

@@ -96,6 +96,39 @@ pub struct CostProfile {
     pub cost_per_call: f64,
     /// The unit.
     pub cost_unit: CostUnit,
+    /// What each call costs on top, by what it is spent on.
+    #[serde(default, skip_serializing_if = "CostComponents::are_nothing")]
+    pub components: CostComponents,
+}
+
+/// What a call costs, by what it is spent on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostComponents {
+    /// Processor time.
+    #[schemars(range(min = 0))]
+    pub compute: f64,
+    /// What a provider charges.
+    #[schemars(range(min = 0))]
+    pub external_api: f64,
+    /// Reading and writing of storage.
+    #[schemars(range(min = 0))]
+    pub storage_io: f64,
+    /// What goes over the network.
+    #[schemars(range(min = 0))]
+    pub network: f64,
+    /// Tokens of models.
+    #[schemars(range(min = 0))]
+    pub token: f64,
+    /// A person's time.
+    #[schemars(range(min = 0))]
+    pub human_review: f64,
+}
+
+impl CostComponents {
+    fn are_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The unit a cost is per.

@@ -224,6 +224,9 @@ impl Passage<'_> {
         self.record.outcome = outcome;
         self.record.class = Some(class);
         self.record.refusal = refusal.cloned();
+        if outcome == Outcome::NotExecuted {
+            self.record.price = None;
+        }
         self.record.finished_at = Some(self.core.clock.now());
         self.record.verdicts = self.trail.take_verdicts();
     }

@@ -311,7 +311,9 @@ impl Passage<'_> {
         let around = probes::look_before(self.core, self.scene, permit, deadline, &way.terms.cancel).await;
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let times = Times { timeout_ms, deadline };
-        let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await?;
+        self.record.price = contract.price().ok().filter(|price| !price.is_free()).cloned();
+        let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await;
+        let fenced = fenced.inspect_err(|_| self.record.price = None)?;
         self.bill.sent();
         // Only what may be sent is looked at again.
         self.around = around;

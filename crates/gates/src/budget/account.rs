@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{Digest, Timestamp, digest::Domain, tool::SideEffectClass};
+use servanda_contract::{Digest, Timestamp, cost::decimal, digest::Domain, tool::SideEffectClass};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -168,13 +168,6 @@ impl Account {
             _ => format!("{units} calls"),
         }
     }
-}
-
-/// Millionths as a person writes them: two digits behind the point, and more where there are any.
-pub fn decimal(micros: u64) -> String {
-    let (whole, fraction) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
-    let kept = fraction.trim_end_matches('0').len().max(2);
-    format!("{whole}.{}", fraction.get(..kept).unwrap_or(&fraction))
 }
 
 /// As a person reads it: whose, of what, and per which period.

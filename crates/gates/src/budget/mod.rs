@@ -15,7 +15,6 @@ mod account;
 mod allowance;
 mod charge;
 mod chunks;
-mod cost;
 mod fleeting;
 mod hold;
 mod rate;
@@ -29,14 +28,14 @@ use std::fmt;
 
 use crate::{JournalError, PortFuture, effect::EffectId};
 
-pub use account::{Account, Dimension, Period, Scope, decimal};
+pub use account::{Account, Dimension, Period, Scope};
 pub use allowance::{Allowance, Draw, Drawing, Only, Per, Undrawable, draws};
 pub use charge::{Charge, Cleared, Leasing, NotCleared, Paced, Purse, Unaffordable, Unfunded};
 pub use chunks::{Chunks, GiveBack, Take, Ticket, chunk_of};
-pub use cost::{Cost, CostError, Price, micros_of};
 pub use fleeting::FleetingBudgets;
 pub use hold::{ClosedBy, HeldDraw, Hold, HoldId, HoldKind, Stage};
 pub use rate::{Denied, Rate, Rates};
+pub use servanda_contract::cost::{Cost, CostError, Price, decimal, micros_of};
 pub use standing::Standing;
 pub use step::{Before, Step, step};
 pub use sweep::{OPEN_MS_MAX, Verdict, verdict};

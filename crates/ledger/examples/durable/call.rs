@@ -121,6 +121,7 @@ fn record(call_id: CallId, outcome: Outcome) -> CallRecord {
         task_id: None,
         effect_id: None,
         attempts: None,
+        price: None,
         policy: None,
     }
 }

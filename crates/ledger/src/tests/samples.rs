@@ -36,6 +36,7 @@ pub(super) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         task_id: None,
         effect_id: None,
         attempts: None,
+        price: None,
         policy: None,
     }
 }

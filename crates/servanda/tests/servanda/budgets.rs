@@ -12,7 +12,9 @@ use crate::{
 /// A payment costs half a dollar to make.
 fn costly() -> Contract {
     let mut contract = pay_invoice();
-    contract.0["runtime"]["cost_profile"] = json!({ "currency": "USD", "cost_per_call": 0.5, "cost_unit": "call" });
+    contract.0["runtime"]["cost_profile"] = json!({
+        "currency": "USD", "cost_per_call": 0.4, "cost_unit": "call", "components": { "network": 0.1 },
+    });
     contract
 }
 
@@ -52,9 +54,14 @@ fn money_and_critical_changes_are_drawn_once_each_and_shown() {
     ]);
     let world = world(&budgets);
     let gateway = world.serve();
-    for key in ["a", "b", "a", "b"] {
+    let costs = |key: &str| {
         pay(&gateway, key).success();
-    }
+        let explained = world.run(&["explain", "--last"]).ended(0).stdout;
+        explained.lines().find(|line| line.contains("costs")).map(|line| line.trim().to_owned())
+    };
+    let stated = "costs     at most 0.50 USD: external API 0.40, network 0.10".to_owned();
+    assert_eq!(["a", "b"].map(costs), [Some(stated.clone()), Some(stated)]);
+    assert_eq!(["a", "b"].map(costs), [None, None], "what was answered before costs nothing");
     let refusal = pay(&gateway, "c").refusal();
     assert_eq!((&refusal["error_code"], &refusal["gate"]), (&json!("BUDGET_EXHAUSTED"), &json!("budget")));
     let left = json!({ "account": "tenant `local`, financial in USD, in total", "dimension": "financial", "currency": "USD", "left": 200_000 });

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
-use servanda_contract::{GateName, TaxonomyClass, record::Decision};
+use servanda_contract::{CallRecord, GateName, TaxonomyClass, record::Decision};
 use servanda_gates::{
     budget::{Budgets as _, Dimension, OPEN_MS_MAX, Swept},
     effect::{ByHand, Change, EffectState, Effects as _, Event, Target},
@@ -84,7 +84,9 @@ async fn the_gate_is_in_the_trail_and_comes_before_the_fence() {
     for (allowed, order) in table {
         let bank = bank(costly(), &allowed, |_| async { Ok(text(Era::Modern, "done")) });
         bank.call(keyed("k")).await;
-        let verdicts = bank.house.last_record().verdicts;
+        let CallRecord { verdicts, price, .. } = bank.house.last_record();
+        let price = price.map(|price| price.to_string());
+        assert_eq!(price.as_deref(), Some("4.00 USD: external API 3.50, network 0.20, human review 0.30"));
         let gates: Vec<GateName> = verdicts.iter().map(|verdict| verdict.gate).collect();
         assert!(gates.windows(3).any(|window| window == order), "{gates:?}");
         assert!(verdicts.iter().all(|verdict| verdict.decision == Decision::Passed));

@@ -35,7 +35,8 @@ fn counted(dimension: Dimension, amount: u64) -> Allowance {
 
 /// `write` and `echo`, of which a call costs money.
 fn costly() -> Vec<ToolContract> {
-    let cost = json!({"currency": "USD", "cost_per_call": 4, "cost_unit": "call"});
+    let cost = json!({"currency": "USD", "cost_per_call": 3.5, "cost_unit": "call",
+        "components": {"network": 0.2, "human_review": 0.3}});
     [draft("up", "write", true), draft("up", "echo", false)]
         .map(|mut contract| {
             contract.runtime.cost_profile = serde_json::from_value(cost.clone()).unwrap();

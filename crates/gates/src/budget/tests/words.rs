@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use servanda_contract::tool::{CostProfile, CostUnit, SideEffectClass};
+use servanda_contract::tool::{CostComponents, CostProfile, CostUnit, SideEffectClass};
 
 use SideEffectClass as Class;
 
@@ -113,7 +113,11 @@ fn costs_become_millionths_once_and_never_less() {
 }
 
 fn price(cost_per_call: f64, cost_unit: CostUnit) -> Price {
-    Price::of(&CostProfile { currency: "EUR".to_owned(), cost_per_call, cost_unit }, 2_500).unwrap()
+    price_with(cost_per_call, cost_unit, CostComponents::default()).unwrap()
+}
+
+fn price_with(cost_per_call: f64, cost_unit: CostUnit, components: CostComponents) -> Result<Price, CostError> {
+    Price::of(&CostProfile { currency: "EUR".to_owned(), cost_per_call, cost_unit, components }, 2_500)
 }
 
 #[test]
@@ -128,6 +132,32 @@ fn a_contract_fills_one_component() {
     ];
     for (unit, cost) in table {
         assert_eq!(price(0.5, unit).cost, cost, "{unit:?}");
+    }
+}
+
+#[test]
+fn what_comes_on_top_is_counted_by_component() {
+    let all = CostComponents {
+        compute: 1.0,
+        external_api: 2.0,
+        storage_io: 3.0,
+        network: 4.0,
+        token: 5.0,
+        human_review: 6.0,
+    };
+    let priced = price_with(0.5, CostUnit::Second, all).unwrap();
+    // Two and a half seconds are three, on top of what every call costs.
+    assert_eq!(priced.cost.compute_micros, 2_500_000);
+    assert_eq!(priced.cost.total_micros(), Ok(22_500_000));
+    assert_eq!(
+        priced.to_string(),
+        "22.50 EUR: compute 2.50, external API 2.00, storage 3.00, network 4.00, tokens 5.00, human review 6.00"
+    );
+    for (components, error) in [
+        (CostComponents { network: -0.1, ..all }, CostError::NotACost),
+        (CostComponents { external_api: 18_446_744_073_709.0, ..all }, CostError::TooMuch),
+    ] {
+        assert_eq!(price_with(1.0, CostUnit::Call, components), Err(error));
     }
 }
 

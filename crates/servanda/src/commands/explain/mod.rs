@@ -159,6 +159,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
         lines.push(format!("  {did} `{}` as `{}`", contract.upstream, contract.upstream_tool));
     }
     lines.push(format!("  outcome   {}", outcome(record)));
+    lines.extend(record.price.iter().map(|price| format!("  costs     at most {price}")));
     lines.push(String::new());
     lines.extend(STAGES.iter().map(|gate| stage(*gate, record)));
     lines.extend(record.policy.iter().flat_map(policy::lines));
