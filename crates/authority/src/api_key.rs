@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     Authenticated, CredentialId, Secret,
-    caller::{Finding, GROUPS_MAX, Method, NAME_BYTES_MAX, checked_groups, checked_name},
+    caller::{Finding, GROUPS_MAX, Method, NAME_BYTES_MAX, checked_groups, checked_name, checked_tenant},
     rights::{Rights, Scopes},
     secret::NoRandomness,
 };
@@ -102,7 +102,9 @@ pub enum KeyNotMade {
     #[error("a key ends after now and within 366 days")]
     Lifetime,
     /// Tenant, principal or label.
-    #[error("tenant, principal, label and groups are 1 to {NAME_BYTES_MAX} bytes without control characters")]
+    #[error(
+        "tenant, principal, label and groups are 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant has no slash"
+    )]
     Name,
     /// Too many.
     #[error("more than {GROUPS_MAX} groups")]
@@ -141,7 +143,8 @@ pub fn make(terms: KeyTerms, now: Timestamp) -> Result<MadeKey, KeyNotMade> {
     if expires_at <= now || expires_at.since_ms(now) > KEY_LIFETIME_MS_MAX {
         return Err(KeyNotMade::Lifetime);
     }
-    for name in [&tenant, &principal, &label] {
+    checked_tenant(&tenant).map_err(|_| KeyNotMade::Name)?;
+    for name in [&principal, &label] {
         checked_name(name).map_err(|_| KeyNotMade::Name)?;
     }
     if groups.len() > GROUPS_MAX {

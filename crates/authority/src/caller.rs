@@ -18,7 +18,7 @@ pub const ACTORS_MAX: usize = 8;
 /// Bytes of a name: of a tenant, a principal or an actor.
 pub const NAME_BYTES_MAX: usize = 256;
 /// Groups one user may be in, as far as we are told.
-pub const GROUPS_MAX: usize = 128;
+pub const GROUPS_MAX: usize = 256;
 
 /// Somebody whose credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub enum NoLongerGood {
 
 /// Text that is no name of a tenant, principal or actor. It does not repeat it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a name is 1 to {NAME_BYTES_MAX} bytes without control characters")]
+#[error("a name is 1 to {NAME_BYTES_MAX} bytes without control characters, and a tenant's has no slash")]
 pub struct NotAName(());
 
 /// What a check found out; only checks can make an [`Authenticated`] of it.
@@ -280,9 +280,18 @@ impl CredentialId {
     /// What somebody names to have it revoked. None if no credential of ours is known by anything like it.
     pub fn read(text: &str) -> Option<Self> {
         let (kind, id) = text.split_once(':')?;
-        let of_ours = matches!(kind, "key" | "agent" | "token");
+        let chars = match kind {
+            "key" => 20,
+            "agent" | "token" => 32,
+            _ => return None,
+        };
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (of_ours && (16..=64).contains(&id.len()) && id.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+        (id.len() == chars && id.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+    }
+
+    /// Whether it is an API key.
+    pub fn is_key(&self) -> bool {
+        self.0.starts_with("key:")
     }
 
     /// The text, for records and for `revoke`.
@@ -291,8 +300,13 @@ impl CredentialId {
     }
 }
 
+/// The name of a tenant, if it is one. Users are named `tenant/user` in policies, so that it has no slash.
+pub fn checked_tenant(name: &str) -> Result<String, NotAName> {
+    if name.contains('/') { Err(NotAName(())) } else { checked_name(name) }
+}
+
 /// The name, if it is one.
-pub(crate) fn checked_name(name: &str) -> Result<String, NotAName> {
+pub fn checked_name(name: &str) -> Result<String, NotAName> {
     let good = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if good { Ok(name.to_owned()) } else { Err(NotAName(())) }
 }

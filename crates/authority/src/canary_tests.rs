@@ -100,6 +100,7 @@ fn t25_agent_credentials_and_their_keys_are_not_said() {
     let delegation = Delegation {
         actor: Actor::named("planner").unwrap(),
         actor_lineage: Vec::new(),
+        actor_budgets: Vec::new(),
         narrowing: Narrowing::default(),
         lifetime_ms: 60_000,
     };

@@ -18,8 +18,8 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    Actor, Authenticated, CredentialId, Secret,
-    caller::{ACTORS_MAX, Finding, Method, checked_groups, checked_name},
+    Actor, Authenticated, CredentialBudget, CredentialId, Secret,
+    caller::{ACTORS_MAX, Finding, Method, checked_groups, checked_name, checked_tenant},
     rights::{DepthExhausted, Narrowing, Rights, Scopes},
     secret::NoRandomness,
 };
@@ -67,6 +67,8 @@ pub struct Delegation {
     pub actor: Actor,
     /// The agent's own credential, if it showed one: revoking that revokes the delegation too.
     pub actor_lineage: Vec<CredentialId>,
+    /// What the agent's own credential may draw: what it draws for others is drawn there too.
+    pub actor_budgets: Vec<CredentialBudget>,
     /// What is taken away.
     pub narrowing: Narrowing,
     /// How long it is good, at most.
@@ -105,7 +107,7 @@ pub enum NotDelegated {
     #[error("the scopes have to be named; only local mode has all of them")]
     AllScopes,
     /// Tenant, principal or a group.
-    #[error("tenant, principal and groups are names without control characters")]
+    #[error("tenant, principal and groups are names without control characters, and a tenant has no slash")]
     Name,
     /// The system's fault.
     #[error(transparent)]
@@ -161,12 +163,13 @@ impl RootKeys {
         delegation: Delegation,
         now: Timestamp,
     ) -> Result<AgentCredential, NotDelegated> {
-        let Delegation { actor, actor_lineage, narrowing, lifetime_ms } = delegation;
+        let Delegation { actor, actor_lineage, actor_budgets, narrowing, lifetime_ms } = delegation;
         let rights = subject.rights().delegated(&narrowing)?;
         let mut actors = vec![actor];
         actors.extend_from_slice(subject.actors());
         let mut lineage = subject.lineage().to_vec();
         lineage.extend(actor_lineage);
+        let budgets = subject.budgets().iter().cloned().chain(actor_budgets).collect();
         let root = Root {
             id: hex(Secret::random(ID_BYTES)?.expose()),
             key_id: self.current.clone(),
@@ -177,7 +180,7 @@ impl RootKeys {
             lineage,
             issued_at: now,
             rights,
-            budgets: subject.budgets().to_vec(),
+            budgets,
         };
         self.issue(root, lifetime_ms, now)
     }
@@ -190,21 +193,20 @@ impl RootKeys {
         delegation: Delegation,
         now: Timestamp,
     ) -> Result<AgentCredential, NotDelegated> {
-        let Delegation { actor, actor_lineage, narrowing, lifetime_ms } = delegation;
+        let Delegation { actor, actor_lineage, actor_budgets, narrowing, lifetime_ms } = delegation;
         let rights = user.rights.delegated(&narrowing)?;
         if rights.scopes == Scopes::All {
             return Err(NotDelegated::AllScopes);
         }
-        let name = |text: &str| checked_name(text).map_err(|_| NotDelegated::Name);
         let root = Root {
             id: hex(Secret::random(ID_BYTES)?.expose()),
             key_id: self.current.clone(),
-            tenant: name(&user.tenant)?,
-            principal: name(&user.principal)?,
+            tenant: checked_tenant(&user.tenant).map_err(|_| NotDelegated::Name)?,
+            principal: checked_name(&user.principal).map_err(|_| NotDelegated::Name)?,
             groups: checked_groups(user.groups.iter().map(String::as_str)).map_err(|_| NotDelegated::Name)?,
             actors: vec![actor],
             lineage: actor_lineage,
-            budgets: Vec::new(),
+            budgets: actor_budgets,
             issued_at: now,
             rights,
         };

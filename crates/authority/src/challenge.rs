@@ -76,6 +76,15 @@ impl ResourceMetadata {
     }
 }
 
+/// Whether somebody who names a resource means ours. An address without a path is written with a slash behind it or without.
+pub(crate) fn names_resource(named: &str, ours: &str) -> bool {
+    let bare = |text| {
+        let without: &str = str::strip_suffix(text, '/').unwrap_or(text);
+        if without.split_once("://").is_some_and(|(_, rest)| !rest.contains(['/', '?'])) { without } else { text }
+    };
+    bare(named) == bare(ours)
+}
+
 impl Challenge {
     /// Somebody came without a credential: no error, only where to get one and for what (RFC 6750 §3.1).
     pub fn missing(metadata: &str, scopes: &BTreeSet<Scope>) -> Self {
@@ -91,15 +100,6 @@ impl Challenge {
     pub fn insufficient(metadata: &str, scopes_needed: &BTreeSet<Scope>) -> Self {
         let told = "more scopes are needed for this call";
         Self::new(403, metadata, scopes_needed, Some(("insufficient_scope", told)))
-    }
-
-    /// What a lack is answered with at the door. None where no token of any issuer would help: that is a refusal, not a
-    /// challenge, because a client would go round in circles.
-    pub fn of_lack(metadata: &str, lack: &Lack) -> Option<Self> {
-        if lack.expired_at.is_some() {
-            return Some(Self::invalid(metadata, &lack.scopes_needed, "the credential has expired"));
-        }
-        lack.only_scopes().then(|| Self::insufficient(metadata, &lack.scopes_needed))
     }
 
     fn new(status: u16, metadata: &str, scopes: &BTreeSet<Scope>, error: Option<(&str, &str)>) -> Self {

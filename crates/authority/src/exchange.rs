@@ -12,6 +12,7 @@ use servanda_contract::Timestamp;
 use crate::{
     Actor, Authenticated, Narrowing,
     capability::Delegation,
+    challenge::names_resource,
     rights::{Rights, Scopes, scope_line},
 };
 
@@ -40,13 +41,18 @@ pub fn decide(
     rules: &ExchangeRules,
     now: Timestamp,
 ) -> Result<Delegation, ExchangeError> {
-    if let Some(index) = request.targets.iter().position(|target| !rules.targets.contains(target)) {
+    if let Some(index) =
+        request.targets.iter().position(|target| !rules.targets.iter().any(|ours| names_resource(target, ours)))
+    {
         return Err(ExchangeError::Target { index });
     }
     let (name, actor_lineage) = acting(request, subject, actor)?;
     let mut narrowing = request.terms.narrowing.clone();
-    if let Some(asked) = &request.scopes {
+    let named = narrowing.scopes.iter().filter(|scopes| **scopes != Scopes::All);
+    for asked in request.scopes.iter().chain(named) {
         refuse_beyond(asked, subject)?;
+    }
+    if let Some(asked) = &request.scopes {
         narrowing.scopes = Some(match narrowing.scopes {
             Some(also) => asked.narrowed_by(&also),
             None => asked.clone(),
@@ -60,11 +66,13 @@ pub fn decide(
     if rights.expires_at <= now {
         return Err(ExchangeError::Lifetime);
     }
-    if rights.tools.is_empty() || (request.scopes.is_some() && rights.scopes == Scopes::none()) {
+    if rights.tools.is_empty() || (narrowing.scopes.is_some() && rights.scopes == Scopes::none()) {
         return Err(ExchangeError::NothingLeft);
     }
     let asked_ms = request.terms.lifetime_ms.unwrap_or(rules.lifetime_ms_default);
-    Ok(Delegation { actor: name, actor_lineage, narrowing, lifetime_ms: asked_ms.min(rules.lifetime_ms_max) })
+    let lifetime_ms = asked_ms.min(rules.lifetime_ms_max);
+    let actor_budgets = actor.map_or_else(Vec::new, |actor| actor.budgets().to_vec());
+    Ok(Delegation { actor: name, actor_lineage, actor_budgets, narrowing, lifetime_ms })
 }
 
 /// Who acts: whoever the actor's credential says, else whom the user named.
@@ -102,7 +110,7 @@ fn refuse_beyond(asked: &Scopes, subject: &Authenticated) -> Result<(), Exchange
 /// Narrowed by what the actor's own credential allows.
 fn within(narrowing: &Narrowing, actor: Option<&Authenticated>) -> Narrowing {
     let Some(actor) = actor else { return narrowing.clone() };
-    let own = Rights { scopes: Scopes::All, depth_left: Rights::unlimited().depth_left, ..actor.rights().clone() };
+    let own = Rights { scopes: Scopes::All, ..actor.rights().clone() };
     let both = narrowing.as_rights().narrowed_by(&own);
     Narrowing {
         scopes: narrowing.scopes.clone(),
@@ -111,7 +119,7 @@ fn within(narrowing: &Narrowing, actor: Option<&Authenticated>) -> Narrowing {
         ceiling: Some(both.ceiling),
         budget: both.budget,
         expires_at: Some(both.expires_at),
-        depth_left: narrowing.depth_left,
+        depth_left: Some(both.depth_left),
     }
 }
 

@@ -3,8 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use servanda_contract::Digest;
-use servanda_gates::budget::{Account, Before, Booked, Entry, Hold, HoldId, Standing, Step, step};
+use servanda_gates::{
+    budget::{Account, Before, Booked, ClosedBy, Entry, Hold, HoldId, Standing, Step, Swept, Verdict, step, verdict},
+    effect::EffectState,
+};
 
 use crate::{LedgerError, codec::signed};
 
@@ -113,6 +117,56 @@ impl<'a> StandingRow<'a> {
 pub(crate) fn decode_hold(hold_id: &str, stage: &str, body: &str) -> Result<Hold, LedgerError> {
     let hold: Hold = serde_json::from_str(body).map_err(|error| unreadable(hold_id, error.to_string()))?;
     if (hold.id.as_str(), hold.stage.name()) == (hold_id, stage) { Ok(hold) } else { Err(contradicts(hold_id)) }
+}
+
+/// What a sweep found: a reservation, what the effect is like that it is for, and which others have reserved for it.
+#[derive(Debug)]
+pub(crate) struct LeftRow {
+    pub(crate) hold_id: String,
+    pub(crate) stage: String,
+    pub(crate) body: String,
+    pub(crate) effect_state: Option<String>,
+    pub(crate) effect_body: Option<String>,
+    /// Their ids, with blanks in between.
+    pub(crate) others: Option<String>,
+}
+
+impl LeftRow {
+    /// The reservation, and the entry that closes it, if something can be said. What cannot be read is left as it is: it must not
+    /// keep everybody else's from being looked after.
+    pub(crate) fn judge(&self, now_ms: u64) -> Option<(Hold, Option<Entry>)> {
+        let read = decode_hold(&self.hold_id, &self.stage, &self.body);
+        let hold = read.inspect_err(|error| tracing::error!(%error, "a reservation cannot be read")).ok()?;
+        let effect = self.effect_state.as_deref().and_then(EffectState::from_name);
+        let (id, by) = (hold.id.clone(), ClosedBy::Sweep);
+        let entry = match verdict(&hold, effect, self.is_superseded(), now_ms) {
+            Verdict::Settle => Some(Entry::Settle { id, cost_micros: None, by }),
+            Verdict::Refund => Some(Entry::Refund { id, by }),
+            Verdict::Wait => None,
+        };
+        Some((hold, entry))
+    }
+
+    /// Whether the effect is another call's by now that has reserved for it. Who reserved last says nothing: it may have been too
+    /// late for the effect.
+    fn is_superseded(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Present {
+            call_id: String,
+        }
+        let (Some(body), Some(others)) = (&self.effect_body, &self.others) else { return false };
+        let present = serde_json::from_str::<Present>(body);
+        present.is_ok_and(|present| others.split(' ').any(|other| other == present.call_id))
+    }
+}
+
+/// Counts what a sweep does.
+pub(crate) const fn count(swept: &mut Swept, entry: &Entry) {
+    match entry {
+        Entry::Settle { .. } => swept.settled += 1,
+        Entry::Refund { .. } => swept.refunded += 1,
+        Entry::Reserve(_) | Entry::Lease(_) | Entry::GiveBack(_) => {}
+    }
 }
 
 /// A standing from its columns.

@@ -53,10 +53,11 @@ impl Doorkeeper for Porter {
         Box::pin(async move {
             let now = self.clock.now();
             // Local mode has no end; and nobody stays on as the local principal where there is none any more.
-            if *authority.method() == Method::Local {
-                return matches!(*self.house(), House::Local);
-            }
-            if now >= authority.rights().expires_at {
+            let is_open = match &*self.house() {
+                House::Local => *authority.method() == Method::Local,
+                House::Required(house) => *authority.method() != Method::Local && house.require_open(authority).is_ok(),
+            };
+            if !is_open || now >= authority.rights().expires_at {
                 return false;
             }
             // Of whom nobody can say, does not stay: a client whose stream ends opens another.

@@ -65,6 +65,10 @@ impl Fetcher {
             Some(address) => address.to_owned(),
             None => self.discover(issuer).await?,
         };
+        // Who is elsewhere does not get to say what is asked on this machine.
+        if jwks_uri.is_none() && issuer.starts_with("https:") && !address.starts_with("https:") {
+            return Err(FetchError::Address("an issuer over TLS has its keys over TLS"));
+        }
         let address = fetchable(&address).map_err(FetchError::Address)?;
         Ok(KeySet::read(&self.get(address, SET_BYTES_MAX).await?)?)
     }

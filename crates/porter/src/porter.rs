@@ -151,6 +151,7 @@ impl Porter {
         header: &str,
     ) -> Result<Arc<Authenticated>, NotLetIn> {
         let authenticated = self.identify(house, header).await?;
+        house.require_open(&authenticated)?;
         let now = self.clock.now();
         revocation::require_good(self.notebook.as_ref(), &authenticated, now).await?;
         Ok(authenticated)
@@ -183,9 +184,6 @@ impl Porter {
         presented: &PresentedKey,
         now: Timestamp,
     ) -> Result<Authenticated, NotLetIn> {
-        if !house.terms.keys {
-            return Err(NotAuthenticated::ApiKey(KeyError::Unknown).into());
-        }
         let id = presented.id().to_owned();
         let stored = if let Some(stored) = self.keys.recall(&id, now) {
             stored
@@ -201,6 +199,12 @@ impl Porter {
 }
 
 impl RequiredHouse {
+    /// Where no keys are taken, neither is what comes from one.
+    pub(crate) fn require_open(&self, authenticated: &Authenticated) -> Result<(), NotAuthenticated> {
+        let is_of_key = authenticated.lineage().iter().any(CredentialId::is_key);
+        if is_of_key && !self.terms.keys { Err(NotAuthenticated::ApiKey(KeyError::Unknown)) } else { Ok(()) }
+    }
+
     /// Who it was that showed this before, unless the keys of its issuer are others by now.
     fn recall(&self, digest: &[u8; 32], now: Timestamp) -> Option<Arc<Authenticated>> {
         let verified = self.tokens.recall(digest, now)?;

@@ -60,7 +60,22 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
             problems.push(Problem { file, reasons });
         }
     }
+    // A contract that was not admitted has been told of.
+    if problems.is_empty() {
+        problems.extend(without_contract(loaded, &admitted));
+    }
     Ok((admitted, problems))
+}
+
+/// Budgets of tools that there are not: they would limit nothing.
+fn without_contract(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Problem> {
+    let is_known = |tool: &str| admitted.iter().any(|contract| contract.contract().identity.name == tool);
+    let allowances = loaded.config.allowances();
+    let named = allowances.iter().enumerate().filter_map(|(number, one)| Some((number, one.only.tool.as_deref()?)));
+    let unknown = named.filter(|(_, tool)| !is_known(tool));
+    let reasons: Vec<String> =
+        unknown.map(|(number, tool)| format!("`budgets[{number}].tool`: there is no contract `{tool}`")).collect();
+    (!reasons.is_empty()).then(|| Problem { file: loaded.file.display().to_string(), reasons })
 }
 
 /// Why the tools that probes name cannot be asked as they say.

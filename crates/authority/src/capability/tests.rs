@@ -18,6 +18,7 @@ fn delegation(name: &str) -> Delegation {
     Delegation {
         actor: Actor::named(name).unwrap(),
         actor_lineage: Vec::new(),
+        actor_budgets: Vec::new(),
         narrowing: Narrowing::default(),
         lifetime_ms: 600_000,
     }

@@ -62,18 +62,24 @@ fn nothing_breaks_out_of_a_challenge() {
 }
 
 #[test]
-fn a_lack_is_challenged_only_where_a_token_would_help() {
-    let needed = scopes(&["billing:write", "hr:read", "hr:write"]);
-    let need = Need { scopes: &needed, tool: "billing.pay", resources: &[], class: SideEffectClass::ReadOnly, at: NOW };
-    let lack = user_rights().lacks(&need).unwrap();
-    let challenge = Challenge::of_lack(METADATA, &lack).unwrap();
+fn all_scopes_of_a_call_are_in_one_challenge() {
+    let challenge = Challenge::insufficient(METADATA, &scopes(&["billing:write", "hr:read", "hr:write"]));
     assert_eq!(challenge.status, 403);
-    assert!(
-        challenge.header.contains(r#"scope="billing:write hr:read hr:write""#),
-        "every scope in one: {challenge:?}"
-    );
-    let late = user_rights().lacks(&Need { at: in_ms(u64::from(u32::MAX)), ..need }).unwrap();
-    assert_eq!(Challenge::of_lack(METADATA, &late).unwrap().status, 401);
-    let other_tool = user_rights().lacks(&Need { tool: "hr.pay", ..need }).unwrap();
-    assert_eq!(Challenge::of_lack(METADATA, &other_tool), None);
+    assert!(challenge.header.contains(r#"scope="billing:write hr:read hr:write""#), "{challenge:?}");
+}
+
+#[test]
+fn a_resource_without_a_path_is_written_in_two_ways() {
+    let table = [
+        ("https://gateway.test", "https://gateway.test/", true),
+        ("https://gateway.test/", "https://gateway.test", true),
+        ("https://gateway.test/mcp", "https://gateway.test/mcp", true),
+        ("https://gateway.test/mcp/", "https://gateway.test/mcp", false),
+        ("https://gateway.test//", "https://gateway.test", false),
+        ("https://gateway.test.evil", "https://gateway.test", false),
+        ("gateway/", "gateway", false),
+    ];
+    for (named, ours, expected) in table {
+        assert_eq!(super::names_resource(named, ours), expected, "{named} {ours}");
+    }
 }

@@ -47,10 +47,16 @@ fn decided(changes: &[(&str, &str)]) -> Result<Delegation, ExchangeError> {
     decide(&asked(changes), &user(user_rights()), None, &rules(), NOW)
 }
 
-/// All the way to what the agent has.
-fn issued(subject: &Authenticated, delegation: Delegation) -> Rights {
+/// All the way to who the agent is.
+fn minted(subject: &Authenticated, delegation: Delegation) -> Authenticated {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
-    keys.delegate(subject, delegation, NOW).unwrap().rights
+    let made = keys.delegate(subject, delegation, NOW).unwrap();
+    keys.verify(made.text.as_text().unwrap(), NOW).unwrap()
+}
+
+/// What the agent has then.
+fn issued(subject: &Authenticated, delegation: Delegation) -> Rights {
+    minted(subject, delegation).rights().clone()
 }
 
 #[test]
@@ -138,8 +144,14 @@ fn t9_more_than_the_subject_has_is_refused_all_at_once() {
     let error = decided(&[("scope", "billing:read hr:write hr:read")]).unwrap_err();
     assert_eq!(error, ExchangeError::Scope { missing: "hr:read hr:write".to_owned() });
     golden_json("exchange_error.json", &error.answer());
-    let terms = r#"{"agent":"planner","narrowing":{"tools":["hr.*"]}}"#;
-    assert_eq!(decided(&[("servanda_terms", terms)]).unwrap_err(), ExchangeError::NothingLeft);
+    let terms = r#"{"agent":"planner","narrowing":{"scopes":["billing:read","hr:read"]}}"#;
+    let error = decided(&[("servanda_terms", terms)]).unwrap_err();
+    assert_eq!(error, ExchangeError::Scope { missing: "hr:read".to_owned() }, "wherever it is asked for");
+    for terms in
+        [r#"{"agent":"planner","narrowing":{"tools":["hr.*"]}}"#, r#"{"agent":"planner","narrowing":{"scopes":[]}}"#]
+    {
+        assert_eq!(decided(&[("servanda_terms", terms)]).unwrap_err(), ExchangeError::NothingLeft);
+    }
     let spent = user(Rights { depth_left: 0, ..user_rights() });
     let refused = decide(&asked(&[]), &spent, None, &rules(), NOW).unwrap_err();
     assert_eq!((refused.code(), refused), (ErrorCode::InvalidRequest, ExchangeError::Depth));
@@ -166,6 +178,7 @@ fn who_acts_is_proven_or_named_and_of_the_same_tenant() {
     assert_eq!((delegation.actor.name(), delegation.actor.is_proven()), ("bot", true));
     assert!(!decided(&[]).unwrap().actor.is_proven(), "only named");
     assert_eq!(delegation.actor_lineage, bot.lineage());
+    assert_eq!(delegation.actor_budgets, bot.budgets(), "what it draws for others is drawn under its own credential");
     let rights = issued(&ada, delegation);
     assert_eq!(rights.tools, Tools::read(&["billing.read.*"]).unwrap(), "the agent's own limits bind");
     assert_eq!(rights.scopes, user_rights().scopes, "scopes are the user's to give");
@@ -211,11 +224,16 @@ proptest! {
         let (subject, actor) = (user(alive(&subject_narrowing)), user_of("acme", "bot", alive(&actor_narrowing)));
         let request = ExchangeRequest { terms: Terms { narrowing, ..Terms::default() }, ..asked(&[]) };
         if let Ok(delegation) = decide(&request, &subject, Some(&actor), &rules(), NOW) {
-            let rights = issued(&subject, delegation);
+            let found = minted(&subject, delegation);
+            for of in [&subject, &actor] {
+                prop_assert!(of.budgets().iter().all(|budget| found.budgets().contains(budget)), "drawn there too");
+            }
+            let rights = found.rights();
             prop_assert!(rights.is_within(subject.rights()));
             prop_assert!(rights.tools.is_within(&actor.rights().tools));
             prop_assert!(rights.resources.is_within(&Resources::all().narrowed_by(&actor.rights().resources)));
             prop_assert!(rights.ceiling <= actor.rights().ceiling && rights.expires_at <= actor.rights().expires_at);
+            prop_assert!(rights.depth_left <= actor.rights().depth_left);
         }
     }
 }

@@ -44,6 +44,7 @@ fn agent() -> Authenticated {
         let delegation = Delegation {
             actor: Actor::named(name).unwrap(),
             actor_lineage: Vec::new(),
+            actor_budgets: Vec::new(),
             narrowing: Narrowing::default(),
             lifetime_ms: 600_000,
         };

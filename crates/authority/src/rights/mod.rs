@@ -175,11 +175,6 @@ impl Rights {
         };
         (!lack.is_empty()).then_some(lack)
     }
-
-    /// Whether a call may be made.
-    pub fn permits(&self, need: &Need<'_>) -> bool {
-        self.lacks(need).is_none()
-    }
 }
 
 impl Narrowing {

@@ -8,7 +8,8 @@ use servanda_contract::Timestamp;
 use super::{Issuer, LEEWAY_MS_MAX, TenantSource, TokenError};
 use crate::{
     Actor,
-    caller::{ACTORS_MAX, checked_groups, checked_name},
+    caller::{ACTORS_MAX, checked_groups, checked_name, checked_tenant},
+    challenge::names_resource,
     rights::{Rights, Scopes},
 };
 
@@ -38,7 +39,7 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
     let tenant = match &issuer.tenant {
         TenantSource::Fixed(tenant) => tenant.clone(),
         TenantSource::Claim { claim, tenants } => {
-            let tenant = checked_name(text(claim)?).map_err(|_| TokenError::ConfiguredClaim)?;
+            let tenant = checked_tenant(text(claim)?).map_err(|_| TokenError::ConfiguredClaim)?;
             if tenants.as_ref().is_some_and(|tenants| !tenants.contains(&tenant)) {
                 return Err(TokenError::Tenant);
             }
@@ -64,7 +65,9 @@ pub(super) fn read(claims: &Map<String, Value>, issuer: &Issuer, now: Timestamp)
 /// A list of names, or one. Who is in no group has no such claim; one that cannot be read is not taken for none, because there are
 /// rules that forbid something to a group.
 fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<String>, TokenError> {
-    let listed = match claim.and_then(|claim| claims.get(claim)) {
+    let Some(claim) = claim else { return Ok(BTreeSet::new()) };
+    let listed = match claims.get(claim) {
+        None if is_elsewhere(claims, claim) => return Err(TokenError::ConfiguredClaim),
         None => return Ok(BTreeSet::new()),
         Some(Value::String(group)) => vec![group.as_str()],
         Some(Value::Array(groups)) => {
@@ -76,15 +79,20 @@ fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<S
     checked_groups(listed).map_err(|_| TokenError::ConfiguredClaim)
 }
 
+/// Whether the claim was left out because it is too long, and is to be asked for elsewhere (OpenID Connect §5.6.2, and an issuer's own
+/// words for it).
+fn is_elsewhere(claims: &Map<String, Value>, claim: &str) -> bool {
+    let named = claims.get("_claim_names").and_then(|names| names.get(claim)).is_some();
+    named || (claim == "groups" && claims.get("hasgroups").is_some_and(|has| *has != Value::Bool(false)))
+}
+
 fn names_audience(claims: &Map<String, Value>, ours: &str) -> Result<bool, TokenError> {
     match claims.get("aud") {
-        Some(Value::String(audience)) => Ok(audience == ours),
+        Some(Value::String(audience)) => Ok(names_resource(audience, ours)),
         Some(Value::Array(audiences)) if audiences.len() <= AUDIENCES_MAX => {
-            if audiences.iter().all(Value::is_string) {
-                Ok(audiences.iter().any(|audience| audience == ours))
-            } else {
-                Err(TokenError::Claim("aud"))
-            }
+            let audiences: Option<Vec<&str>> = audiences.iter().map(Value::as_str).collect();
+            let audiences = audiences.ok_or(TokenError::Claim("aud"))?;
+            Ok(audiences.iter().any(|audience| names_resource(audience, ours)))
         }
         _ => Err(TokenError::Claim("aud")),
     }

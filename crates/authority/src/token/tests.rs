@@ -348,7 +348,17 @@ fn groups_are_what_the_configured_claim_lists() {
     assert!(groups(json!({})).is_empty());
     assert!(check(&with(&json!({"groups": ["a"]}))).unwrap().groups().is_empty(), "nobody configured it");
     let many: Vec<String> = (0..=crate::caller::GROUPS_MAX).map(|number| number.to_string()).collect();
-    for change in [json!({"groups": 1}), json!({"groups": [1]}), json!({"groups": [""]}), json!({"groups": many})] {
+    let elsewhere = json!({"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://x"}}});
+    assert!(groups(json!({"_claim_names": {"other": "src1"}, "hasgroups": false})).is_empty());
+    for change in [
+        json!({"groups": 1}),
+        json!({"groups": [1]}),
+        json!({"groups": [""]}),
+        json!({"groups": many}),
+        // There are too many for a token, and who they are is not told.
+        elsewhere,
+        json!({"hasgroups": true}),
+    ] {
         assert_eq!(verify(&change).unwrap_err(), TokenError::ConfiguredClaim, "{change}");
     }
 }

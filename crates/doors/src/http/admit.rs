@@ -28,7 +28,7 @@ impl Admission {
             Found::None => Ok(()),
             Found::One(origin) if self.admits(origin, also) => Ok(()),
             Found::One(_) | Found::Unusable => {
-                Err(forbidden("pages of that `Origin` may not call").hint("add it to the allowed origins"))
+                Err(forbidden("pages of that `Origin` may not call").hint("pages of this machine and of the host of `auth.resource` may; other pages need a server of their own between"))
             }
         }
     }

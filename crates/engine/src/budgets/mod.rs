@@ -150,7 +150,10 @@ async fn ask(core: &Arc<Core>, entries: Vec<Entry>, deadline: Instant) -> Result
             let booked = inside.till.books.book(entry.clone()).await;
             inside.till.chunks().answered(&entry, booked.as_ref().ok(), inside.clock.now().unix_ms());
             inside.till.answered.notify_waiters();
-            outcome = outcome.and(booked.map(drop));
+            // What could not be given back costs nobody's call: it is the store's to find.
+            if matches!(entry, Entry::Lease(_)) {
+                outcome = outcome.and(booked.map(drop));
+            }
         }
         outcome
     });

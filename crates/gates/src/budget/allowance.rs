@@ -103,13 +103,16 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
     let counted = Dimension::of(call.class);
     let micros = call.price.cost.total_micros()?;
     let mut draws = BTreeMap::new();
+    let has_own =
+        micros > 0 && allowances.iter().any(|allowance| allowance.is_about(call) && allowance.is_in(call.price));
     for allowance in allowances.iter().filter(|allowance| allowance.is_about(call)) {
         let Some(scope) = allowance.scope(call) else { continue };
         let amount = match allowance.dimension {
-            Dimension::Financial if micros > 0 => {
-                in_currency(allowance, call.price)?;
-                micros
-            }
+            Dimension::Financial if micros == 0 => continue,
+            Dimension::Financial if allowance.is_in(call.price) => micros,
+            // A budget in another currency is about other calls, unless there is none in this one.
+            Dimension::Financial if has_own => continue,
+            Dimension::Financial => return Err(other_currency(allowance, call.price)),
             dimension if dimension == counted => 1,
             _ => continue,
         };
@@ -162,12 +165,17 @@ impl From<rights::Dimension> for Dimension {
     }
 }
 
-fn in_currency(allowance: &Allowance, price: &Price) -> Result<(), Undrawable> {
+fn other_currency(allowance: &Allowance, price: &Price) -> Undrawable {
     let budget = allowance.currency.clone().unwrap_or_default();
-    if budget == price.currency { Ok(()) } else { Err(Undrawable::Currency { cost: price.currency.clone(), budget }) }
+    Undrawable::Currency { cost: price.currency.clone(), budget }
 }
 
 impl Allowance {
+    /// Whether it is of money in that currency.
+    fn is_in(&self, price: &Price) -> bool {
+        self.dimension == Dimension::Financial && self.currency.as_deref() == Some(&*price.currency)
+    }
+
     pub(super) fn is_about(&self, call: &Drawing<'_>) -> bool {
         let Only { tenant, principal, tool } = &self.only;
         [(tenant, call.tenant), (principal, call.principal), (tool, call.tool)]

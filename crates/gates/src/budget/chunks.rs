@@ -4,7 +4,8 @@
 //! The bound: what all processes together hand out is never over the limit, because every unit was leased first. Too little is
 //! possible: a process that dies takes at most one chunk of each account with it ([`chunk_of`]), so that up to (processes that died) x
 //! (chunk) units are left unused until the window is over, and for good where an account never renews. A window is the one a unit was
-//! leased in: where this process's clock is behind the store's, the last units of a window may be used that much after it.
+//! leased in, and lasts as long as the store said when it granted them: the last units of a window may be used after it by as much as
+//! the answer took.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +28,12 @@ const IDLE_MS: u64 = 10 * 60 * 1000;
 /// Units leased from accounts.
 #[derive(Debug, Default)]
 pub struct Chunks {
-    accounts: BTreeMap<Digest, Holding>,
+    accounts: BTreeMap<Key, Holding>,
 }
+
+/// An account and what a call may draw on it at most: who was given less than others of one account has no units of theirs, and
+/// finds it exhausted for nobody else.
+type Key = (Digest, u64);
 
 /// What this process has of one account.
 #[derive(Debug, Clone)]
@@ -69,7 +74,7 @@ pub enum Take {
 /// Which units a call was given, for putting them back if it was never made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ticket {
-    units: Vec<(Digest, HoldId)>,
+    units: Vec<(Key, HoldId)>,
 }
 
 /// The rest of a lease that is not wanted any more.
@@ -89,57 +94,58 @@ pub fn chunk_of(limit: u64) -> u64 {
 impl Chunks {
     /// Takes one unit of every account, or none at all.
     pub fn take(&mut self, draws: &[Draw], now_ms: u64) -> Take {
-        let draws: BTreeMap<Digest, &Draw> = draws.iter().map(|draw| (draw.account.digest(), draw)).collect();
+        let draws: BTreeMap<Key, &Draw> =
+            draws.iter().map(|draw| ((draw.account.digest(), draw.limit), draw)).collect();
         // Before anything is asked for: nobody would hand in an answer to what is not told.
-        let exhausted = |digest| match self.accounts.get(digest) {
+        let exhausted = |key| match self.accounts.get(key) {
             Some(Holding::Exhausted(exhausted, until_ms)) if now_ms < *until_ms => Some(exhausted.clone()),
             _ => None,
         };
         if let Some(exhausted) = draws.keys().find_map(exhausted) {
             return Take::Exhausted(exhausted);
         }
-        let new_count = draws.keys().filter(|digest| !self.accounts.contains_key(digest)).count();
+        let new_count = draws.keys().filter(|key| !self.accounts.contains_key(key)).count();
         if self.accounts.len() + new_count > ACCOUNTS_MAX {
             return Take::Full;
         }
-        let entries: Vec<Entry> = draws.iter().flat_map(|(digest, draw)| self.fill(digest, draw, now_ms)).collect();
+        let entries: Vec<Entry> = draws.iter().flat_map(|(key, draw)| self.fill(key, draw, now_ms)).collect();
         if !entries.is_empty() {
             return Take::First(entries);
         }
-        if draws.keys().any(|digest| matches!(self.accounts.get(digest), Some(Holding::Asking(_)))) {
+        if draws.keys().any(|key| matches!(self.accounts.get(key), Some(Holding::Asking(_)))) {
             return Take::Wait;
         }
-        let taken = draws.keys().filter_map(|digest| Some((*digest, self.take_one(digest, now_ms)?)));
+        let taken = draws.keys().filter_map(|key| Some((*key, self.take_one(key, now_ms)?)));
         Take::Taken(Ticket { units: taken.collect() })
     }
 
     /// What an entry came to that was made for [`Take::First`]; none after an error: whoever comes next makes it again as it was.
     pub fn answered(&mut self, entry: &Entry, booked: Option<&Booked>, now_ms: u64) {
         let Entry::Lease(lease) = entry else { return };
-        let digest = lease.account.digest();
-        let is_asked = matches!(self.accounts.get(&digest), Some(Holding::Asking(asked)) if asked.id == lease.id);
+        let key = (lease.account.digest(), lease.limit);
+        let is_asked = matches!(self.accounts.get(&key), Some(Holding::Asking(asked)) if asked.id == lease.id);
         if !is_asked {
             return;
         }
         match booked {
-            Some(Booked::Leased { granted, until_ms }) => {
-                let (lease, until_ms) = (lease.id.clone(), *until_ms);
+            Some(Booked::Leased { granted, lasts_ms }) => {
+                let (lease, until_ms) = (lease.id.clone(), lasts_ms.map(|lasts_ms| now_ms.saturating_add(lasts_ms)));
                 let units = Units { lease, until_ms, left: *granted, used_ms: now_ms };
-                self.accounts.insert(digest, Holding::Units(units));
+                self.accounts.insert(key, Holding::Units(units));
             }
             Some(Booked::Exhausted(exhausted)) => {
                 let until_ms = now_ms.saturating_add(EXHAUSTED_MS);
-                self.accounts.insert(digest, Holding::Exhausted(exhausted.clone(), until_ms));
+                self.accounts.insert(key, Holding::Exhausted(exhausted.clone(), until_ms));
             }
-            Some(_) => drop(self.accounts.remove(&digest)),
-            None => drop(self.accounts.insert(digest, Holding::InDoubt(lease.clone()))),
+            Some(_) => drop(self.accounts.remove(&key)),
+            None => drop(self.accounts.insert(key, Holding::InDoubt(lease.clone()))),
         }
     }
 
     /// The call was never made: its units are there for others, unless they were given back meanwhile.
     pub fn put_back(&mut self, ticket: Ticket) {
-        for (digest, lease) in ticket.units {
-            if let Some(Holding::Units(units)) = self.accounts.get_mut(&digest)
+        for (key, lease) in ticket.units {
+            if let Some(Holding::Units(units)) = self.accounts.get_mut(&key)
                 && units.lease == lease
             {
                 units.left = units.left.saturating_add(1);
@@ -175,13 +181,13 @@ impl Chunks {
     }
 
     /// What has to be entered before there is a unit of an account.
-    fn fill(&mut self, digest: &Digest, draw: &Draw, now_ms: u64) -> Vec<Entry> {
+    fn fill(&mut self, key: &Key, draw: &Draw, now_ms: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
-        match self.accounts.get(digest) {
+        match self.accounts.get(key) {
             Some(Holding::Asking(_)) => return entries,
             Some(Holding::InDoubt(lease)) => {
                 let lease = lease.clone();
-                self.accounts.insert(*digest, Holding::Asking(lease.clone()));
+                self.accounts.insert(*key, Holding::Asking(lease.clone()));
                 return vec![Entry::Lease(lease)];
             }
             Some(Holding::Units(units)) if units.left > 0 && !units.is_over(now_ms) => return entries,
@@ -190,13 +196,13 @@ impl Chunks {
         }
         let (account, limit) = (draw.account.clone(), draw.limit);
         let lease = Lease { id: HoldId::new_lease(), account, limit, wanted: chunk_of(limit) };
-        self.accounts.insert(*digest, Holding::Asking(lease.clone()));
+        self.accounts.insert(*key, Holding::Asking(lease.clone()));
         entries.push(Entry::Lease(lease));
         entries
     }
 
-    fn take_one(&mut self, digest: &Digest, now_ms: u64) -> Option<HoldId> {
-        let Some(Holding::Units(units)) = self.accounts.get_mut(digest) else { return None };
+    fn take_one(&mut self, key: &Key, now_ms: u64) -> Option<HoldId> {
+        let Some(Holding::Units(units)) = self.accounts.get_mut(key) else { return None };
         units.left = units.left.checked_sub(1)?;
         units.used_ms = now_ms;
         Some(units.lease.clone())

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     JournalError, PortFuture,
-    effect::{EffectState, Effects, Target},
+    effect::{Effect, Effects, Target},
 };
 
 /// Budgets in memory.
@@ -52,9 +52,9 @@ impl FleetingBudgets {
         open
     }
 
-    async fn state_of(&self, hold: &Hold) -> Result<Option<EffectState>, JournalError> {
+    async fn effect_of(&self, hold: &Hold) -> Result<Option<Effect>, JournalError> {
         let Some(effect_id) = &hold.effect else { return Ok(None) };
-        Ok(self.effects.find(Target::Id(effect_id.clone())).await?.map(|effect| effect.state))
+        self.effects.find(Target::Id(effect_id.clone())).await
     }
 }
 
@@ -67,13 +67,11 @@ impl Books {
         reply
     }
 
-    fn is_superseded(&self, hold: &Hold) -> bool {
-        let is_later = |other: &Hold| (other.opened_ms, &other.id) > (hold.opened_ms, &hold.id);
-        hold.effect.is_some()
-            && self
-                .holds
-                .values()
-                .any(|other| other.effect == hold.effect && other.stage != Stage::Refunded && is_later(other))
+    /// Whether the effect is another call's by now that has reserved for it.
+    fn is_superseded(&self, hold: &Hold, effect: &Effect) -> bool {
+        let present = HoldId::from(&effect.call_id);
+        let other = self.holds.get(&present).filter(|other| other.id != hold.id && other.effect == hold.effect);
+        other.is_some_and(|other| other.stage != Stage::Refunded)
     }
 
     fn forget(&mut self, now_ms: u64) {
@@ -96,10 +94,11 @@ impl Budgets for FleetingBudgets {
                 if swept.settled + swept.refunded >= u64::from(limit) {
                     break;
                 }
-                let effect = self.state_of(&hold).await?;
+                let effect = self.effect_of(&hold).await?;
                 let (now_ms, mut books) = (self.now_ms(), self.books());
                 let id = hold.id.clone();
-                match verdict(&hold, effect, books.is_superseded(&hold), now_ms) {
+                let is_superseded = effect.as_ref().is_some_and(|effect| books.is_superseded(&hold, effect));
+                match verdict(&hold, effect.map(|effect| effect.state), is_superseded, now_ms) {
                     Verdict::Settle => {
                         books.book(&Entry::Settle { id, cost_micros: None, by }, now_ms);
                         swept.settled += 1;

@@ -111,8 +111,8 @@ pub enum Booked {
     Leased {
         /// How many.
         granted: u64,
-        /// Until when they may be used; none if the account does not renew.
-        until_ms: Option<u64>,
+        /// How long they may be used, by the store's time: nobody else's clock is asked. None if the account does not renew.
+        lasts_ms: Option<u64>,
     },
     /// There is not enough. Nothing was changed.
     Exhausted(Exhausted),

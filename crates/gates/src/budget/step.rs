@@ -39,11 +39,11 @@ pub fn step(before: Before<'_>, entry: &Entry, now_ms: u64) -> Step {
     match (entry, before.hold) {
         (Entry::Reserve(reservation), None) => reserve(before, reservation, now_ms),
         (Entry::Lease(lease), None) => grant(before, lease, now_ms),
-        (Entry::Reserve(_) | Entry::Lease(_), Some(hold)) => Step::reply(again(hold, entry)),
+        (Entry::Reserve(_) | Entry::Lease(_), Some(hold)) => Step::reply(again(hold, entry, now_ms)),
         (Entry::Settle { .. } | Entry::Refund { .. } | Entry::GiveBack(_), None) => Step::reply(Booked::NotFound),
         (Entry::Settle { cost_micros, by, .. }, Some(hold)) if hold.kind == HoldKind::Reservation => {
             if !hold.takes(Stage::Settled, *by) {
-                return Step::reply(hold.reply());
+                return Step::reply(hold.reply(now_ms));
             }
             // What was given back was kept back by nobody when it was used.
             let kept = |draw: &HeldDraw| if hold.stage == Stage::Refunded { 0 } else { draw.amount };
@@ -55,13 +55,13 @@ pub fn step(before: Before<'_>, entry: &Entry, now_ms: u64) -> Step {
         }
         (Entry::Refund { by, .. }, Some(hold)) if hold.kind == HoldKind::Reservation => {
             if !hold.takes(Stage::Refunded, *by) {
-                return Step::reply(hold.reply());
+                return Step::reply(hold.reply(now_ms));
             }
             close(before, hold, Stage::Refunded, *by, now_ms, |_| (0, 0))
         }
         (Entry::GiveBack(GiveBack { unused, .. }), Some(hold)) if hold.kind == HoldKind::Lease => {
             if hold.stage != Stage::Open {
-                return Step::reply(hold.reply());
+                return Step::reply(hold.reply(now_ms));
             }
             close(before, hold, Stage::Settled, ClosedBy::Caller, now_ms, |draw| {
                 (draw.amount.saturating_sub(*unused), 0)
@@ -87,12 +87,13 @@ impl Hold {
         }
     }
 
-    fn reply(&self) -> Booked {
+    fn reply(&self, now_ms: u64) -> Booked {
         let lease = self.draws.first().filter(|_| self.kind == HoldKind::Lease);
         match (self.stage, lease) {
             (Stage::Open, None) => Booked::Reserved,
             (Stage::Open, Some(draw)) => {
-                Booked::Leased { granted: draw.amount, until_ms: draw.account.period.end_ms(draw.window_start_ms) }
+                let end_ms = draw.account.period.end_ms(draw.window_start_ms);
+                Booked::Leased { granted: draw.amount, lasts_ms: end_ms.map(|end_ms| end_ms.saturating_sub(now_ms)) }
             }
             (Stage::Settled, _) => Booked::Settled { over: self.over() },
             (Stage::Refunded, _) => Booked::Refunded,
@@ -120,7 +121,7 @@ fn reserve(before: Before<'_>, reservation: &Reservation, now_ms: u64) -> Step {
         return Step::reply(Booked::Exhausted(exhausted));
     }
     let hold = opened(id, HoldKind::Reservation, effect.clone(), kept, now_ms);
-    Step { reply: hold.reply(), hold: Some(hold), standings: standings.into_values().collect() }
+    Step { reply: hold.reply(now_ms), hold: Some(hold), standings: standings.into_values().collect() }
 }
 
 fn grant(before: Before<'_>, lease: &Lease, now_ms: u64) -> Step {
@@ -132,11 +133,11 @@ fn grant(before: Before<'_>, lease: &Lease, now_ms: u64) -> Step {
     }
     let hold = opened(&lease.id, HoldKind::Lease, None, vec![HeldDraw::of(&standing, granted)], now_ms);
     standing.leased = standing.leased.saturating_add(granted);
-    Step { reply: hold.reply(), hold: Some(hold), standings: vec![standing] }
+    Step { reply: hold.reply(now_ms), hold: Some(hold), standings: vec![standing] }
 }
 
 /// The same entry made again is told what it was told; an id that was used for something else is not.
-fn again(hold: &Hold, entry: &Entry) -> Booked {
+fn again(hold: &Hold, entry: &Entry, now_ms: u64) -> Booked {
     let is_same = match entry {
         Entry::Reserve(Reservation { effect, draws, .. }) => {
             let kept = hold.draws.iter().map(|draw| (&draw.account, draw.amount));
@@ -149,7 +150,7 @@ fn again(hold: &Hold, entry: &Entry) -> Booked {
         }
         Entry::Settle { .. } | Entry::Refund { .. } | Entry::GiveBack(_) => false,
     };
-    if is_same { hold.reply() } else { Booked::Mismatch }
+    if is_same { hold.reply(now_ms) } else { Booked::Mismatch }
 }
 
 fn close(
@@ -174,7 +175,7 @@ fn close(
         standing.move_share((hold, draw), (&closed, used), now_ms);
     }
     let standings = standings.into_values().collect();
-    Step { reply: closed.reply(), hold: Some(closed), standings }
+    Step { reply: closed.reply(now_ms), hold: Some(closed), standings }
 }
 
 fn present(known: Option<&Standing>, account: &Account, limit: u64, now_ms: u64) -> Standing {

@@ -20,7 +20,7 @@ pub enum Verdict {
 }
 
 /// What a sweep does about a reservation. `effect` is the state of what it is for, none if that was never begun; `is_superseded`
-/// says that a later call has reserved for the same effect: it is done once, and what it costs is that call's.
+/// says that the effect is another call's by now, which has reserved for it: it is done once, and what it costs is that call's.
 pub fn verdict(hold: &Hold, effect: Option<EffectState>, is_superseded: bool, now_ms: u64) -> Verdict {
     if hold.stage != Stage::Open || hold.kind != HoldKind::Reservation {
         return Verdict::Wait;

@@ -84,7 +84,7 @@ fn a_reservation_is_kept_back_then_used_or_given_back() {
     let mut books = Books::default();
     let renews_at_ms = Some(NOW_MS - NOW_MS % HOUR_MS + HOUR_MS);
     let exhausted = |left| Booked::Exhausted(Exhausted { account: money(), left, renews_at_ms });
-    let until_ms = renews_at_ms;
+    let lasts_ms = Some(HOUR_MS - NOW_MS % HOUR_MS);
     let table = [
         (reserve("a", vec![draw(money(), 100, 60)]), Booked::Reserved, (0, 60, 0, 0)),
         (reserve("b", vec![draw(money(), 100, 41)]), exhausted(40), (0, 60, 0, 0)),
@@ -102,8 +102,8 @@ fn a_reservation_is_kept_back_then_used_or_given_back() {
         (settle("c", Some(70)), Booked::Settled { over: 60 }, (120, 0, 0, 60)),
         (reserve("d", vec![draw(money(), 100, 1)]), exhausted(0), (120, 0, 0, 60)),
         (lease("l", money(), 100, 5), exhausted(0), (120, 0, 0, 60)),
-        (lease("l", money(), 130, 50), Booked::Leased { granted: 10, until_ms }, (120, 0, 10, 60)),
-        (lease("l", money(), 130, 50), Booked::Leased { granted: 10, until_ms }, (120, 0, 10, 60)),
+        (lease("l", money(), 130, 50), Booked::Leased { granted: 10, lasts_ms }, (120, 0, 10, 60)),
+        (lease("l", money(), 130, 50), Booked::Leased { granted: 10, lasts_ms }, (120, 0, 10, 60)),
         (refund("l"), Booked::Mismatch, (120, 0, 10, 60)),
         (give_back("c", 1), Booked::Mismatch, (120, 0, 10, 60)),
         (give_back("l", 4), Booked::Settled { over: 0 }, (126, 0, 0, 60)),
@@ -151,7 +151,7 @@ fn a_new_window_has_everything_and_old_draws_stay_in_theirs() {
     assert!(matches!(back, Booked::Exhausted(_)), "a clock that goes back brings no old window back");
     assert_eq!(
         books.book(&lease("next", account(Dimension::Read, Period::Hour), 10, 10), next_ms),
-        Booked::Leased { granted: 10, until_ms: Some(next_ms + HOUR_MS) }
+        Booked::Leased { granted: 10, lasts_ms: Some(HOUR_MS) }
     );
     assert_eq!(books.book(&give_back("lease", 10), next_ms), Booked::Settled { over: 0 });
     assert_eq!(books.stands(&account(Dimension::Read, Period::Hour)), (0, 0, 10, 0));

@@ -1,12 +1,11 @@
--- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or a later call has
--- reserved for it too. With each, what the effect says and whether that is so. They are locked before their accounts are, like
--- those of every entry; what somebody is at work on is left for the next time.
-select holds.hold_id, holds.stage, holds.body, effects.state,
-    exists (
-        select 1 from holds as later
-        where later.effect_id = holds.effect_id and later.stage <> 'refunded'
-            and (later.opened_ms, later.hold_id) > (holds.opened_ms, holds.hold_id)
-    ) as superseded
+-- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or others have reserved
+-- for it too. With each, what the effect says, and which others. They are locked before their accounts are, like those of every entry;
+-- what somebody is at work on is left for the next time.
+select holds.hold_id, holds.stage, holds.body, effects.state, effects.body,
+    (
+        select string_agg(other.hold_id, ' ') from holds as other
+        where other.effect_id = holds.effect_id and other.stage <> 'refunded' and other.hold_id <> holds.hold_id
+    ) as others
 from holds
 left join effects on effects.effect_id = holds.effect_id
 where holds.stage = 'open' and holds.kind = 'reservation'
@@ -14,9 +13,8 @@ where holds.stage = 'open' and holds.kind = 'reservation'
         effects.state in ('completed', 'failed_final', 'failed_retryable', 'compensated', 'expired')
         or (effects.state is null and holds.opened_ms <= $1)
         or exists (
-            select 1 from holds as later
-            where later.effect_id = holds.effect_id and later.stage <> 'refunded'
-                and (later.opened_ms, later.hold_id) > (holds.opened_ms, holds.hold_id)
+            select 1 from holds as other
+            where other.effect_id = holds.effect_id and other.stage <> 'refunded' and other.hold_id <> holds.hold_id
         )
     )
 order by holds.opened_ms

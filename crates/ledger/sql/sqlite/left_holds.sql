@@ -1,17 +1,17 @@
--- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or a later call has
--- reserved for it too. With each, what the effect says and whether that is so.
+-- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or others have reserved
+-- for it too. With each, what the effect says, and which others.
 select * from (
-    select holds.hold_id, holds.stage, holds.body, effects.state, holds.opened_ms,
-        exists (
-            select 1 from holds as later
-            where later.effect_id = holds.effect_id and later.stage <> 'refunded'
-                and (later.opened_ms, later.hold_id) > (holds.opened_ms, holds.hold_id)
-        ) as superseded
+    select holds.hold_id, holds.stage, holds.body, effects.state, effects.body as effect,
+        (
+            select group_concat(other.hold_id, ' ') from holds as other
+            where other.effect_id = holds.effect_id and other.stage <> 'refunded' and other.hold_id <> holds.hold_id
+        ) as others,
+        holds.opened_ms
     from holds
     left join effects on effects.effect_id = holds.effect_id
     where holds.stage = 'open' and holds.kind = 'reservation'
 ) as left_open
-where superseded
+where others is not null
     or state in ('completed', 'failed_final', 'failed_retryable', 'compensated', 'expired')
     or (state is null and opened_ms <= ?1)
 order by opened_ms

@@ -4,19 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use servanda_contract::{Digest, faults};
-use servanda_gates::{
-    budget::{
-        Account, Booked, ClosedBy, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
-        Verdict, verdict,
-    },
-    effect::EffectState,
+use servanda_gates::budget::{
+    Account, Booked, Entry, Hold, Lease, OPEN_MS_MAX, Reservation, Standing, StandingQuery, Swept,
 };
 use tokio_postgres::{Client, Row};
 
 use super::statements::{BookStatements, Statements};
 use crate::{
     LedgerError,
-    books::{Page, StandingRow, decode_hold, decode_standing},
+    books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
     codec::signed,
     queue::Job,
     time::StoreTime,
@@ -100,25 +96,12 @@ async fn close_left(client: &Client, books: &BookStatements, now_ms: u64, limit:
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
     let rows = client.query(sql, &[&open_since_ms, &i64::from(limit)]).await?;
     let (mut page, mut entries, mut known) = (Page::default(), Vec::new(), BTreeSet::new());
-    let (mut swept, by) = (Swept::default(), ClosedBy::Sweep);
+    let mut swept = Swept::default();
     for row in &rows {
-        let hold = hold(row)?;
-        let state: Option<String> = row.try_get(3)?;
-        let state = state.as_deref().and_then(EffectState::from_name);
-        let id = hold.id.clone();
-        match verdict(&hold, state, row.try_get(4)?, now_ms) {
-            Verdict::Settle => {
-                entries.push(Entry::Settle { id, cost_micros: None, by });
-                swept.settled += 1;
-            }
-            Verdict::Refund => {
-                entries.push(Entry::Refund { id, by });
-                swept.refunded += 1;
-            }
-            Verdict::Wait => {}
-        }
+        let Some((hold, entry)) = left(row)?.judge(now_ms) else { continue };
         known.insert(hold.id.as_str().to_owned());
         page.read_hold(hold);
+        entries.extend(entry.inspect(|entry| count(&mut swept, entry)));
     }
     let entries: Vec<&Entry> = entries.iter().collect();
     read_standings(client, books, &mut page, &entries, now_ms).await?;
@@ -249,6 +232,17 @@ fn entry(job: &Job) -> Option<&Entry> {
         Job::Book { entry, .. } => Some(entry),
         _ => None,
     }
+}
+
+fn left(row: &Row) -> Result<LeftRow, LedgerError> {
+    Ok(LeftRow {
+        hold_id: row.try_get(0)?,
+        stage: row.try_get(1)?,
+        body: row.try_get(2)?,
+        effect_state: row.try_get(3)?,
+        effect_body: row.try_get(4)?,
+        others: row.try_get(5)?,
+    })
 }
 
 fn hold(row: &Row) -> Result<Hold, LedgerError> {

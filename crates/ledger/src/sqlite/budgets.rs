@@ -2,14 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_contract::Digest;
-use servanda_gates::{
-    budget::{Booked, ClosedBy, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept, Verdict, verdict},
-    effect::EffectState,
-};
+use servanda_gates::budget::{Booked, Entry, Hold, HoldId, OPEN_MS_MAX, Standing, StandingQuery, Swept};
 
 use crate::{
     LedgerError,
-    books::{Page, decode_hold, decode_standing},
+    books::{LeftRow, Page, count, decode_hold, decode_standing},
     codec::signed,
 };
 
@@ -35,24 +32,20 @@ pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/left_holds.sql"))?;
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
     let rows = statement.query_map(params![open_since_ms, limit], |row| {
-        Ok((columns(row)?, row.get::<_, Option<String>>(3)?, row.get::<_, bool>(5)?))
+        Ok(LeftRow {
+            hold_id: row.get(0)?,
+            stage: row.get(1)?,
+            body: row.get(2)?,
+            effect_state: row.get(3)?,
+            effect_body: row.get(4)?,
+            others: row.get(5)?,
+        })
     })?;
     let mut swept = Swept::default();
     for row in rows.collect::<Result<Vec<_>, _>>()? {
-        let ((hold_id, stage, body), effect, is_superseded) = row;
-        let hold = decode_hold(&hold_id, &stage, &body)?;
-        let effect = effect.as_deref().and_then(EffectState::from_name);
-        let (id, by) = (hold.id.clone(), ClosedBy::Sweep);
-        match verdict(&hold, effect, is_superseded, now_ms) {
-            Verdict::Settle => {
-                book(transaction, &Entry::Settle { id, cost_micros: None, by }, now_ms)?;
-                swept.settled += 1;
-            }
-            Verdict::Refund => {
-                book(transaction, &Entry::Refund { id, by }, now_ms)?;
-                swept.refunded += 1;
-            }
-            Verdict::Wait => {}
+        if let Some((_, Some(entry))) = row.judge(now_ms) {
+            book(transaction, &entry, now_ms)?;
+            count(&mut swept, &entry);
         }
     }
     for sql in

@@ -225,7 +225,7 @@ async fn leased(kept: Kept) {
     let ledger = &kept.both();
     let other = kept.replica().await;
     let reads = tenant_account(Dimension::Read, Period::Total);
-    let granted = |granted| Booked::Leased { granted, until_ms: None };
+    let granted = |granted| Booked::Leased { granted, lasts_ms: None };
     assert_eq!(ledger.book(lease("l1", &reads, 10, 6)).await.unwrap(), granted(6));
     assert_eq!(other.both().book(lease("l1", &reads, 10, 6)).await.unwrap(), granted(6));
     assert_eq!(other.both().book(lease("l2", &reads, 10, 6)).await.unwrap(), granted(4));

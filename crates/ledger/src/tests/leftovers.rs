@@ -2,9 +2,10 @@
 
 use std::pin::Pin;
 
+use servanda_contract::CallId;
 use servanda_gates::{
     budget::{Booked, OPEN_MS_MAX, Swept},
-    effect::{ByHand, Change, Claim, EffectId, EffectState, End, Event, OwnerId, Target},
+    effect::{Begin, ByHand, Change, Claim, EffectId, EffectState, End, Event, OwnerId, Target},
 };
 use tokio::task::JoinSet;
 
@@ -99,12 +100,16 @@ async fn mine_of(ledger: &Both, effect_id: &EffectId) -> Claim {
 async fn superseded(kept: Kept) {
     let ledger = &kept.both();
     let effect_id = effect_in(ledger, 1, Some((false, Some(End::NotExecuted("refused".to_owned()))))).await;
-    ledger.book(pay("call_1", Some(&effect_id), 100, 10)).await.unwrap();
+    ledger.book(pay("call_k1", Some(&effect_id), 100, 10)).await.unwrap();
     kept.advance(1_000);
-    let again = mine(ledger.apply(begun(begin("k1"))).await.unwrap().reply);
+    let call_id = CallId::from("call_2".to_owned());
+    let again = mine(ledger.apply(begun(Begin { call_id, ..begin("k1") })).await.unwrap().reply);
     assert_eq!(again.id, effect_id);
     ledger.book(pay("call_2", Some(&effect_id), 100, 10)).await.unwrap();
-    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 0, refunded: 1 }, "the first is the other's now");
+    // One that lost the effect meanwhile reserves all the same, last of all: it is not the one that was sent.
+    kept.advance(1_000);
+    ledger.book(pay("call_3", Some(&effect_id), 100, 10)).await.unwrap();
+    assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 0, refunded: 2 }, "the others' are nobody's");
     assert_eq!(money_stands(ledger).await, (0, 10, 0, 0));
     ledger.apply(settled(&again, End::Completed(answer("x")))).await.unwrap();
     assert_eq!(ledger.sweep(100).await.unwrap(), Swept { settled: 1, refunded: 0 });

@@ -60,7 +60,7 @@ async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> 
     let narrowing = servanda_authority::Narrowing { depth_left: args.depth, ..Default::default() };
     let lifetime_ms = span_ms("ttl", &args.ttl)?;
     let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
-    let delegation = Delegation { actor, actor_lineage: Vec::new(), narrowing, lifetime_ms };
+    let delegation = Delegation { actor, actor_lineage: Vec::new(), actor_budgets: Vec::new(), narrowing, lifetime_ms };
     roots.grant(&user, delegation, now).map_err(not_delegated)
 }
 

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use servanda_authority::{
     Rights,
+    caller::{NotAName, checked_name, checked_tenant},
     challenge::ResourceMetadata,
     rights::{Resources, Scope, Scopes, Tools},
     signature::Algorithm,
@@ -220,15 +221,10 @@ impl IssuerConfig {
         if leeway_ms > LEEWAY_MS_MAX {
             return Err(wrong("leeway_ms", &format!("at most {LEEWAY_MS_MAX}")));
         }
-        let tenant = match &self.tenant {
-            TenantConfig::Fixed(tenant) if tenant.trim().is_empty() => {
-                return Err(wrong("tenant", &"it is empty"));
-            }
-            TenantConfig::Fixed(tenant) => TenantSource::Fixed(tenant.clone()),
-            TenantConfig::Claim(TenantClaim { claim, tenants }) => {
-                TenantSource::Claim { claim: claim.clone(), tenants: tenants.clone() }
-            }
-        };
+        let tenant = self.tenant.source().map_err(|reason| wrong("tenant", &reason))?;
+        if !self.principal_prefix.is_empty() {
+            checked_name(&self.principal_prefix).map_err(|reason| wrong("principal_prefix", &reason))?;
+        }
         let issuer = Issuer {
             issuer: self.issuer.clone(),
             audience: self.audience.clone().unwrap_or_else(|| resource.to_owned()),
@@ -261,6 +257,17 @@ impl IssuerConfig {
 }
 
 impl TenantConfig {
+    fn source(&self) -> Result<TenantSource, NotAName> {
+        let tenants = self.listed().unwrap_or_default();
+        tenants.iter().try_for_each(|tenant| checked_tenant(tenant).map(drop))?;
+        Ok(match self {
+            Self::Fixed(tenant) => TenantSource::Fixed(tenant.clone()),
+            Self::Claim(TenantClaim { claim, tenants }) => {
+                TenantSource::Claim { claim: claim.clone(), tenants: tenants.clone() }
+            }
+        })
+    }
+
     /// Whether both may name one tenant.
     fn meets(&self, other: &Self) -> bool {
         match (self.listed(), other.listed()) {

@@ -83,6 +83,16 @@ fn money_and_critical_changes_are_drawn_once_each_and_shown() {
 }
 
 #[test]
+fn a_budget_of_a_tool_that_there_is_not_is_told_of() {
+    let budget =
+        |tool: &str| json!([{ "dimension": "write", "amount": 1, "per": "tenant", "period": "day", "tool": tool }]);
+    world(&budget("company.pay_invoice")).run(&["check"]).ended(0);
+    let refused = world(&budget("company.pay_invioce")).run(&["check"]).ended(2);
+    let expected = "`budgets[0].tool`: there is no contract `company.pay_invioce`";
+    assert!(refused.everything().contains(expected), "{}", refused.everything());
+}
+
+#[test]
 fn a_reload_changes_what_is_allowed() {
     let world = world(&json!([]));
     let gateway = world.serve();

@@ -134,6 +134,7 @@ fn handed_on(from: &Authenticated, writes: u64, now: Timestamp) -> Authenticated
     let delegation = Delegation {
         actor: Actor::named("agent").unwrap(),
         actor_lineage: Vec::new(),
+        actor_budgets: Vec::new(),
         narrowing,
         lifetime_ms: 600_000,
     };

@@ -15,18 +15,62 @@ fn one_read(limit: u64) -> Vec<Draw> {
 
 /// What a shell does: asks the books for what is missing.
 fn take(chunks: &mut Chunks, books: &mut Books, draws: &[Draw], now_ms: u64) -> Result<Ticket, Box<Exhausted>> {
-    loop {
+    take_apart(chunks, books, draws, (now_ms, now_ms))
+}
+
+/// The same where the process's clock and the store's differ.
+fn take_apart(
+    chunks: &mut Chunks,
+    books: &mut Books,
+    draws: &[Draw],
+    (now_ms, store_ms): (u64, u64),
+) -> Result<Ticket, Box<Exhausted>> {
+    for _ in 0..3 {
         match chunks.take(draws, now_ms) {
             Take::Taken(ticket) => return Ok(ticket),
             Take::Exhausted(exhausted) => return Err(Box::new(exhausted)),
             Take::First(entries) => {
                 for entry in entries {
-                    let booked = books.book(&entry, now_ms);
+                    let booked = books.book(&entry, store_ms);
                     chunks.answered(&entry, Some(&booked), now_ms);
                 }
             }
             other => panic!("{other:?}"),
         }
+    }
+    panic!("the books are asked in vain")
+}
+
+/// A credential that was narrowed offline shares the account of the one it comes from, with a limit of its own.
+#[test]
+fn who_was_given_less_of_an_account_takes_no_units_of_others_and_locks_nobody_out() {
+    let (mut chunks, mut books) = (Chunks::default(), Books::default());
+    take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
+    for limit in [0, 1, 9] {
+        let exhausted = take(&mut chunks, &mut books, &one_read(limit), NOW_MS).unwrap_err();
+        assert_eq!(exhausted.left, 0, "{limit}");
+        take(&mut chunks, &mut books, &one_read(640), NOW_MS).unwrap();
+    }
+    // Ten are leased, and of twelve that leaves two.
+    for _ in 0..2 {
+        take(&mut chunks, &mut books, &one_read(12), NOW_MS).unwrap();
+    }
+    take(&mut chunks, &mut books, &one_read(12), NOW_MS).unwrap_err();
+}
+
+/// How long units last is the store's to say, whatever the process's clock shows.
+#[test]
+fn units_last_by_the_stores_time() {
+    let end_ms = NOW_MS - NOW_MS % HOUR_MS + HOUR_MS;
+    let store_ms = end_ms - 1_000;
+    for now_ms in [store_ms - 30_000, store_ms, store_ms + 30_000] {
+        let (mut chunks, mut books) = (Chunks::default(), Books::default());
+        for _ in 0..5 {
+            take_apart(&mut chunks, &mut books, &one_read(640), (now_ms, store_ms)).unwrap();
+        }
+        assert_eq!(books.stands(&reads()), (0, 0, 10, 0), "one chunk");
+        assert_eq!(chunks.over(now_ms + 999).len(), 0);
+        assert_eq!(chunks.over(now_ms + 1_000).len(), 1, "its window is over");
     }
 }
 
@@ -177,7 +221,7 @@ fn answers_to_others_change_nothing() {
     let mut chunks = Chunks::default();
     let Take::First(entries) = chunks.take(&one_read(9), NOW_MS) else { panic!() };
     let mut others = Chunks::default();
-    others.answered(&entries[0], Some(&Booked::Leased { granted: 5, until_ms: None }), NOW_MS);
+    others.answered(&entries[0], Some(&Booked::Leased { granted: 5, lasts_ms: None }), NOW_MS);
     assert!(matches!(others.take(&one_read(9), NOW_MS), Take::First(_)), "it was not asked by this one");
     assert!(matches!(entries[0], Entry::Lease(_)));
 }

@@ -239,4 +239,8 @@ fn nothing_is_converted() {
         assert!(draws(&call(SideEffectClass::ReadOnly, &free), &[budget(currency)]).unwrap().is_empty());
     }
     assert_eq!(draws(&call(SideEffectClass::ReadOnly, &paid), &[budget(Some("EUR"))]).unwrap().len(), 1);
+    // Budgets in two currencies are each about their own calls.
+    let both = [budget(Some("USD")), budget(Some("EUR"))];
+    let drawn = draws(&call(SideEffectClass::ReadOnly, &paid), &both).unwrap();
+    assert_eq!(drawn.iter().map(|draw| draw.account.currency.as_deref()).collect::<Vec<_>>(), [Some("EUR")]);
 }

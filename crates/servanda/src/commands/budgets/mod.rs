@@ -26,6 +26,9 @@ struct Shown {
     accounts: Vec<ShownAccount>,
     /// What is kept back for calls that have not ended, or of which nobody knows how.
     reservations: Vec<Hold>,
+    /// There are more than were looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more_reservations: bool,
 }
 
 #[derive(Debug, serde::Serialize)]
@@ -43,7 +46,7 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
     let place = loaded.ledger_place()?;
     // Looking makes no ledger where there is none.
     let shown = if place.is_missing() {
-        Shown { accounts: Vec::new(), reservations: Vec::new() }
+        Shown { accounts: Vec::new(), reservations: Vec::new(), more_reservations: false }
     } else {
         let ledger = place.open().await?;
         let shown = look(ledger.as_ref(), args).await;
@@ -52,6 +55,9 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
     };
     if screen.json {
         return screen.json(&shown);
+    }
+    if shown.more_reservations {
+        screen.say(format!("only the {OPEN_MAX} oldest reservations of all tenants were looked at"));
     }
     if shown.accounts.is_empty() {
         screen.say("nothing was drawn on any budget yet");
@@ -72,10 +78,11 @@ async fn look(budgets: &dyn Budgets, args: &BudgetsArgs) -> Result<Shown, Journa
     let query = StandingQuery { tenant: args.tenant.clone(), limit: args.limit };
     let accounts = budgets.standings(query).await?.into_iter().map(ShownAccount::of).collect();
     let mut reservations = budgets.open_reservations(0, OPEN_MAX).await?;
+    let more_reservations = reservations.len() >= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX);
     if let Some(tenant) = &args.tenant {
         reservations.retain(|hold| hold.draws.iter().any(|draw| draw.account.scope.tenant() == tenant));
     }
-    Ok(Shown { accounts, reservations })
+    Ok(Shown { accounts, reservations, more_reservations })
 }
 
 impl ShownAccount {
