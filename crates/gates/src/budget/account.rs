@@ -79,6 +79,12 @@ pub struct Account {
     pub currency: Option<String>,
     /// Per which period.
     pub period: Period,
+    /// Only calls of this tool, where its budget says so: what others draw is not drawn here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Only calls of this party, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
 }
 
 /// How long a limit is for. Windows are those of the calendar in UTC, by the store's time.
@@ -153,8 +159,11 @@ impl Account {
         };
         // None, and a currency without a name, are not the same.
         let currency = self.currency.as_ref().map_or(String::new(), |currency| format!("={currency}"));
+        let only = |what: &str, name: &Option<String>| name.as_ref().map(|name| format!("{what}={name}"));
+        let only = [only("tool", &self.tool), only("principal", &self.principal)];
         let parts = [kind, self.scope.tenant(), name, of, self.dimension.name(), &currency, self.period.name()];
-        Digest::of(Domain::BudgetAccount, &parts.map(str::as_bytes))
+        let parts = parts.into_iter().chain(only.iter().flatten().map(String::as_str));
+        Digest::of(Domain::BudgetAccount, &parts.map(str::as_bytes).collect::<Vec<_>>())
     }
 }
 
@@ -183,6 +192,12 @@ impl fmt::Display for Account {
         write!(formatter, ", {}", self.dimension.name())?;
         if let Some(currency) = &self.currency {
             write!(formatter, " in {currency}")?;
+        }
+        if let Some(tool) = &self.tool {
+            write!(formatter, " by `{tool}`")?;
+        }
+        if let Some(principal) = &self.principal {
+            write!(formatter, " of `{principal}`")?;
         }
         match self.period {
             Period::Total => formatter.write_str(", in total"),

@@ -118,14 +118,16 @@ pub fn draws(call: &Drawing<'_>, allowances: &[Allowance]) -> Result<Vec<Draw>, 
         };
         let Allowance { dimension, currency, period, .. } = allowance;
         let currency = currency.clone().filter(|_| *dimension == Dimension::Financial);
-        let account = Account { scope, dimension: *dimension, currency, period: *period };
+        let (tool, principal) = allowance.filters();
+        let account = Account { scope, dimension: *dimension, currency, period: *period, tool, principal };
         // Who is allowed the same twice is allowed the less of it.
         let draw = draws.entry(account.digest()).or_insert(Draw { account, limit: allowance.amount, amount });
         draw.limit = draw.limit.min(allowance.amount);
     }
     if counted == Dimension::Critical && !draws.values().any(|draw| draw.account.dimension == counted) {
         let scope = Scope::Tool { tenant: call.tenant.to_owned(), tool: call.tool.to_owned() };
-        let account = Account { scope, dimension: counted, currency: None, period: Period::Total };
+        let account =
+            Account { scope, dimension: counted, currency: None, period: Period::Total, tool: None, principal: None };
         return Err(Undrawable::Exhausted(Box::new(Exhausted { account, left: 0, renews_at_ms: None })));
     }
     let credentials = call.credentials.iter().flat_map(|credential| credential_draws(credential, call, micros));
@@ -146,7 +148,8 @@ fn credential_draws(budget: &CredentialBudget, call: &Drawing<'_>, micros: u64) 
         (amount > 0).then(|| {
             let (tenant, credential) = (call.tenant.to_owned(), budget.credential.to_string());
             let scope = Scope::Credential { tenant, credential };
-            let account = Account { scope, dimension, currency: None, period: Period::Total };
+            let account =
+                Account { scope, dimension, currency: None, period: Period::Total, tool: None, principal: None };
             Draw { account, limit: *limit, amount }
         })
     };
@@ -181,6 +184,14 @@ impl Allowance {
         [(tenant, call.tenant), (principal, call.principal), (tool, call.tool)]
             .into_iter()
             .all(|(only, name)| only.as_deref().is_none_or(|only| only == name))
+    }
+
+    /// Which calls of its scope it is about, where that is not all: budgets about others are other accounts.
+    fn filters(&self) -> (Option<String>, Option<String>) {
+        let Only { tool, principal, .. } = &self.only;
+        let tool = tool.clone().filter(|_| self.per != Per::Tool);
+        let principal = principal.clone().filter(|_| matches!(self.per, Per::Tenant | Per::Tool));
+        (tool, principal)
     }
 
     fn scope(&self, call: &Drawing<'_>) -> Option<Scope> {

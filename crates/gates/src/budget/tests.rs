@@ -44,7 +44,7 @@ impl Books {
 
 fn account(dimension: Dimension, period: Period) -> Account {
     let currency = (dimension == Dimension::Financial).then(|| "EUR".to_owned());
-    Account { scope: Scope::Tenant("acme".to_owned()), dimension, currency, period }
+    Account { scope: Scope::Tenant("acme".to_owned()), dimension, currency, period, tool: None, principal: None }
 }
 
 fn money() -> Account {

@@ -32,7 +32,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
 
 fn tenant_account(dimension: Dimension, period: Period) -> Account {
     let currency = (dimension == Dimension::Financial).then(|| "EUR".to_owned());
-    Account { scope: Scope::Tenant("acme".to_owned()), dimension, currency, period }
+    Account { scope: Scope::Tenant("acme".to_owned()), dimension, currency, period, tool: None, principal: None }
 }
 
 fn money() -> Account {

@@ -116,7 +116,7 @@ fn the_stored_shape_is_golden() {
 fn stored_books() -> (Hold, Standing) {
     let scope = Scope::Caller { tenant: "acme".to_owned(), principal: "ada".to_owned() };
     let (dimension, currency) = (Dimension::Financial, Some("EUR".to_owned()));
-    let account = Account { scope, dimension, currency, period: Period::Month };
+    let account = Account { scope, dimension, currency, period: Period::Month, tool: None, principal: None };
     let id = HoldId::from("call_1".to_owned());
     let reservation = Reservation {
         id: id.clone(),

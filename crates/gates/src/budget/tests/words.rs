@@ -43,7 +43,14 @@ fn no_two_accounts_are_found_by_the_same() {
         for dimension in Dimension::ALL {
             for currency in [None, Some(text("")), Some(text("EUR"))] {
                 for period in [Period::Hour, Period::Day, Period::Month, Period::Total] {
-                    let account = Account { scope: scope.clone(), dimension, currency: currency.clone(), period };
+                    let account = Account {
+                        scope: scope.clone(),
+                        dimension,
+                        currency: currency.clone(),
+                        period,
+                        tool: None,
+                        principal: None,
+                    };
                     digests.insert(account.digest());
                     count += 1;
                 }
@@ -223,6 +230,40 @@ fn critical_is_zero_unless_somebody_said_otherwise() {
         assert_eq!((exhausted.left, exhausted.renews_at_ms), (0, None));
     }
     assert_eq!(draws(&critical, &[of_runs]).unwrap().len(), 1);
+}
+
+/// Budgets about different tools or parties are different accounts, and one about all is another.
+#[test]
+fn a_budget_of_one_tool_is_not_drawn_on_by_others() {
+    let free = price(0.0, CostUnit::Call);
+    let only = |tool: Option<&str>, principal: Option<&str>| Only {
+        tool: tool.map(str::to_owned),
+        principal: principal.map(str::to_owned),
+        ..Only::default()
+    };
+    let budget = |per, only, amount| Allowance { only, ..allowance(per, Dimension::Read, amount, Period::Day) };
+    let of = |tool: &'static str, allowances: &[Allowance]| {
+        let call = Drawing { tool, ..call(SideEffectClass::ReadOnly, &free) };
+        draws(&call, allowances).unwrap()
+    };
+    for per in [Per::Caller, Per::Tenant, Per::Run] {
+        let all = [
+            budget(per, only(Some("bank.look"), None), 3),
+            budget(per, only(Some("bank.list"), None), 1),
+            budget(per, only(None, None), 100),
+            budget(per, only(None, Some("ada")), 50),
+        ];
+        let (looks, lists) = (of("bank.look", &all), of("bank.list", &all));
+        let shared = looks.iter().filter(|draw| lists.iter().any(|other| other.account == draw.account)).count();
+        // A party's own account is the same whether its budget names the party or not; and then the less of both counts.
+        let expected = if per == Per::Tenant { 2 } else { 1 };
+        assert_eq!((looks.len(), lists.len(), shared), (1 + expected, 1 + expected, expected), "{per:?}");
+        let digests: std::collections::BTreeSet<_> =
+            looks.iter().chain(&lists).map(|draw| (draw.account.digest(), draw.limit)).collect();
+        assert_eq!(digests.len(), 2 + expected, "{per:?}");
+    }
+    let one = of("bank.look", &[budget(Per::Caller, only(Some("bank.look"), None), 3)]);
+    assert_eq!(one[0].account.to_string(), "caller `ada`, read by `bank.look`, per day");
 }
 
 #[test]

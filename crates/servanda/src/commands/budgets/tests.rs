@@ -27,7 +27,7 @@ impl Clock for Still {
 
 fn account(scope: Scope, dimension: Dimension, period: Period) -> Account {
     let currency = (dimension == Dimension::Financial).then(|| "USD".to_owned());
-    Account { scope, dimension, currency, period }
+    Account { scope, dimension, currency, period, tool: None, principal: None }
 }
 
 /// Something of everything.
