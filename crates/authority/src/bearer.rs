@@ -80,6 +80,7 @@ impl NotAuthenticated {
                 "the credential has expired"
             }
             Self::ApiKey(KeyError::Revoked) => "the credential was revoked",
+            Self::Header => "the header has to be `Authorization: Bearer`, and one credential behind it",
             Self::KeysUnavailable => "the access token cannot be checked at present; try again later",
             _ => "the credential is not valid here",
         }

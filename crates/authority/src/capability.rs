@@ -271,6 +271,34 @@ pub fn attenuate(text: &str, caveat: &Caveat) -> Result<Secret, CapabilityError>
     Ok(Secret::from(longer))
 }
 
+/// What a credential says that it allows, for its holder to look at. It was not checked, and lets nobody in.
+pub fn look_at(text: &str) -> Result<Rights, CapabilityError> {
+    let parts = Parts::of(text)?;
+    let root = Root::read(parts.root)?;
+    narrowed(root.rights, root.actors, &parts.caveats).map(|(rights, _)| rights)
+}
+
+/// Rights and who acts, after every narrowing.
+fn narrowed(
+    mut rights: Rights,
+    mut actors: Vec<Actor>,
+    caveats: &[&str],
+) -> Result<(Rights, Vec<Actor>), CapabilityError> {
+    for caveat in caveats {
+        let Caveat { actor, narrowing } = Caveat::read(caveat)?;
+        rights = match actor {
+            None => rights.narrowed_by(&narrowing.as_rights()),
+            Some(name) => {
+                // Whoever wrote it is not us: a name is checked like any other that comes from outside.
+                let actor = Actor::named(&name).map_err(|_| CapabilityError::Malformed)?;
+                actors.insert(0, actor);
+                rights.delegated(&narrowing).map_err(|_| CapabilityError::Depth)?
+            }
+        };
+    }
+    if actors.len() > ACTORS_MAX { Err(CapabilityError::Depth) } else { Ok((rights, actors)) }
+}
+
 type Code = Hmac<Sha256>;
 
 /// The parts of a credential as they arrived.
@@ -330,22 +358,7 @@ impl Root {
     fn finding(self, caveats: &[&str], now: Timestamp) -> Result<Authenticated, CapabilityError> {
         let mut lineage = vec![self.credential()];
         lineage.extend(self.lineage);
-        let (mut rights, mut actors) = (self.rights, self.actors);
-        for caveat in caveats {
-            let Caveat { actor, narrowing } = Caveat::read(caveat)?;
-            rights = match actor {
-                None => rights.narrowed_by(&narrowing.as_rights()),
-                Some(name) => {
-                    // Whoever wrote it is not us: a name is checked like any other that comes from outside.
-                    let actor = Actor::named(&name).map_err(|_| CapabilityError::Malformed)?;
-                    actors.insert(0, actor);
-                    rights.delegated(&narrowing).map_err(|_| CapabilityError::Depth)?
-                }
-            };
-        }
-        if actors.len() > ACTORS_MAX {
-            return Err(CapabilityError::Depth);
-        }
+        let (rights, actors) = narrowed(self.rights, self.actors, caveats)?;
         if now >= rights.expires_at {
             return Err(CapabilityError::Expired);
         }

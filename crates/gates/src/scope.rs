@@ -1,7 +1,7 @@
 //! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, what this payload touches, how grave it is, and
 //! the time. Whether the credential was revoked meanwhile is looked at again when the call is dispatched.
 
-use servanda_authority::{Need, rights::Lack};
+use servanda_authority::{Method, Need, rights::Lack};
 use servanda_contract::{GateName, Refusal, TaxonomyClass};
 
 use crate::{Mandate, behaviour::Fitting, order, semantics::Meant};
@@ -28,14 +28,14 @@ pub(crate) fn gate(fitting: Fitting, mandate: &Mandate<'_>) -> Result<Covered, B
     };
     match rights.lacks(&need) {
         None => Ok(Covered { meant }),
-        Some(lack) => Err(refuse(&meant, &lack)),
+        Some(lack) => Err(refuse(&meant, &lack, authenticated.method())),
     }
 }
 
-fn refuse(meant: &Meant, lack: &Lack) -> Box<Refusal> {
+fn refuse(meant: &Meant, lack: &Lack, method: &Method) -> Box<Refusal> {
     let call_id = meant.resolved.proposal.call_id.clone();
     let class = TaxonomyClass::PermissionDenied;
-    let mut refusal = Refusal::new(call_id, GateName::Scope, class, lack.message(), lack.hint());
+    let mut refusal = Refusal::new(call_id, GateName::Scope, class, lack.message(), lack.hint(method));
     if lack.only_scopes() {
         refusal.scopes_needed = lack.scopes_needed.iter().map(|scope| scope.as_str().to_owned()).collect();
     }

@@ -19,6 +19,7 @@ mod policies;
 mod reload;
 mod remembered;
 mod review;
+mod rights_review;
 mod rights_text;
 mod screen;
 mod state_folder;

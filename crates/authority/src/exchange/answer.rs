@@ -66,7 +66,10 @@ pub enum ExchangeError {
     #[error("the tokens cannot be checked at present; try again later")]
     Later,
     /// Nobody named who acts, or somebody who may not.
-    #[error("who is to act is not named, not by its own credential, or of another tenant")]
+    #[error(
+        "who is to act is not named (`agent` in `servanda_terms`), or its `actor_token` is another tenant's, of another name, or one \
+         that acts for somebody already"
+    )]
     Actor,
     /// Not scopes.
     #[error("`scope` is not a list of scopes")]

@@ -109,7 +109,10 @@ impl ExchangeRequest {
 impl Terms {
     fn read(text: &str) -> Result<Self, ExchangeError> {
         let limits = Limits { bytes_max: TERMS_BYTES_MAX, depth_max: TERMS_DEPTH_MAX };
-        let refused = ExchangeError::Request("`servanda_terms` is not strict JSON of what is known here");
+        let refused = ExchangeError::Request(
+            "`servanda_terms` is not strict JSON of the members agent, lifetime_ms and narrowing (scopes, tools, resources, \
+             ceiling, budget, expires_at, depth_left)",
+        );
         let value = decode(text.as_bytes(), limits).map_err(|_| refused.clone())?;
         serde_json::from_value(value).map_err(|_| refused)
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use servanda_contract::{Timestamp, tool::SideEffectClass};
 
 use super::{Scope, scope_line};
+use crate::Method;
 
 /// What is missing. At least one of it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,15 +56,23 @@ impl Lack {
         format!("the credential does not cover this call: {}", parts.join("; "))
     }
 
-    /// What to do next, in one sentence.
-    pub fn hint(&self) -> String {
+    /// What to do next, in one sentence, by how the caller came.
+    pub fn hint(&self, method: &Method) -> String {
         if self.expired_at.is_some() {
             return "get a new credential and call again".to_owned();
         }
-        if self.only_scopes() {
-            return format!("ask the authorization server for the scopes `{}`", scope_line(&self.scopes_needed));
+        let scopes = scope_line(&self.scopes_needed);
+        match method {
+            Method::AccessToken { .. } if self.only_scopes() => {
+                format!("ask the authorization server for the scopes `{scopes}`")
+            }
+            Method::ApiKey if self.only_scopes() => {
+                format!(
+                    "ask whoever made the key for one with the scopes `{scopes}` (`servanda keys create --scope …`)"
+                )
+            }
+            _ => "ask whoever delegated the credential for a wider one; it cannot be widened by its holder".to_owned(),
         }
-        "ask whoever delegated the credential for a wider one; it cannot be widened by its holder".to_owned()
     }
 
     /// Whether more scopes would be enough: only then is a step-up challenge of any use.

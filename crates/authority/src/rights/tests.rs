@@ -139,7 +139,13 @@ fn missing_scopes_alone_are_to_be_asked_for_together() {
     let need = Need { scopes: &needed, tool: "billing.pay", resources: &[], class: SideEffectClass::ReadOnly, at: NOW };
     let lack = user_rights().lacks(&need).unwrap();
     assert!(lack.only_scopes());
-    assert_eq!(lack.hint(), "ask the authorization server for the scopes `billing:write hr:read`");
+    let token = Method::AccessToken { issuer: "https://login.test".to_owned() };
+    assert_eq!(lack.hint(&token), "ask the authorization server for the scopes `billing:write hr:read`");
+    assert!(
+        lack.hint(&Method::ApiKey)
+            .starts_with("ask whoever made the key for one with the scopes `billing:write hr:read`")
+    );
+    assert!(lack.hint(&Method::AgentCredential).starts_with("ask whoever delegated"));
 }
 
 #[test]

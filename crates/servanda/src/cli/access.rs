@@ -83,9 +83,10 @@ pub(crate) struct DelegateArgs {
     /// A group that the user is in; may be given more than once.
     #[arg(long = "group", value_name = "GROUP", requires = "tenant")]
     pub groups: Vec<String>,
-    /// How long it is good: 15m, 1h; a day at most, and never longer than what it comes from.
-    #[arg(long, value_name = "TIME", default_value = "1h")]
-    pub ttl: String,
+    /// How long it is good: 15m, 1h; a day at most, and never longer than what it comes from. If not said: an hour, and offline as
+    /// long as before.
+    #[arg(long, value_name = "TIME")]
+    pub ttl: Option<String>,
     /// How many more times it may be handed on.
     #[arg(long, value_name = "NUMBER")]
     pub depth: Option<u8>,
@@ -99,7 +100,8 @@ pub(crate) struct DelegateArgs {
 /// `revoke`.
 #[derive(Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:… or token:….
+    /// The credential's id, as `servanda explain` and `servanda keys list` show it: key:…, agent:… or token:…; that of a key without
+    /// its `key:` too.
     #[arg(value_name = "CREDENTIAL_ID", required_unless_present = "jti", conflicts_with = "jti")]
     pub credential: Option<String>,
     /// The `jti` of an access token.

@@ -24,12 +24,15 @@ use crate::{
     cli::DelegateArgs,
     config::Loaded,
     failure::Failure,
+    rights_review,
     rights_text::{self, span_ms},
     screen::Screen,
 };
 
 /// Where a credential is looked for first.
 const VARIABLE: &str = "SERVANDA_CREDENTIAL";
+/// How long a credential is good if nothing is said.
+const LIFETIME_MS_DEFAULT: u64 = 3_600_000;
 
 pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> Result<(), Failure> {
     let now = SystemClock.now();
@@ -45,7 +48,20 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
         Some(own) => delegate(args, own, ledger.as_ref(), now).await,
     };
     ledger.close().await;
-    show(&made?, now, screen)
+    let made = made?;
+    show(&made, now, screen)?;
+    rights_review::tell(&made.rights, &loaded, screen);
+    Ok(())
+}
+
+/// How long it is to be good, if that is said.
+fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, Failure> {
+    let Some(ttl) = &args.ttl else { return Ok(None) };
+    let lifetime_ms = span_ms("ttl", ttl)?;
+    if lifetime_ms > capability::AGENT_LIFETIME_MS_MAX {
+        return Err(Failure::bad_input("--ttl: an agent's credential is good for a day at most").hint("--ttl 24h"));
+    }
+    Ok(Some(lifetime_ms))
 }
 
 /// By the operator's word.
@@ -58,7 +74,7 @@ async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> 
     };
     let actor = Actor::named(args.agent.as_deref().unwrap_or_default()).map_err(|error| bad(&error))?;
     let narrowing = servanda_authority::Narrowing { depth_left: args.depth, ..Default::default() };
-    let lifetime_ms = span_ms("ttl", &args.ttl)?;
+    let lifetime_ms = lifetime_ms(args)?.unwrap_or(LIFETIME_MS_DEFAULT);
     let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
     let delegation = Delegation { actor, actor_lineage: Vec::new(), actor_budgets: Vec::new(), narrowing, lifetime_ms };
     roots.grant(&user, delegation, now).map_err(not_delegated)
@@ -84,7 +100,7 @@ async fn delegate(
     let mut narrowing = rights_text::narrowing(&args.rights)?;
     let scopes = narrowing.scopes.take();
     narrowing.depth_left = args.depth;
-    let lifetime_ms = Some(span_ms("ttl", &args.ttl)?);
+    let lifetime_ms = Some(lifetime_ms(args)?.unwrap_or(LIFETIME_MS_DEFAULT));
     let terms = Terms { agent: args.agent.clone(), lifetime_ms, narrowing };
     let request = ExchangeRequest { subject_token: own, actor_token: None, targets: Vec::new(), scopes, terms };
     let lifetime_ms_max = capability::AGENT_LIFETIME_MS_MAX;
@@ -101,30 +117,54 @@ async fn of_key(text: &str, notebook: &dyn Notebook, now: Timestamp) -> Result<A
         return Err(Failure::bad_input("that is neither an API key nor an agent credential")
             .hint("an access token is exchanged at the gateway: POST /oauth/token"));
     }
-    let presented = PresentedKey::read(text).map_err(|error| bad(&error))?;
+    let bad = |error: api_key::KeyError| {
+        Failure::bad_input(error.to_string()).hint("`servanda keys list` shows how keys stand")
+    };
+    let presented = PresentedKey::read(text).map_err(bad)?;
     let stored = keys::find(notebook, presented.id(), now).await.map_err(|error| away(error.reason()))?;
-    let stored = stored.ok_or_else(|| bad(&api_key::KeyError::Unknown))?;
-    stored.authenticate(&presented, now).map_err(|error| bad(&error))
+    let stored = stored.ok_or_else(|| bad(api_key::KeyError::Unknown))?;
+    stored.authenticate(&presented, now).map_err(bad)
 }
 
 /// Offline: whoever holds an agent credential can take something away, and nobody can put it back.
 fn narrow(args: &DelegateArgs, now: Timestamp, screen: Screen) -> Result<(), Failure> {
     let own = credential()?;
-    let lifetime_ms = span_ms("ttl", &args.ttl)?;
+    let text = own.as_text().unwrap_or_default();
+    if text.starts_with(api_key::PREFIX) {
+        return Err(Failure::bad_input("an API key cannot be narrowed offline: only the gateway knows it")
+            .hint("servanda delegate --agent NAME < key.txt makes an agent credential of it, and that can"));
+    }
+    let before = capability::look_at(text).map_err(|error| bad(&error))?;
     let mut narrowing = rights_text::narrowing(&args.rights)?;
     narrowing.depth_left = args.depth;
-    narrowing.expires_at = Some(Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms)));
+    let ends = |lifetime_ms| Timestamp::from_unix_ms(now.unix_ms().saturating_add(lifetime_ms));
+    narrowing.expires_at = lifetime_ms(args)?.map(ends);
     if let Some(agent) = &args.agent {
         Actor::named(agent).map_err(|error| bad(&error))?;
     }
     let caveat = Caveat { actor: args.agent.clone(), narrowing };
-    let narrowed = attenuate(own.as_text().unwrap_or_default(), &caveat).map_err(|error| bad(&error))?;
+    let narrowed = attenuate(text, &caveat).map_err(|error| bad(&error))?;
     let text = narrowed.as_text().unwrap_or_default();
+    let after = capability::look_at(text).map_err(|error| bad(&error))?;
     if screen.json {
-        return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat }));
+        return screen.json(&serde_json::json!({ "credential": text, "caveat": caveat, "rights": after }));
     }
-    screen.say("narrowed; what it allows now is what it allowed before, and no more than was said here:");
+    screen.say("narrowed; nothing is checked here, and what it was not for before it is not for now:");
+    show_rights(&after, now, screen);
+    let asked = caveat.narrowing.as_rights();
+    if !asked.scopes.is_within(&before.scopes) && caveat.narrowing.scopes.is_some() {
+        screen.say("note: it did not have all of the scopes that were named");
+    }
     screen.data(text)
+}
+
+fn show_rights(rights: &Rights, now: Timestamp, screen: Screen) {
+    for (name, shown) in rights_text::shown(rights) {
+        screen.say(format_args!("  {name:<9} {shown}"));
+    }
+    let minutes = rights.expires_at.since_ms(now) / 60_000;
+    screen.say(format_args!("  until     {} (in {minutes} minutes)", rights.expires_at));
+    screen.say(format_args!("  handed on {} more times at most", rights.depth_left));
 }
 
 /// A credential as it is shown, once.
@@ -144,12 +184,7 @@ fn show(made: &AgentCredential, now: Timestamp, screen: Screen) -> Result<(), Fa
         return screen.json(&Made { credential: text, id, expires_at, rights: &made.rights });
     }
     screen.say(id);
-    for (name, shown) in rights_text::shown(&made.rights) {
-        screen.say(format_args!("  {name:<9} {shown}"));
-    }
-    let minutes = made.rights.expires_at.since_ms(now) / 60_000;
-    screen.say(format_args!("  until     {} (in {minutes} minutes)", made.rights.expires_at));
-    screen.say(format_args!("  handed on {} more times at most", made.rights.depth_left));
+    show_rights(&made.rights, now, screen);
     screen.data(text)?;
     screen.hint(format_args!("servanda revoke {id} takes it back"));
     Ok(())

@@ -33,6 +33,7 @@ pub(crate) async fn run(config: &Path, args: &RevokeArgs, screen: Screen) -> Res
     }
     screen.data(format_args!("{credential} is revoked since {}", revoked.at))?;
     screen.say("it lets nobody in from now on, nor does anything that comes from it; calls that wait are not sent");
+    screen.say("credentials are not kept, only what was revoked: `servanda explain` shows by which a call was made");
     Ok(())
 }
 
@@ -42,7 +43,7 @@ fn credential(args: &RevokeArgs) -> Result<CredentialId, Failure> {
     }
     let text = args.credential.as_deref().unwrap_or_default().trim();
     // What was typed may be a credential: it is not repeated.
-    CredentialId::read(text).ok_or_else(|| {
+    CredentialId::read(text).or_else(|| CredentialId::read(&format!("key:{text}"))).ok_or_else(|| {
         let failure = Failure::bad_input("that is not the id of a credential");
         if text.starts_with("svk_") || text.starts_with("sva1.") || text.matches('.').count() == 2 {
             return failure.hint(

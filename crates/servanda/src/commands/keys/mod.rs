@@ -14,7 +14,7 @@ use crate::{
     cli::{KeyCreateArgs, KeysArgs, KeysCommand},
     config::{AuthMode, Loaded},
     failure::Failure,
-    operator, rights_text,
+    operator, rights_review, rights_text,
     screen::Screen,
 };
 
@@ -39,9 +39,13 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
 pub(crate) async fn revoke(ledger: &Ledger, id: &str) -> Result<StoredKey, Failure> {
     let id = id.trim();
     let id = id.strip_prefix("key:").unwrap_or(id);
+    if id.len() < PREFIX_CHARS_MIN {
+        return Err(Failure::bad_input(format!("the beginning of an id has {PREFIX_CHARS_MIN} characters or more"))
+            .hint("`servanda keys list` shows them"));
+    }
     let now = SystemClock.now();
     let known = keys::list(ledger, now).await.map_err(|error| trouble(error.into()))?;
-    let mut alike = known.iter().filter(|key| id.len() >= PREFIX_CHARS_MIN && key.id.starts_with(id));
+    let mut alike = known.iter().filter(|key| key.id.starts_with(id));
     let key = match (alike.next(), alike.next()) {
         (Some(key), None) => key,
         (Some(_), Some(_)) => {
@@ -90,6 +94,7 @@ async fn create(loaded: &Loaded, args: &KeyCreateArgs, screen: Screen) -> Result
     screen.say(page::page(&stored, now));
     screen.say("this is the only time that it is shown; it is kept only as a hash:");
     screen.data(key)?;
+    rights_review::tell(&stored.rights, loaded, screen);
     if loaded.config.auth.mode == AuthMode::Local {
         screen.say("note: `auth.mode` is `local`, so that nobody is asked for a key yet");
     }

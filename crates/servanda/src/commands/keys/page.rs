@@ -75,17 +75,18 @@ pub(super) fn page(key: &StoredKey, now: Timestamp) -> String {
 
 /// Keys as a table.
 pub(super) fn list(keys: &[StoredKey], now: Timestamp) -> String {
-    let mut table = table(&["id", "for", "label", "ends with", "scopes", "until", "standing"]);
+    let mut table = table(&["id", "for", "label", "ends with", "may", "until", "standing"]);
     for key in keys {
         let (word, mood) = standing(key, now);
-        let scopes = key.rights.scopes.line().filter(|line| !line.is_empty()).unwrap_or_else(|| "none".to_owned());
+        let may: Vec<String> =
+            rights_text::shown(&key.rights).iter().map(|(name, text)| format!("{name} {text}")).collect();
         let until = key.expires_at.to_string();
         table.add_row([
             key.id.clone(),
             format!("{}/{}", key.tenant, key.principal),
             key.label.clone(),
             format!("…{}", key.ends_with),
-            scopes,
+            may.join("; "),
             until.get(..10).unwrap_or(&until).to_owned(),
             paint(word, mood),
         ]);
