@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::rights::{Lack, Scope, scope_line};
+use crate::rights::{Scope, scope_line};
 
 /// Where the document is, below the origin (RFC 9728 §3).
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

@@ -6,7 +6,7 @@ use std::{
 };
 
 use servanda_authority::{
-    Authenticated,
+    Authenticated, CredentialId,
     api_key::{KeyError, PresentedKey, StoredKey},
     bearer::{Bearer, NotAuthenticated},
     capability::RootKeys,
@@ -164,7 +164,7 @@ impl Porter {
             return Ok(authenticated);
         }
         match Bearer::read(header)? {
-            Bearer::ApiKey(presented) => Ok(Arc::new(self.of_key(house, &presented, now).await?)),
+            Bearer::ApiKey(presented) => Ok(Arc::new(self.of_key(&presented, now).await?)),
             Bearer::AgentCredential(text) => {
                 let verified = self.root_keys().await?.verify(text, now);
                 Ok(Arc::new(verified.map_err(NotAuthenticated::from)?))
@@ -178,12 +178,7 @@ impl Porter {
         }
     }
 
-    async fn of_key(
-        &self,
-        house: &RequiredHouse,
-        presented: &PresentedKey,
-        now: Timestamp,
-    ) -> Result<Authenticated, NotLetIn> {
+    async fn of_key(&self, presented: &PresentedKey, now: Timestamp) -> Result<Authenticated, NotLetIn> {
         let id = presented.id().to_owned();
         let stored = if let Some(stored) = self.keys.recall(&id, now) {
             stored

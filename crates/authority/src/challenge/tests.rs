@@ -1,12 +1,7 @@
 //! Challenges and the metadata document, as clients read them.
 
-use servanda_contract::tool::SideEffectClass;
-
 use super::*;
-use crate::{
-    rights::Need,
-    testing::{NOW, golden, golden_json, in_ms, scopes, user_rights},
-};
+use crate::testing::{golden, golden_json, scopes};
 
 const METADATA: &str = "https://gateway.test/.well-known/oauth-protected-resource/mcp";
 
