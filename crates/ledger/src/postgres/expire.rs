@@ -59,7 +59,8 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         tombstones.effect(&Changed { effect, before: Some(*before), digest, record: None })?;
     }
     if !tombstones.is_empty() {
-        tombstones.write(client, statements, Conflicts::Settle).await?;
+        let statement = tombstones.statement(client, statements, Conflicts::Settle).await?;
+        tombstones.write(client, &statement).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
     let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{Effect, EffectId};
-use tokio_postgres::{Client, Row, types::ToSql};
+use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
     batch::{Before, Changed},
@@ -74,13 +74,21 @@ impl<'a> Rows<'a> {
         self.calls.sort_by_key(|(_, call)| call.call_id);
     }
 
-    /// Writes all of it, and says which effects were written, and when by the database's clock.
-    pub(super) async fn write(
+    /// The statement that writes all of it. Had before anything is sent that has to come after the writing: preparing it takes a round
+    /// trip the first time.
+    pub(super) async fn statement(
         &self,
         client: &Client,
         statements: &Statements,
         conflicts: Conflicts,
-    ) -> Result<Written, LedgerError> {
+    ) -> Result<Statement, LedgerError> {
+        let parts =
+            [!self.fresh.is_empty(), !self.changed.is_empty(), !self.calls.is_empty(), !self.quarantine.is_empty()];
+        Ok(statements.writing(client, parts, conflicts).await?)
+    }
+
+    /// Writes all of it, and says which effects were written, and when by the database's clock. It is sent when it is polled first.
+    pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
         let plain: Vec<[Cow<'_, str>; 3]> = self.calls.iter().map(|(_, call)| storable(call)).collect();
         let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
         let changed: Vec<_> = self.changed.iter().map(|(after, before)| after.changed(*before)).collect();
@@ -92,11 +100,10 @@ impl<'a> Rows<'a> {
             (&calls, !calls.is_empty()),
             (&quarantine, !quarantine.is_empty()),
         ];
-        let statement = statements.writing(client, parts.map(|(_, is_there)| is_there), conflicts).await?;
         let there = parts.iter().filter(|(_, is_there)| *is_there);
         let params: Vec<&(dyn ToSql + Sync)> = there.map(|(rows, _)| *rows).collect();
         let mut written = Written::default();
-        for row in &client.query(&statement, &params).await? {
+        for row in &client.query(statement, &params).await? {
             written.effects.insert(row.try_get(0)?);
             written.clock_ms = Some(row.try_get(1)?);
         }

@@ -49,7 +49,8 @@ pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[
         return Ok((jobs.iter().map(|_| None).collect(), None));
     }
     faults::at("ledger.before_commit")?;
-    let written = rows.write(tools.client, tools.statements, Conflicts::Fail).await?;
+    let statement = rows.statement(tools.client, tools.statements, Conflicts::Fail).await?;
+    let written = rows.write(tools.client, &statement).await?;
     faults::at("ledger.after_commit")?;
     remember(tools.recent, &batch, &written);
     // Without a read nothing is known but what was written.
@@ -165,9 +166,15 @@ async fn commit<'a>(
         }
     }
     faults::at("ledger.before_commit")?;
+    let statement =
+        if rows.is_empty() { None } else { Some(rows.statement(client, statements, Conflicts::Settle).await?) };
     let write = async {
-        if rows.is_empty() { Ok(Written::default()) } else { rows.write(client, statements, Conflicts::Settle).await }
+        match &statement {
+            Some(statement) => rows.write(client, statement).await,
+            None => Ok(Written::default()),
+        }
     };
+    // Sent together, the writing first: what is written after the commit has no lock any more.
     let (written, committed) = tokio::join!(biased; write, client.batch_execute("commit"));
     // After a statement that failed, `commit` succeeds by undoing everything: the statement has the say.
     let written = written?;

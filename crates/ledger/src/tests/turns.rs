@@ -30,6 +30,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("what was left behind is in the way until it is settled", |kept| Box::pin(left_behind(kept))),
     ("who takes an effect over waits for others too", |kept| Box::pin(taken_over(kept))),
     ("of many who change the same at two gateways one is under way", |kept| Box::pin(never_two(kept))),
+    ("of gateways that have just come one is under way too", |kept| Box::pin(newcomers(kept))),
 ];
 
 fn changing(client_key: &str, resources: &[&str]) -> Begin {
@@ -144,4 +145,25 @@ async fn never_two(kept: Kept) {
     let state = kept.effects.find(Target::Key(key("k0"))).await.unwrap().unwrap().state;
     assert_eq!(state, EffectState::Completed);
     assert!(matches!(kept.place, Place::Memory(..)) || !Arc::ptr_eq(&kept.effects, &other.effects));
+}
+
+/// What a gateway does for the first time takes it longer: its lock has to last until it is done.
+async fn newcomers(kept: Kept) {
+    for round in 0..8 {
+        let resource = format!("invoice/{round}");
+        let mut replicas = Vec::new();
+        for _ in 0..4 {
+            replicas.push(kept.replica().await);
+        }
+        let mut tasks = JoinSet::new();
+        for (number, replica) in replicas.iter().enumerate() {
+            let (effects, resource) = (replica.effects.clone(), resource.clone());
+            tasks.spawn(async move {
+                let begin = changing(&format!("k{round}_{number}"), &[&resource]);
+                matches!(reply(&*effects, begin).await, Reply::Mine(_))
+            });
+        }
+        let begun = tasks.join_all().await.into_iter().filter(|is_mine| *is_mine).count();
+        assert_eq!(begun, 1, "of those who change {resource}");
+    }
 }
