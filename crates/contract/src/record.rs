@@ -68,7 +68,7 @@ pub struct CallRecord {
     pub attempts: Option<u32>,
     /// What its contract says it costs at most, by what it is spent on; none if that is nothing, or if it was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<Price>,
+    pub price: Option<Box<Price>>,
     /// What the policies said and were told; none if the call never came to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,

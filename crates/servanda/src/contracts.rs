@@ -12,7 +12,7 @@ use servanda_contract::{
     tool::{EffectClass, KeyPlacement},
 };
 use servanda_engine::SystemClock;
-use servanda_gates::{CompiledContract, Look, Probe, Registered, admit};
+use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
 use crate::{config::Loaded, failure::Failure};
 
@@ -62,19 +62,40 @@ pub(crate) fn judge_all(loaded: &Loaded) -> Result<(Vec<CompiledContract>, Vec<P
     }
     // A contract that was not admitted has been told of.
     if problems.is_empty() {
-        problems.extend(without_contract(loaded, &admitted));
+        problems.extend(unfit_budgets(loaded, &admitted));
     }
     Ok((admitted, problems))
 }
 
-/// Budgets of tools that there are not: they would limit nothing.
-fn without_contract(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Problem> {
-    let is_known = |tool: &str| admitted.iter().any(|contract| contract.contract().identity.name == tool);
+/// Budgets of tools that there are not, which would limit nothing, and in a currency that no call is paid in, which would refuse all.
+fn unfit_budgets(loaded: &Loaded, admitted: &[CompiledContract]) -> Option<Problem> {
     let allowances = loaded.config.allowances();
-    let named = allowances.iter().enumerate().filter_map(|(number, one)| Some((number, one.only.tool.as_deref()?)));
-    let unknown = named.filter(|(_, tool)| !is_known(tool));
-    let reasons: Vec<String> =
-        unknown.map(|(number, tool)| format!("`budgets[{number}].tool`: there is no contract `{tool}`")).collect();
+    let contracts = || admitted.iter().map(CompiledContract::contract);
+    let is_known = |tool: &str| contracts().any(|contract| contract.identity.name == tool);
+    let mut reasons = Vec::new();
+    for (number, allowance) in allowances.iter().enumerate() {
+        if let Some(tool) = allowance.only.tool.as_deref().filter(|tool| !is_known(tool)) {
+            let meant = tool.replacen("__", ".", 1);
+            let meant = if is_known(&meant) { format!("; did you mean `{meant}`?") } else { String::new() };
+            reasons.push(format!("`budgets[{number}].tool`: there is no contract `{tool}`{meant}"));
+        }
+    }
+    let priced = admitted.iter().filter_map(|contract| Some((contract, contract.price().ok()?)));
+    for (contract, price) in priced.filter(|(_, price)| !price.is_free()) {
+        let name = &contract.contract().identity.name;
+        let about = allowances.iter().enumerate().filter(|(_, one)| {
+            one.dimension == Dimension::Financial && one.only.tool.as_ref().is_none_or(|tool| tool == name)
+        });
+        let about: Vec<_> = about.collect();
+        if let Some((number, _)) = about.first()
+            && !about.iter().any(|(_, one)| one.currency.as_deref() == Some(&*price.currency))
+        {
+            let currency = &price.currency;
+            reasons.push(format!(
+                "`budgets[{number}].currency`: calls of `{name}` cost {currency}, and no budget is in {currency}: they would all be refused"
+            ));
+        }
+    }
     (!reasons.is_empty()).then(|| Problem { file: loaded.file.display().to_string(), reasons })
 }
 

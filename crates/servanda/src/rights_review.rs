@@ -14,7 +14,7 @@ use crate::{config::Loaded, contracts, screen::Screen};
 pub(crate) fn tell(rights: &Rights, loaded: &Loaded, screen: Screen) {
     // What is wrong with contracts is told elsewhere.
     let Ok((admitted, _)) = contracts::judge_all(loaded) else { return };
-    let contracts: Vec<_> = admitted.iter().map(|contract| contract.contract()).collect();
+    let contracts: Vec<_> = admitted.iter().map(servanda_gates::CompiledContract::contract).collect();
     let scopes = contracts.iter().flat_map(|contract| contract.security.required_scopes.iter().map(String::as_str));
     let tools = contracts.iter().map(|contract| contract.identity.name.as_str());
     for remark in remarks(rights, &scopes.collect(), &tools.collect()) {

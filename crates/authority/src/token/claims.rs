@@ -79,7 +79,7 @@ fn groups(claims: &Map<String, Value>, claim: Option<&str>) -> Result<BTreeSet<S
     checked_groups(listed).map_err(|_| TokenError::ConfiguredClaim)
 }
 
-/// Whether the claim was left out because it is too long, and is to be asked for elsewhere (OpenID Connect §5.6.2, and an issuer's own
+/// Whether the claim was left out because it is too long, and is to be asked for elsewhere (`OpenID` Connect §5.6.2, and an issuer's own
 /// words for it).
 fn is_elsewhere(claims: &Map<String, Value>, claim: &str) -> bool {
     let named = claims.get("_claim_names").and_then(|names| names.get(claim)).is_some();

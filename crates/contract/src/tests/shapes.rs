@@ -159,7 +159,7 @@ fn a_record_of_a_replay() {
 #[test]
 fn a_record_of_a_call_that_costs_something() {
     let cost = Cost { external_api_micros: 3_500_000, human_review_micros: 300_000, ..Cost::default() };
-    let price = Some(Price { currency: "USD".to_owned(), cost });
+    let price = Some(Box::new(Price { currency: "USD".to_owned(), cost }));
     let paid = CallRecord { outcome: Outcome::Completed, class: None, refusal: None, price, ..record() };
     golden_json("record_paid.json", &paid);
     assert_eq!(serde_json::from_value::<CallRecord>(json!(paid)).unwrap(), paid);

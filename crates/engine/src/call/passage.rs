@@ -311,7 +311,7 @@ impl Passage<'_> {
         let around = probes::look_before(self.core, self.scene, permit, deadline, &way.terms.cancel).await;
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let times = Times { timeout_ms, deadline };
-        self.record.price = contract.price().ok().filter(|price| !price.is_free()).cloned();
+        self.record.price = contract.price().ok().filter(|price| !price.is_free()).cloned().map(Box::new);
         let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await;
         let fenced = fenced.inspect_err(|_| self.record.price = None)?;
         self.bill.sent();

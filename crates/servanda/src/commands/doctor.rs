@@ -108,7 +108,8 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
     let waiting = screen.wait(format!("connecting to {}", count(upstreams.len(), "upstream")));
     for (id, upstream) in upstreams {
         waiting.set_message(format!("connecting to {id}"));
-        let looking = look_at_upstream(&id, &upstream, catalog.as_ref(), findings);
+        let is_oauth = loaded.config.upstreams.get(&id).is_some_and(|config| config.oauth().is_some());
+        let looking = look_at_upstream((&id, is_oauth), &upstream, catalog.as_ref(), findings);
         told_if_slow(&upstream, looking, &waiting, screen).await;
         upstream.shutdown().await;
     }
@@ -300,16 +301,23 @@ pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
     answered.ok().flatten().unwrap_or(false)
 }
 
-async fn look_at_upstream(id: &str, upstream: &Upstream, catalog: Option<&Catalog>, findings: &mut Findings) {
+async fn look_at_upstream(
+    (id, is_oauth): (&str, bool),
+    upstream: &Upstream,
+    catalog: Option<&Catalog>,
+    findings: &mut Findings,
+) {
     let what = format!("upstream {id}");
     let inventory = match discover(upstream).await {
         Ok(inventory) => inventory,
         Err(error) => {
-            return findings.bad(
-                what,
-                error.to_string(),
-                "run its command by hand and read what it prints; check its URL and variables",
-            );
+            let hint = if is_oauth {
+                format!("`servanda login {id}`, if somebody has to log in; docs/upstream-oauth.md has the errors")
+            } else {
+                "if it has a command, run that by hand and read what it prints; else check its URL and what it is shown"
+                    .to_owned()
+            };
+            return findings.bad(what, error.to_string(), hint);
         }
     };
     let speaks = match upstream.status() {

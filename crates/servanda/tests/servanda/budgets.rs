@@ -83,13 +83,19 @@ fn money_and_critical_changes_are_drawn_once_each_and_shown() {
 }
 
 #[test]
-fn a_budget_of_a_tool_that_there_is_not_is_told_of() {
+fn a_budget_that_fits_nothing_is_told_of() {
     let budget =
         |tool: &str| json!([{ "dimension": "write", "amount": 1, "per": "tenant", "period": "day", "tool": tool }]);
     world(&budget("company.pay_invoice")).run(&["check"]).ended(0);
-    let refused = world(&budget("company.pay_invioce")).run(&["check"]).ended(2);
-    let expected = "`budgets[0].tool`: there is no contract `company.pay_invioce`";
-    assert!(refused.everything().contains(expected), "{}", refused.everything());
+    let euros = json!([{ "dimension": "financial", "amount": 1, "currency": "EUR", "per": "tenant", "period": "day" }]);
+    for (budgets, expected) in [
+        (budget("company.pay_invioce"), "`budgets[0].tool`: there is no contract `company.pay_invioce`"),
+        (budget("company__pay_invoice"), "did you mean `company.pay_invoice`?"),
+        (euros, "`budgets[0].currency`: calls of `company.pay_invoice` cost USD, and no budget is in USD"),
+    ] {
+        let refused = world(&budgets).run(&["check"]).ended(2);
+        assert!(refused.everything().contains(expected), "{}", refused.everything());
+    }
 }
 
 #[test]

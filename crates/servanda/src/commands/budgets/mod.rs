@@ -11,7 +11,7 @@ use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_gates::{
     JournalError,
-    budget::{Budgets, Hold, Standing, StandingQuery},
+    budget::{Budgets, Dimension, Hold, Standing, StandingQuery},
 };
 
 use crate::{cli::BudgetsArgs, config::Loaded, failure::Failure, screen::Screen};
@@ -36,6 +36,8 @@ struct ShownAccount {
     #[serde(flatten)]
     standing: Standing,
     left: u64,
+    /// What its numbers count.
+    unit: String,
     /// As RFC 3339; absent if it does not renew.
     #[serde(skip_serializing_if = "Option::is_none")]
     renews_at: Option<String>,
@@ -60,11 +62,14 @@ pub(crate) async fn run(config: &Path, args: &BudgetsArgs, screen: Screen) -> Re
         screen.say(format!("only the {OPEN_MAX} oldest reservations of all tenants were looked at"));
     }
     if shown.accounts.is_empty() {
-        screen.say("nothing was drawn on any budget yet");
+        let whose = args.tenant.as_ref().map_or_else(String::new, |tenant| format!(" of tenant `{tenant}`"));
+        screen.say(format_args!("nothing was drawn on any budget{whose} yet"));
         screen.hint(allowed(&loaded));
         return Ok(());
     }
-    screen.data(page::page(&shown, SystemClock.now()))
+    screen.data(page::page(&shown, SystemClock.now()))?;
+    screen.say(format_args!("accounts that nobody has drawn on are not shown; {}", allowed(&loaded)));
+    Ok(())
 }
 
 fn allowed(loaded: &Loaded) -> String {
@@ -88,6 +93,11 @@ async fn look(budgets: &dyn Budgets, args: &BudgetsArgs) -> Result<Shown, Journa
 impl ShownAccount {
     fn of(standing: Standing) -> Self {
         let renews_at = standing.renews_at_ms().map(|at_ms| Timestamp::from_unix_ms(at_ms).to_string());
-        Self { left: standing.left(), renews_at, standing }
+        let unit = match (standing.account.dimension, &standing.account.currency) {
+            (Dimension::Financial, Some(currency)) => format!("millionths of {currency}"),
+            (Dimension::Financial, None) => "millionths".to_owned(),
+            _ => "calls".to_owned(),
+        };
+        Self { left: standing.left(), unit, renews_at, standing }
     }
 }

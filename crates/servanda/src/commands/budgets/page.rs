@@ -20,7 +20,7 @@ pub(super) fn page(shown: &Shown, now: Timestamp) -> String {
 
 fn accounts(accounts: &[ShownAccount]) -> String {
     let mut shown = table(&["tenant", "account", "limit", "spent", "reserved", "leased", "left", "renews"]);
-    for ShownAccount { standing, left, renews_at } in accounts {
+    for ShownAccount { standing, left, renews_at, .. } in accounts {
         let units = |units: u64| match standing.account.dimension {
             Dimension::Financial => decimal(units),
             _ => units.to_string(),

@@ -184,7 +184,7 @@ fn plan(
 
 /// What the upstream asks for when nothing is shown to it.
 async fn hear(loaded: &Loaded, id: &str, screen: Screen) -> Result<Option<Demand>, Failure> {
-    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let probe = Arc::new(Probe::default());
     let upstream = Upstream::showing(loaded.upstream(id, config)?, wiring::fleeting(loaded)?, vec![probe.clone()]);
     let waiting = screen.wait(format!("asking `{id}` what it wants"));
@@ -216,9 +216,9 @@ fn together<const N: usize>(sets: [Option<&Scopes>; N]) -> Option<Scopes> {
 
 async fn access(loaded: &Loaded, id: &str) -> Result<Access, Failure> {
     let oauth = configured(loaded, id)?;
-    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    let config = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     let spec = loaded.upstream(id, config)?;
-    let servanda_upstream::Transport::Http { url, .. } = &spec.transport else { return Err(unknown(id)) };
+    let servanda_upstream::Transport::Http { url, .. } = &spec.transport else { return Err(unknown(id, loaded)) };
     let terms = VaultTerms::new(id, url, oauth, loaded.vault())?;
     terms.access().await.map_err(|lack| {
         let failure = Failure::failed(lack.to_string());
@@ -237,15 +237,16 @@ async fn open(loaded: &Loaded) -> Result<(Arc<Ledger>, LoginBook), Failure> {
 }
 
 fn configured<'a>(loaded: &'a Loaded, id: &str) -> Result<&'a OauthConfig, Failure> {
-    let upstream = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id))?;
+    let upstream = loaded.config.upstreams.get(id).ok_or_else(|| unknown(id, loaded))?;
     upstream.oauth().ok_or_else(|| {
         Failure::bad_input(format!("`{id}` has no `credential` with `oauth` in the configuration"))
             .hint(format!("add `credential: {{ oauth: {{}} }}` to `{id}` in servanda.yaml"))
     })
 }
 
-fn unknown(id: &str) -> Failure {
-    Failure::bad_input(format!("there is no upstream `{id}`")).hint("`servanda check` lists those of the configuration")
+fn unknown(id: &str, loaded: &Loaded) -> Failure {
+    let known: Vec<&str> = loaded.config.upstreams.keys().map(String::as_str).collect();
+    Failure::bad_input(format!("there is no upstream `{id}`")).hint(format!("there are {}", known.join(", ")))
 }
 
 fn whose(upstream: &str, user: Option<&(String, String)>) -> Whose {
