@@ -89,7 +89,7 @@ fn company(receiver: &Receiver) -> World {
     let world = World::company([slow_change()]).unpinned();
     let url = format!("http://{}/hook/t0p", receiver.address);
     world.change_config(|config| {
-        config["callbacks"] = json!([{ "name": "books", "url": url, "secret": format!("${{HOOK:-{SECRET}}}") }])
+        config["callbacks"] = json!([{ "name": "books", "url": url, "secret": format!("${{HOOK:-{SECRET}}}") }]);
     });
     world
 }
