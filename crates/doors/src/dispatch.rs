@@ -241,13 +241,7 @@ impl<G: Gateway> Desk<G> {
         if is_task && request.era == Era::Modern && !peer.guest.capabilities.extends(TASKS_EXTENSION) {
             return Err(listen::missing_tasks_extension());
         }
-        let name = named(subject, &request.params)?;
-        if let (Subject::Task | Subject::TaskResult, Some(task_id), Some(session)) = (subject, &name, &peer.session)
-            // Those given out are short; a longer one is nobody's.
-            && task_id.len() <= self.limits.uri_bytes_max
-        {
-            session.remember_task(task_id);
-        }
+        require_named(subject, &request.params)?;
         let params = request.params.asked()?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         self.start(request, peer, arrangement, |guest, terms| {
@@ -340,18 +334,18 @@ const fn is_of(era: Era, subject: Subject) -> bool {
     }
 }
 
-/// The prompt, the resource or the task that an inquiry is about, where it is about one.
-fn named<'a>(subject: Subject, params: &Params<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
+/// Refuses an inquiry about one prompt, resource or task that does not say which.
+fn require_named(subject: Subject, params: &Params<'_>) -> Result<(), Fault> {
     let (member, name) = match subject {
         Subject::Prompt => (params.name, "name"),
         Subject::Resource => (params.uri, "uri"),
         Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult => (params.task_id, "taskId"),
         Subject::Resources | Subject::ResourceTemplates | Subject::Prompts | Subject::Completion | Subject::Tasks => {
-            return Ok(None);
+            return Ok(());
         }
     };
     let text = member.and_then(params::text);
-    text.map(Some).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
+    text.map(drop).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
 }
 
 fn uri(request: &Request<'_>) -> Result<String, Fault> {

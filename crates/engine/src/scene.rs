@@ -105,6 +105,12 @@ impl Scene {
         }
     }
 
+    /// The contract of a call that was made before, as it is now: the exposed name may mean another tool meanwhile.
+    pub(crate) fn contract(&self, exposed_tool: &str, name: &str) -> Option<Arc<CompiledContract>> {
+        let contract = self.catalog.entry(exposed_tool)?.contract.clone();
+        (contract.contract().identity.name == name).then_some(contract)
+    }
+
     pub(crate) fn with_servers(
         catalog: Arc<Catalog>,
         servers: BTreeMap<String, Arc<dyn Server>>,

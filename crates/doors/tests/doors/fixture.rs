@@ -219,6 +219,11 @@ impl Gateway for Fixture {
         Ok(Watch::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
     }
 
+    async fn known_tasks(&self, _guest: &Guest, mut task_ids: Vec<String>) -> Vec<String> {
+        task_ids.retain(|task_id| task_id != "missing");
+        task_ids
+    }
+
     async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {
         self.record(format!("level {level} {}", guest.affinity));
         Ok(())

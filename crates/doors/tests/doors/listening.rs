@@ -49,6 +49,8 @@ async fn a_subscription_is_acknowledged_with_what_is_granted() {
         (json!({"toolsListChanged": false, "resourceSubscriptions": []}), json!({})),
         (json!({"resourceSubscriptions": ["missing:1"]}), json!({})),
         (json!({"taskIds": ["t1"]}), json!({"taskIds": ["t1"]})),
+        (json!({"taskIds": ["missing", "t1"]}), json!({"taskIds": ["t1"]})),
+        (json!({"taskIds": ["missing"]}), json!({})),
         (json!({}), json!({})),
     ] {
         let mut events = server.stream(&listen_with_tasks("s", &asked)).await;
@@ -80,7 +82,7 @@ async fn tasks_are_told_of_only_to_clients_that_know_them() {
 #[tokio::test]
 async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() {
     let server = Server::start().await;
-    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1"]});
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1", "missing"]});
     let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
     let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
     let task = |tenant: &str, id: &str, params: Value| News::Task {
@@ -91,6 +93,7 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
     server.fixture.announce(News::Resources);
     server.fixture.update("a:2");
     server.fixture.announce(task("stranger", "t1", json!({"taskId": "t1", "ttlMs": 1})));
+    server.fixture.announce(task("local", "missing", json!({"taskId": "missing", "ttlMs": 1})));
     server.fixture.announce(task("local", "t2", json!({"taskId": "t2", "ttlMs": 1})));
     server.fixture.announce(task("local", "t1", json!({"taskId": "t1", "ttl": 1})));
     for (news, method, params) in [
