@@ -29,17 +29,12 @@ impl PastCall<'_> {
         if !guest.caller.may_see_what_is_of(self.owner) {
             return false;
         }
-        let (rights, no_scopes) = (guest.authority.rights(), BTreeSet::new());
-        match scene.contract(self.exposed_tool, self.contract) {
-            Some(contract) => rights.permits(&contract.need(self.touches, now)),
-            // How grave it was, nobody can say any more.
-            None => rights.permits(&Need {
-                scopes: &no_scopes,
-                tool: self.contract,
-                resources: self.touches,
-                class: SideEffectClass::CriticalMutation,
-                at: now,
-            }),
+        let rights = guest.authority.rights();
+        if let Some(contract) = scene.contract(self.exposed_tool, self.contract) {
+            return rights.lacks(&contract.need(self.touches, now)).is_none();
         }
+        // How grave it was, and which scopes it took, nobody can say any more.
+        let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);
+        rights.lacks(&Need { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
     }
 }
