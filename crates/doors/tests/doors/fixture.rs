@@ -206,7 +206,7 @@ impl Gateway for Fixture {
     }
 
     async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
-        if uri.starts_with("missing:") {
+        if uri.starts_with("missing:") || !guest.authority.rights().resources.covers(uri) {
             let code = if guest.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
         }
