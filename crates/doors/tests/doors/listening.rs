@@ -173,3 +173,20 @@ async fn listeners_have_a_limit() {
     let answer = server.send(&call).await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
 }
+
+#[tokio::test]
+async fn listeners_of_one_principal_leave_places_to_others() {
+    let server = Server::start_with(|options| options.listen_streams_max = 8).await;
+    let as_one = |principal: &str| listen(1, &json!({})).with("x-test-principal", principal);
+    let held = [server.stream(&as_one("mallory")).await, server.stream(&as_one("mallory")).await];
+    let answer = server.send(&as_one("mallory")).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
+    assert_eq!(answer.json()["error"]["message"], "too many of your clients are listening");
+    assert!(server.stream(&as_one("ada")).await.next().await.is_some());
+    // Whoever is everybody has all places.
+    let mut everybody = Vec::new();
+    for _ in 0..5 {
+        everybody.push(server.stream(&listen(1, &json!({}))).await);
+    }
+    drop(held);
+}
