@@ -161,14 +161,17 @@ fn one_principal_has_a_share_and_ends_only_its_own() {
 #[test]
 fn who_has_an_idle_session_gives_it_up_before_others_do() {
     let sessions = table(4, 1_000_000);
-    let begun: Vec<String> = ["ada", "bob", "eve", "mallory"]
-        .iter()
-        .map(|name| begin_as(&sessions, 1, &keyed("acme", name)).unwrap().session().id.clone())
-        .collect();
-    drop(begin_as(&sessions, 2, &keyed("acme", "mallory")).unwrap());
-    assert_eq!(begun.iter().map(|id| is_there(&sessions, id)).collect::<Vec<_>>(), [true, true, true, false]);
-    drop(begin_as(&sessions, 3, &keyed("acme", "dan")).unwrap());
-    assert_eq!(begun.iter().filter(|id| is_there(&sessions, id)).count(), 2, "who has none takes that of another");
+    let idle = |now_ms: u64, name: &str| {
+        let id = begin_as(&sessions, now_ms, &keyed("acme", name)).unwrap().session().id.clone();
+        sessions.table().sessions.get(&id).unwrap().last_used_ms.store(now_ms, Ordering::Relaxed);
+        id
+    };
+    let begun = [idle(1, "ada"), idle(2, "bob"), idle(3, "eve"), idle(4, "mallory")];
+    let there = || begun.iter().map(|id| is_there(&sessions, id)).collect::<Vec<_>>();
+    idle(5, "mallory");
+    assert_eq!(there(), [true, true, true, false]);
+    idle(6, "dan");
+    assert_eq!(there(), [false, true, true, false], "who has none takes the oldest of all");
 }
 
 #[test]
