@@ -19,9 +19,39 @@ pub(crate) const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
 
 pub(crate) const SCOPES: [&str; 4] = ["billing:read", "billing:write", "crm:read", "all"];
 pub(crate) const TOOLS: [&str; 7] = ["a", "a.b", "a.b.c", "a.bc", "b", "b.c", "b.c.d"];
-pub(crate) const RESOURCES: [&str; 8] = ["x", "x/1", "x/1/2", "x/10", "y/1", "x/*", "*", "x/../y"];
+pub(crate) const RESOURCES: [&str; 14] = [
+    "x",
+    "x/1",
+    "x/1/2",
+    "x/10",
+    "y/1",
+    "x/*",
+    "*",
+    "x/../y",
+    "lib://a",
+    "lib://a/b",
+    "lib://a/%2e%2E/b",
+    "lib:///a",
+    "servanda://up/lib://a",
+    "servanda://other/lib://a",
+];
 const TOOL_PATTERNS: [&str; 9] = ["*", "a", "a.*", "a.b", "a.b.*", "a.b.c", "a.bc", "b.*", "b.c.*"];
-const RESOURCE_PATTERNS: [&str; 7] = ["*", "x", "x/*", "x/1", "x/1/*", "x/10", "y/*"];
+const RESOURCE_PATTERNS: [&str; 14] = [
+    "*",
+    "x",
+    "x/*",
+    "x/1",
+    "x/1/*",
+    "x/10",
+    "y/*",
+    "lib://*",
+    "lib://a",
+    "lib://a/*",
+    "lib:///*",
+    "servanda://up/*",
+    "servanda://up/lib://*",
+    "servanda://*",
+];
 pub(crate) const CLASSES: [SideEffectClass; 6] = [
     SideEffectClass::ReadOnly,
     SideEffectClass::EphemeralWrite,

@@ -133,7 +133,7 @@ impl<G: Gateway> Desk<G> {
             (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, peer),
             (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, peer),
             (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
-                let (session, uri) = (peer.into_session()?, uri(request)?);
+                let ((session, _), uri) = (peer.into_session()?, uri(request)?);
                 let permit = self.permit()?;
                 session.unwatch(&uri);
                 Ok(Reply::Soon(Soon::changing(permit, async { Ok("{}".to_owned()) })))
@@ -189,9 +189,10 @@ impl<G: Gateway> Desk<G> {
 
     fn set_log_level(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let level = params::log_level(request.params.level, "level")?;
-        let (session, gateway, permit) = (peer.into_session()?, Arc::clone(&self.gateway), self.permit()?);
+        let ((session, guest), permit) = (peer.into_session()?, self.permit()?);
+        let gateway = Arc::clone(&self.gateway);
         Ok(Reply::Soon(Soon::changing(permit, async move {
-            let set = gateway.set_log_level(&session.guest, level.as_str()).await;
+            let set = gateway.set_log_level(&guest, level.as_str()).await;
             set.map_err(|error| Fault::answered(Era::Legacy, error))?;
             session.set_log_level(level);
             Ok("{}".to_owned())
@@ -199,7 +200,7 @@ impl<G: Gateway> Desk<G> {
     }
 
     fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        let (session, uri, permit) = (peer.into_session()?, uri(request)?, self.permit()?);
+        let ((session, guest), uri, permit) = (peer.into_session()?, uri(request)?, self.permit()?);
         require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
@@ -210,7 +211,7 @@ impl<G: Gateway> Desk<G> {
         let gateway = Arc::clone(&self.gateway);
         Ok(Reply::Soon(Soon::changing(permit, async move {
             let room = WatchRoom { session: &session, uri: &uri };
-            let watch = gateway.watch(&session.guest, &uri).await;
+            let watch = gateway.watch(&guest, &uri).await;
             room.fill(watch.map_err(|error| Fault::answered(Era::Legacy, error))?);
             Ok("{}".to_owned())
         })))
@@ -241,13 +242,7 @@ impl<G: Gateway> Desk<G> {
         if is_task && request.era == Era::Modern && !peer.guest.capabilities.extends(TASKS_EXTENSION) {
             return Err(listen::missing_tasks_extension());
         }
-        let name = named(subject, &request.params)?;
-        if let (Subject::Task | Subject::TaskResult, Some(task_id), Some(session)) = (subject, &name, &peer.session)
-            // Those given out are short; a longer one is nobody's.
-            && task_id.len() <= self.limits.uri_bytes_max
-        {
-            session.remember_task(task_id);
-        }
+        require_named(subject, &request.params)?;
         let params = request.params.asked()?;
         let arrangement = Arrangement::of(request, &mut peer.session)?;
         self.start(request, peer, arrangement, |guest, terms| {
@@ -281,8 +276,10 @@ impl<G: Gateway> Desk<G> {
 }
 
 impl Peer {
-    fn into_session(self) -> Result<Arc<Session>, Fault> {
-        self.session.ok_or_else(|| Fault::invalid_request(StatusCode::BAD_REQUEST, "there is no session"))
+    /// The session, and who asks there: with the credential of this request, which need not be that of the session.
+    fn into_session(self) -> Result<(Arc<Session>, Guest), Fault> {
+        let no_session = || Fault::invalid_request(StatusCode::BAD_REQUEST, "there is no session");
+        Ok((self.session.ok_or_else(no_session)?, self.guest))
     }
 }
 
@@ -340,18 +337,18 @@ const fn is_of(era: Era, subject: Subject) -> bool {
     }
 }
 
-/// The prompt, the resource or the task that an inquiry is about, where it is about one.
-fn named<'a>(subject: Subject, params: &Params<'a>) -> Result<Option<Cow<'a, str>>, Fault> {
+/// Refuses an inquiry about one prompt, resource or task that does not say which.
+fn require_named(subject: Subject, params: &Params<'_>) -> Result<(), Fault> {
     let (member, name) = match subject {
         Subject::Prompt => (params.name, "name"),
         Subject::Resource => (params.uri, "uri"),
         Subject::Task | Subject::TaskUpdate | Subject::TaskCancel | Subject::TaskResult => (params.task_id, "taskId"),
         Subject::Resources | Subject::ResourceTemplates | Subject::Prompts | Subject::Completion | Subject::Tasks => {
-            return Ok(None);
+            return Ok(());
         }
     };
     let text = member.and_then(params::text);
-    text.map(Some).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
+    text.map(drop).ok_or_else(|| Fault::invalid_params(format!("`{name}` must be a string")))
 }
 
 fn uri(request: &Request<'_>) -> Result<String, Fault> {

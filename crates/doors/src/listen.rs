@@ -82,13 +82,17 @@ impl Wanted {
 
     /// Takes up what can be granted. Not to be dropped halfway where the client is to be told: watches would be given up.
     pub(crate) async fn grant<G: Gateway>(self, gateway: &G) -> Subscription {
-        let Self { id, filter, guest } = self;
+        let Self { id, mut filter, guest } = self;
         let mut watches = BTreeMap::new();
         for uri in &filter.resource_subscriptions {
             match gateway.watch(&guest, uri).await {
                 Ok(watch) => drop(watches.insert(uri.clone(), watch)),
                 Err(error) => tracing::debug!(code = error.code, message = error.message, "a resource is not watched"),
             }
+        }
+        let task_ids = filter.task_ids.take().unwrap_or_default();
+        if !task_ids.is_empty() {
+            filter.task_ids = Some(gateway.known_tasks(&guest, task_ids).await).filter(|known| !known.is_empty());
         }
         Subscription { tag: to_json(&id), id, filter, watches, caller: guest.caller }
     }

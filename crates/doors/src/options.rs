@@ -29,7 +29,7 @@ pub struct HttpOptions {
     pub body_bytes_max: usize,
     /// How long a body may take to arrive.
     pub body_read_ms_max: u64,
-    /// Legacy sessions kept at once.
+    /// Legacy sessions kept at once; of one principal a quarter of them, but in local mode, where everybody is one.
     pub sessions_max: usize,
     /// How long an unused session is kept.
     pub session_idle_ms_max: u64,
@@ -68,7 +68,8 @@ pub struct HttpOptions {
     pub answer_moment_ms: u64,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
-    /// `subscriptions/listen` streams open at once, all clients together: the modern era has no session to count by.
+    /// `subscriptions/listen` streams open at once, all clients together: the modern era has no session to count by. Of one
+    /// principal a quarter of them, as with sessions.
     pub listen_streams_max: usize,
     /// Requests running at once, all clients together. One whose client went away still counts until it ends.
     pub calls_in_flight_max: usize,

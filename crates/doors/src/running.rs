@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
-use servanda_mcp::{Era, Id, RpcError, envelope::code};
+use servanda_mcp::{Era, Id, RpcError, envelope::code, fields::member};
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     task::{JoinError, JoinHandle},
@@ -103,10 +103,11 @@ enum Outcome {
 }
 
 impl Errand {
-    async fn run(self, gateway: &impl Gateway) -> Outcome {
+    async fn run(self, gateway: &impl Gateway, session: Option<&Session>) -> Outcome {
         match self {
             Self::Call(request) => Outcome::Call(gateway.call(*request).await),
             Self::Inquiry(inquiry) => {
+                remember_task(gateway, &inquiry, session).await;
                 let subject = inquiry.subject;
                 let continued = inquiry.terms.input_responses.is_some() || inquiry.terms.request_state.is_some();
                 Outcome::Inquiry { subject, continued, answer: gateway.inquire(*inquiry).await }
@@ -122,6 +123,19 @@ impl Errand {
     }
 }
 
+/// Has a session hear of a task that somebody asks about there, if the credential they came with is for it. Before it is asked
+/// about: its end may be waited for.
+async fn remember_task(gateway: &impl Gateway, inquiry: &Inquiry, session: Option<&Session>) {
+    let (Subject::Task | Subject::TaskResult, Some(session)) = (inquiry.subject, session) else { return };
+    let raw = inquiry.params.iter().find(|(name, _)| name == member::TASK_ID).map(|(_, raw)| raw);
+    let task_id = raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    if let Some(task_id) = task_id.filter(|task_id| !session.knows_task(task_id)) {
+        for known in gateway.known_tasks(&inquiry.guest, vec![task_id]).await {
+            session.remember_task(&known);
+        }
+    }
+}
+
 impl Running {
     /// Starts the work.
     pub(crate) fn start<G: Gateway>(
@@ -133,8 +147,9 @@ impl Running {
         departure: Departure,
     ) -> Self {
         let cancel = errand.cancel().clone();
+        let session = asker.session.clone();
         let work = tokio::spawn(async move {
-            let outcome = errand.run(&*gateway).await;
+            let outcome = errand.run(&*gateway, session.as_deref()).await;
             // If nobody waits any more, this is dropped at once.
             (outcome, held)
         });

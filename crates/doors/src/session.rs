@@ -119,6 +119,11 @@ impl Session {
         wishes.watches.iter().filter(|(_, watch)| watch.is_none()).map(|(uri, _)| uri.clone()).collect()
     }
 
+    /// Whether the session hears of a task.
+    pub(crate) fn knows_task(&self, task_id: &str) -> bool {
+        self.wishes().tasks.iter().any(|known| known == task_id)
+    }
+
     /// Remembers a task that is this session's, so that it hears of it.
     pub(crate) fn remember_task(&self, task_id: &str) {
         let mut wishes = self.wishes();

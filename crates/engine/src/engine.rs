@@ -38,7 +38,7 @@ use crate::{
     scene::{Scene, World},
     sessions::{self, Sessions},
     strict,
-    tasks::TaskIndex,
+    tasks::{self, TaskIndex},
     watch::Watch,
     watches::{self, Watches},
 };
@@ -145,6 +145,10 @@ impl Gateway for Engine {
 
     async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
         watches::watch(&self.core, guest, uri).await
+    }
+
+    async fn known_tasks(&self, guest: &Guest, task_ids: Vec<String>) -> Vec<String> {
+        tasks::known_to(&self.core, guest, task_ids).await
     }
 
     async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {

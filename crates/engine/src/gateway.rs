@@ -44,6 +44,9 @@ pub trait Gateway: Send + Sync + 'static {
     /// Hears of a resource's changes through [`Gateway::news`] until the watch is dropped. `uri` is an exposed one.
     fn watch(&self, guest: &Guest, uri: &str) -> impl Future<Output = Result<Watch, RpcError>> + Send;
 
+    /// Those of some tasks that the guest may ask about: whoever may not ask is not told unasked either.
+    fn known_tasks(&self, guest: &Guest, task_ids: Vec<String>) -> impl Future<Output = Vec<String>> + Send;
+
     /// Legacy: how much of the servers' logs a session wants.
     fn set_log_level(&self, guest: &Guest, level: &str) -> impl Future<Output = Result<(), RpcError>> + Send;
 

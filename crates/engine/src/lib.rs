@@ -24,6 +24,7 @@ pub mod names;
 mod news;
 mod observe;
 mod outline;
+mod past;
 pub mod probes;
 pub mod quarantine;
 mod records;

@@ -10,7 +10,7 @@ use servanda_catalog::{
     Catalog, CatalogError, Entry, ListedTool, Listing,
     names::{NameTable, Naming},
 };
-use servanda_contract::{Caller, expectation::Expectations};
+use servanda_contract::{Caller, ToolContract, expectation::Expectations};
 use servanda_gates::{CompiledContract, budget::Allowance};
 use servanda_upstream::{Offer, PerformFailure, Upstream};
 use tokio::time::Instant;
@@ -105,6 +105,12 @@ impl Scene {
         }
     }
 
+    /// The contract of a call that was made before, as it is now: the exposed name may mean another tool meanwhile.
+    pub(crate) fn contract(&self, exposed_tool: &str, name: &str) -> Option<Arc<CompiledContract>> {
+        let contract = self.catalog.entry(exposed_tool)?.contract.clone();
+        (contract.contract().identity.name == name).then_some(contract)
+    }
+
     pub(crate) fn with_servers(
         catalog: Arc<Catalog>,
         servers: BTreeMap<String, Arc<dyn Server>>,
@@ -192,9 +198,23 @@ impl Scene {
         self.members.values().filter(|member| !self.is_foreign(&member.id, caller))
     }
 
-    /// A server by its id, if it is there for a caller.
-    pub(crate) fn member_for(&self, id: &str, caller: &Caller) -> Option<&Arc<Member>> {
-        self.member(id).filter(|member| !self.is_foreign(&member.id, caller))
+    /// The servers whose resources and prompts a guest may ask for: of those that are there for it, the ones that have a tool
+    /// its credential is for. Who may call nothing there reads nothing there.
+    pub(crate) fn members_read_by<'s>(&'s self, guest: &'s Guest) -> impl Iterator<Item = &'s Arc<Member>> {
+        self.members_for(&guest.caller).filter(|member| self.is_read_by(member, guest))
+    }
+
+    /// One of them by its id.
+    pub(crate) fn member_read_by(&self, id: &str, guest: &Guest) -> Option<&Arc<Member>> {
+        let member = self.member(id).filter(|member| !self.is_foreign(&member.id, &guest.caller));
+        member.filter(|member| self.is_read_by(member, guest))
+    }
+
+    fn is_read_by(&self, member: &Member, guest: &Guest) -> bool {
+        let tools = &guest.authority.rights().tools;
+        let is_for =
+            |contract: &ToolContract| *contract.binding.upstream == *member.id && tools.covers(&contract.identity.name);
+        tools.is_all() || self.catalog.entries().any(|(_, entry)| is_for(entry.contract.contract()))
     }
 
     /// All servers, in the order of the configuration, which is that of their ids.
@@ -202,13 +222,13 @@ impl Scene {
         self.members.values()
     }
 
-    /// The server of an exposed URI, if it is there for that caller, and the URI there.
-    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, caller: &Caller) -> Option<(&Arc<Member>, &'u str)> {
+    /// The server of an exposed URI, if that guest may ask it, and the URI there.
+    pub(crate) fn by_uri<'u>(&self, exposed: &'u str, guest: &Guest) -> Option<(&Arc<Member>, &'u str)> {
         let (upstream, uri) = self.naming.original_uri(exposed)?;
         let member = match upstream {
-            Some(id) => self.member_for(id, caller)?,
+            Some(id) => self.member_read_by(id, guest)?,
             // Bare names are for a single upstream.
-            None => self.members_for(caller).next()?,
+            None => self.members_for(&guest.caller).next().filter(|member| self.is_read_by(member, guest))?,
         };
         Some((member, uri))
     }

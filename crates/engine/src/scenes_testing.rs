@@ -60,12 +60,22 @@ pub(crate) fn scene_of(server: &Arc<Scripted>, contracts: Vec<ToolContract>) -> 
 
 /// Somebody of a tenant, by a real key, made now, that covers every call of the scripted servers.
 pub(crate) fn guest_of(tenant: &str, principal: &str, now: Timestamp) -> Guest {
+    guest_with(tenant, principal, everything(), now)
+}
+
+/// The rights to every call of the scripted servers.
+pub(crate) fn everything() -> Rights {
+    Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() }
+}
+
+/// Somebody of a tenant, by a real key, made now, with those rights.
+pub(crate) fn guest_with(tenant: &str, principal: &str, rights: Rights, now: Timestamp) -> Guest {
     let terms = KeyTerms {
         tenant: tenant.to_owned(),
         principal: principal.to_owned(),
         groups: BTreeSet::new(),
         label: "test".to_owned(),
-        rights: Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() },
+        rights,
         expires_at: Timestamp::from_unix_ms(now.unix_ms() + 60_000),
     };
     let MadeKey { stored, text } = api_key::make(terms, now).unwrap();

@@ -1,6 +1,6 @@
 //! The seal on what a modern client carries for us between two rounds of a conversation (`requestState`).
 //!
-//! A client may read what it carries, but cannot change it, lend it to another principal, keep it for long, or use it with
+//! A client may read what it carries, but cannot change it, lend it to another principal or to another of its agents, keep it for long, or use it with
 //! another request. That a state is used once is not promised here: whoever minds keeps count elsewhere.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallId, Caller, Digest, Timestamp};
+use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp};
 use servanda_gates::{JournalError, Notebook, effect::ClientKey};
 use servanda_mcp::{RpcError, envelope::code};
 use sha2::Sha256;
@@ -35,6 +35,9 @@ pub(crate) struct Carried {
     version: u32,
     tenant: String,
     principal: String,
+    /// Who acted for them, the one who acted last first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    actors: Vec<Acting>,
     expires_at: Timestamp,
     request: Digest,
     /// The first call of the conversation, where it is one of calls.
@@ -83,6 +86,7 @@ impl Carried {
             version: VERSION,
             tenant: bearer.caller.tenant.clone(),
             principal: bearer.caller.principal.clone(),
+            actors: bearer.caller.actors.clone(),
             expires_at,
             request: bearer.request,
             first_call,
@@ -90,9 +94,13 @@ impl Carried {
         }
     }
 
+    fn party(&self) -> Caller {
+        Caller { actors: self.actors.clone(), ..Caller::named(&self.tenant, &self.principal) }
+    }
+
     fn is_for(&self, bearer: Bearer<'_>, now: Timestamp) -> bool {
         self.version == VERSION
-            && (self.tenant.as_str(), self.principal.as_str()) == (&bearer.caller.tenant, &bearer.caller.principal)
+            && self.party().is_same_party(bearer.caller)
             && self.request == bearer.request
             && now < self.expires_at
     }

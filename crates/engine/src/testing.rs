@@ -47,7 +47,7 @@ use crate::{
 
 pub(crate) use books::CountedBudgets;
 pub(crate) use effects::KeptEffects;
-pub(crate) use scenes::{Rules, guest_of, ruled, scene, scene_of};
+pub(crate) use scenes::{Rules, everything, guest_of, guest_with, ruled, scene, scene_of};
 
 /// What a scripted server is asked, and on what terms.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ type Watched = (String, String);
 pub(crate) async fn watch(core: &Arc<Core>, guest: &Guest, exposed: &str) -> Result<Watch, RpcError> {
     relay::require_covered(guest, exposed)?;
     let scene = core.scene();
-    let (member, uri) = scene.by_uri(exposed, &guest.caller).ok_or_else(|| relay::no_resource(guest.era, exposed))?;
+    let (member, uri) = scene.by_uri(exposed, guest).ok_or_else(|| relay::no_resource(guest.era, exposed))?;
     let watched = (member.id.to_string(), uri.to_owned());
     if !core.watches.enter(&watched) {
         return Err(RpcError::new(code::INTERNAL_ERROR, "too many resources are watched")

@@ -12,7 +12,6 @@ use servanda_contract::{
 use crate::{
     Permit,
     effect::{ClientKey, EffectKey, Order},
-    semantics::Meant,
 };
 
 /// A settled effect is remembered for so long at the least.
@@ -55,6 +54,7 @@ pub(crate) fn order(permit: &Permit, key: &EffectKey, timeout_ms: u64) -> Result
         dedup_window_ms: dedup_window_ms(contract),
         keeps_answer: key.client_key.can_come_again() || contract.is_long(),
         resources: changes(permit),
+        reads: reads(permit),
         overlaps: !permit.takes_turns(),
         actors: permit.proposal().caller.actors.clone(),
     })
@@ -93,15 +93,16 @@ pub(crate) fn reads(permit: &Permit) -> Vec<String> {
     read(permit.contract().contract().effect.as_ref(), permit.arguments().bytes())
 }
 
-/// Everything that a call changes or reads, before it is permitted. A contract that names nothing may mean anything.
-pub(crate) fn touched(meant: &Meant) -> Vec<String> {
-    let effect = meant.resolved.contract.contract().effect.as_ref();
-    let mut touched = changed(effect, meant.arguments.bytes());
-    touched.extend(read(effect, meant.arguments.bytes()));
-    if touched.is_empty() {
-        touched.push(ANYTHING.to_owned());
-    }
-    touched
+/// Everything that a call with these arguments changes or reads.
+pub(crate) fn touched(contract: &ToolContract, arguments: &Bytes) -> Vec<String> {
+    let effect = contract.effect.as_ref();
+    all_of(&changed(effect, arguments), &read(effect, arguments))
+}
+
+/// What is changed and what is read, together. What names nothing may mean anything.
+pub(crate) fn all_of(changes: &[String], reads: &[String]) -> Vec<String> {
+    let touched = [changes, reads].concat();
+    if touched.is_empty() { vec![ANYTHING.to_owned()] } else { touched }
 }
 
 fn changed(effect: Option<&Effect>, arguments: &Bytes) -> Vec<String> {

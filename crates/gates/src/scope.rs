@@ -1,10 +1,11 @@
 //! Gate 7, scope: the caller's credential covers this call: its scopes, its tool, what this payload touches, how grave it is, and
 //! the time. Whether the credential was revoked meanwhile is looked at again when the call is dispatched.
 
+use bytes::Bytes;
 use servanda_authority::{Method, Need, rights::Lack};
-use servanda_contract::{GateName, Refusal, TaxonomyClass};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, Timestamp};
 
-use crate::{Mandate, behaviour::Fitting, order, semantics::Meant};
+use crate::{CompiledContract, Mandate, behaviour::Fitting, order, semantics::Meant};
 
 /// Evidence: the credential covers the call.
 #[derive(Debug)]
@@ -16,19 +17,32 @@ pub(crate) fn gate(fitting: Fitting, mandate: &Mandate<'_>) -> Result<Covered, B
     let Fitting { meant } = fitting;
     let Mandate::Caller { authenticated, .. } = mandate else { return Ok(Covered { meant }) };
     let rights = authenticated.rights();
-    let contract = meant.resolved.contract.contract();
+    let contract = &meant.resolved.contract;
     // The names of what a payload touches are made only for those to whom they make a difference.
-    let resources = if rights.resources.is_all() { Vec::new() } else { order::touched(&meant) };
-    let need = Need {
-        scopes: meant.resolved.contract.scopes(),
-        tool: &contract.identity.name,
-        resources: &resources,
-        class: contract.transactional.side_effect_class,
-        at: meant.resolved.proposal.received_at,
-    };
-    match rights.lacks(&need) {
+    let resources = if rights.resources.is_all() { Vec::new() } else { contract.touched(meant.arguments.bytes()) };
+    match rights.lacks(&contract.need(&resources, meant.resolved.proposal.received_at)) {
         None => Ok(Covered { meant }),
         Some(lack) => Err(refuse(&meant, &lack, authenticated.method())),
+    }
+}
+
+impl CompiledContract {
+    /// What a credential needs for a call that touches these resources. The gate asks it of the call; whoever tells of the call
+    /// later, or lets somebody have a say in it, asks it again of whoever comes.
+    pub fn need<'a>(&'a self, resources: &'a [String], at: Timestamp) -> Need<'a> {
+        let contract = self.contract();
+        Need {
+            scopes: self.scopes(),
+            tool: &contract.identity.name,
+            resources,
+            class: contract.transactional.side_effect_class,
+            at,
+        }
+    }
+
+    /// What a call with these arguments changes or reads, by name; everything, if the contract names nothing.
+    pub fn touched(&self, arguments: &Bytes) -> Vec<String> {
+        order::touched(self.contract(), arguments)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Which names a call has is decided elsewhere. A name may itself stand for many (`invoice/*`, as the gates write what a
 //! call reads and changes): it is covered only by a pattern that covers all of them.
 
-use std::{collections::BTreeSet, fmt, marker::PhantomData};
+use std::{borrow::Cow, collections::BTreeSet, fmt, marker::PhantomData};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +19,15 @@ pub trait NameKind: Clone + Copy + fmt::Debug + PartialEq + Eq {
     const SEPARATOR: char;
     /// What the names are called in sentences.
     const WORD: &'static str;
+    /// Whether names may be URIs, in which nothing stands between the two slashes after a scheme.
+    const MAY_BE_URIS: bool;
 }
 
 /// Names of contracts: `company.void_invoice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolName;
 
-/// Names of what calls read and change: `invoice/123`.
+/// Names of what calls read and change: `invoice/123`, and URIs of MCP resources: `book://company`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceName;
 
@@ -67,11 +69,13 @@ pub enum NotNames {
 impl NameKind for ToolName {
     const SEPARATOR: char = '.';
     const WORD: &'static str = "tool";
+    const MAY_BE_URIS: bool = false;
 }
 
 impl NameKind for ResourceName {
     const SEPARATOR: char = '/';
     const WORD: &'static str = "resource";
+    const MAY_BE_URIS: bool = true;
 }
 
 impl<K: NameKind> Names<K> {
@@ -187,8 +191,41 @@ fn is_at_or_below<K: NameKind>(name: &str, top: &str) -> bool {
     name.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with(K::SEPARATOR))
 }
 
+/// Whether a name is where it seems to be: no segment climbs, and none is empty but where a URI has it so: between the slashes
+/// after its scheme, and before its path where it has no authority (`file:///`).
 fn has_plain_segments<K: NameKind>(name: &str) -> bool {
-    name.split([K::SEPARATOR, '\\']).all(|segment| !matches!(segment, "" | "." | ".."))
+    let name = with_dots_and_slashes(name);
+    let may_be_uri = K::MAY_BE_URIS && !name.contains('\\');
+    let mut empty_max = 0_u8;
+    name.split([K::SEPARATOR, '\\']).all(|segment| match segment {
+        "" => {
+            let allowed = empty_max > 0;
+            empty_max = empty_max.saturating_sub(1);
+            allowed
+        }
+        "." | ".." => false,
+        _ => {
+            empty_max = if may_be_uri && is_scheme(segment) { 2 } else { 0 };
+            true
+        }
+    })
+}
+
+/// Whether a segment is the scheme of a URI and its colon (RFC 3986).
+fn is_scheme(segment: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    segment
+        .strip_suffix(':')
+        .is_some_and(|scheme| scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(good))
+}
+
+/// With the dots and slashes that a URI may have written as `%2e`, `%2f` and `%5c`: to whoever reads it they are the same.
+fn with_dots_and_slashes(name: &str) -> Cow<'_, str> {
+    if !name.contains('%') {
+        return Cow::Borrowed(name);
+    }
+    let written = [("%2e", "."), ("%2E", "."), ("%2f", "/"), ("%2F", "/"), ("%5c", "\\"), ("%5C", "\\")];
+    Cow::Owned(written.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to)))
 }
 
 impl<K: NameKind> From<Names<K>> for Vec<String> {

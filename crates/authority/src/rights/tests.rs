@@ -15,8 +15,8 @@ fn allowed_by_definition(rights: &Rights, need: &Need<'_>) -> bool {
     let under = |patterns: Vec<String>, name: &str, separator: char| {
         patterns.iter().any(|pattern| {
             let Some(top) = pattern.strip_suffix('*') else { return pattern == name };
-            let top = top.trim_end_matches(separator);
-            let below = name.starts_with(&format!("{top}{separator}")) && !name.contains("..");
+            let top = top.strip_suffix(separator).unwrap_or(top);
+            let below = name.starts_with(&format!("{top}{separator}")) && !name.contains("..") && !name.contains('%');
             top.is_empty() || name == top || below
         })
     };
@@ -168,6 +168,28 @@ fn patterns_cover_what_they_say() {
         ("invoice/1", "invoice/*", false),
         ("invoice/1", "invoice/10", false),
         ("*", "anything/../at all", true),
+        ("book://*", "book://company", true),
+        ("book://*", "book://company/1", true),
+        ("book://*", "books://company", false),
+        ("book://company", "book://company", true),
+        ("book://company", "book://company/1", false),
+        ("book://company/*", "book://company/1", true),
+        ("book://company/*", "book://company2/1", false),
+        ("book://company/*", "book://company/../rival/1", false),
+        ("book://company/*", "book://company/%2e%2E/rival", false),
+        ("book://company/*", "book://company/x%2f..%5c..%2Frival", false),
+        ("book://company/*", "book://company//1", false),
+        ("book://company/*", "book://company/100%25", true),
+        ("book://company/*", "*", false),
+        ("file:///home/*", "file:///home/ada", true),
+        ("file:///home/*", "file://home/ada", false),
+        ("file:///*", "file:///etc/passwd", true),
+        ("file:///*", "file:////etc/passwd", false),
+        ("servanda://company/*", "servanda://company/book://company", true),
+        ("servanda://company/*", "servanda://company/file:///home", true),
+        ("servanda://company/*", "servanda://rival/book://company", false),
+        ("servanda://company/book://*", "servanda://company/book://company", true),
+        ("servanda://company/book://*", "servanda://company/ledger://company", false),
     ];
     for (pattern, name, covered) in table {
         assert_eq!(Resources::read(&[pattern]).unwrap().covers(name), covered, "{pattern} {name}");
@@ -186,6 +208,13 @@ fn text_that_is_no_pattern_is_refused_and_not_repeated() {
         "a b",
         "a/",
         "a//b",
+        "book:///",
+        "book:////a",
+        "book://a//b",
+        "://a",
+        "1://a",
+        "book://%2e%2e/a",
+        "book://a*",
         "a/../b",
         "..",
         "a\u{0}",

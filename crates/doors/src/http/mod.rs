@@ -15,6 +15,7 @@ mod herald;
 mod note;
 mod oauth;
 mod param_headers;
+mod places;
 mod post;
 mod queue;
 mod reception;
@@ -39,13 +40,13 @@ use servanda_authority::{Authenticated, challenge::WELL_KNOWN};
 use servanda_contract::Caller;
 use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
-use tokio::sync::Semaphore;
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
     param_headers::ParamHeaders,
+    places::Places,
     reception::Reception,
     serve::Draining,
     sessions::{Lease, Sessions},
@@ -62,7 +63,7 @@ struct HttpDoor<G> {
     admission: Admission,
     reception: Reception<G>,
     param_headers: ParamHeaders,
-    listen_streams: Arc<Semaphore>,
+    listen_streams: Arc<Places>,
     body_bytes_max: usize,
     body_read_max: Duration,
     keep_alive: Duration,
@@ -91,7 +92,7 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         desk: Desk::new(Arc::clone(&gateway), &options.server, limits),
         reception: Reception::new(gateway, sessions, options.clock),
         param_headers: ParamHeaders::default(),
-        listen_streams: Arc::new(Semaphore::new(options.listen_streams_max.min(Semaphore::MAX_PERMITS))),
+        listen_streams: Places::new(options.listen_streams_max),
         body_bytes_max: options.body_bytes_max,
         body_read_max: Duration::from_millis(options.body_read_ms_max),
         // Tokio's timers want a duration that is not zero.

@@ -175,6 +175,10 @@ fn not_added(why: NotAdded) -> Fault {
         NotAdded::AllInUse => {
             Fault::busy("every session is in use", "end a session with DELETE, or try again when one is idle")
         }
+        NotAdded::OwnInUse => Fault::busy(
+            "too many of your sessions are in use",
+            "end a session with DELETE, or use one for several requests",
+        ),
         NotAdded::Ended => no_such_session(),
     }
 }

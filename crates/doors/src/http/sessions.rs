@@ -1,7 +1,7 @@
 //! The table of legacy sessions: looked up by every message, ended by DELETE, by idleness, or to make room.
 //!
 //! A session in use (a request unanswered or a stream open) is never taken away: when there is no room and nobody is
-//! idle, the newcomer is turned away. What of a session outlives the process is written down elsewhere.
+//! idle, the newcomer is turned away. One principal has no more than a share of them. What of a session outlives the process is written down elsewhere.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     budget::Budget,
+    places,
     reel::{Reel, ReelLimits},
 };
 use crate::{
@@ -107,6 +108,8 @@ pub(super) enum Found {
 pub(super) enum NotAdded {
     /// There is no room, and every session is in use.
     AllInUse,
+    /// Its principal has as many as one may have, and all of them are in use.
+    OwnInUse,
     /// It has ended.
     Ended,
 }
@@ -156,7 +159,7 @@ impl Sessions {
         if let Some(there) = table.sessions.get(id) {
             return Ok((self.lease_of(there), false));
         }
-        self.make_room(&mut table, now_ms)?;
+        self.make_room(&mut table, now_ms, &session.guest)?;
         let added = Arc::new(HttpSession {
             id: id.to_owned(),
             reel: Reel::new(self.limits.reel, session.version >= PRIMED_FROM, Arc::clone(&self.budget)),
@@ -231,7 +234,13 @@ impl Sessions {
         Lease { session: Arc::clone(session), opened: self.opened }
     }
 
-    fn make_room(&self, table: &mut Table, now_ms: u64) -> Result<(), NotAdded> {
+    /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
+    fn make_room(&self, table: &mut Table, now_ms: u64, newcomer: &Guest) -> Result<(), NotAdded> {
+        let is_own = |session: &HttpSession| session.session.guest.caller.is_same_user(&newcomer.caller);
+        let own = table.sessions.values().filter(|session| is_own(session)).count();
+        if places::share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
+            return table.end_longest_idle(is_own).then_some(()).ok_or(NotAdded::OwnInUse);
+        }
         if table.sessions.len() < self.limits.count_max {
             return Ok(());
         }
@@ -243,12 +252,8 @@ impl Sessions {
         if table.sessions.len() < self.limits.count_max {
             return Ok(());
         }
-        let idle = table.sessions.values().filter(|session| session.is_idle());
-        let oldest = idle.min_by_key(|session| session.last_used_ms.load(Ordering::Relaxed));
-        let oldest = oldest.ok_or(NotAdded::AllInUse)?.id.clone();
-        table.end(&oldest);
-        tracing::info!("the session unused for longest made room for a new one");
-        Ok(())
+        let made = table.end_longest_idle(is_own) || table.end_longest_idle(|_| true);
+        made.then_some(()).ok_or(NotAdded::AllInUse)
     }
 
     fn is_expired(&self, session: &HttpSession, now_ms: u64) -> bool {
@@ -263,6 +268,16 @@ impl Sessions {
 }
 
 impl Table {
+    /// Ends the one of these that nobody has used for longest. False if all of them are in use.
+    fn end_longest_idle(&mut self, of_these: impl Fn(&HttpSession) -> bool) -> bool {
+        let idle = self.sessions.values().filter(|session| of_these(session) && session.is_idle());
+        let oldest = idle.min_by_key(|session| session.last_used_ms.load(Ordering::Relaxed));
+        let Some(oldest) = oldest.map(|session| session.id.clone()) else { return false };
+        self.end(&oldest);
+        tracing::info!("the session unused for longest made room for a new one");
+        true
+    }
+
     fn end(&mut self, id: &str) {
         if let Some(session) = self.sessions.remove(id) {
             self.ending.insert(session.id.clone());

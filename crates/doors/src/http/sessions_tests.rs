@@ -1,5 +1,11 @@
 //! The table of sessions, with the time as a value.
 
+use servanda_authority::{
+    Rights,
+    api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    rights::Scopes,
+};
+use servanda_contract::Timestamp;
 use servanda_engine::Guest;
 use servanda_mcp::ProtocolVersion;
 use uuid::Uuid;
@@ -105,6 +111,67 @@ fn a_session_in_use_never_makes_room() {
     assert_eq!(begin(&sessions, 4).unwrap_err(), NotAdded::AllInUse);
     drop((first, other));
     assert!(begin(&sessions, 5).is_ok());
+}
+
+/// Somebody with a key, in a tenant.
+fn keyed(tenant: &str, principal: &str) -> Guest {
+    let now = Timestamp::from_unix_ms(1_000);
+    let terms = KeyTerms {
+        tenant: tenant.to_owned(),
+        principal: principal.to_owned(),
+        groups: std::collections::BTreeSet::new(),
+        label: "test".to_owned(),
+        rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
+        expires_at: Timestamp::from_unix_ms(2_000),
+    };
+    let MadeKey { stored, text } = api_key::make(terms, now).unwrap();
+    let authority = stored.authenticate(&PresentedKey::read(text.as_text().unwrap()).unwrap(), now).unwrap();
+    Guest { caller: authority.caller(), authority: Arc::new(authority), ..Guest::local() }
+}
+
+fn begin_as(sessions: &Sessions, now_ms: u64, guest: &Guest) -> Result<Lease, NotAdded> {
+    let limits = SessionLimits { questions_max: 1, watches_max: 1 };
+    let session = Session::new(guest.clone(), ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits);
+    let id = Uuid::new_v4().to_string();
+    let (lease, _) = sessions.add_at(now_ms, &id, session)?;
+    Ok(lease)
+}
+
+fn is_there(sessions: &Sessions, id: &str) -> bool {
+    sessions.table().sessions.contains_key(id)
+}
+
+#[test]
+fn one_principal_has_a_share_and_ends_only_its_own() {
+    let sessions = table(8, 1_000_000);
+    let (ada, mallory) = (keyed("acme", "ada"), keyed("rival", "mallory"));
+    let others = begin_as(&sessions, 1, &ada).unwrap().session().id.clone();
+    for now_ms in 2..50 {
+        drop(begin_as(&sessions, now_ms, &mallory).unwrap());
+    }
+    assert!(is_there(&sessions, &others), "an idle session of another, and older than all of them");
+    assert_eq!(sessions.table().sessions.len(), 3, "one and a quarter of eight");
+    let held = [begin_as(&sessions, 50, &mallory).unwrap(), begin_as(&sessions, 50, &mallory).unwrap()];
+    assert_eq!(begin_as(&sessions, 51, &mallory).unwrap_err(), NotAdded::OwnInUse);
+    assert!(begin_as(&sessions, 51, &keyed("acme", "mallory")).is_ok(), "the name is another's in another tenant");
+    drop(held);
+    assert!(begin_as(&sessions, 52, &mallory).is_ok());
+}
+
+#[test]
+fn who_has_an_idle_session_gives_it_up_before_others_do() {
+    let sessions = table(4, 1_000_000);
+    let idle = |now_ms: u64, name: &str| {
+        let id = begin_as(&sessions, now_ms, &keyed("acme", name)).unwrap().session().id.clone();
+        sessions.table().sessions.get(&id).unwrap().last_used_ms.store(now_ms, Ordering::Relaxed);
+        id
+    };
+    let begun = [idle(1, "ada"), idle(2, "bob"), idle(3, "eve"), idle(4, "mallory")];
+    let there = || begun.iter().map(|id| is_there(&sessions, id)).collect::<Vec<_>>();
+    idle(5, "mallory");
+    assert_eq!(there(), [true, true, true, false]);
+    idle(6, "dan");
+    assert_eq!(there(), [false, true, true, false], "who has none takes the oldest of all");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
 use super::{
     Draining, HttpDoor, authority, draining, headers, leased_session, method_not_allowed,
+    places::{NoPlace, Place},
     reel::{Connected, NotKept, Purpose},
     sessions::Lease,
     vigil::Vigil,
@@ -63,7 +64,7 @@ struct SubscriptionFrames {
     over: bool,
     news: broadcast::Receiver<News>,
     draining: Draining,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Frames for somebody who may be sent away meanwhile.
@@ -118,10 +119,16 @@ pub(super) async fn subscribe<G: Gateway>(
     wanted: Wanted,
     parts: &Parts,
 ) -> Result<Response, Fault> {
-    let place = Arc::clone(&door.listen_streams)
-        .try_acquire_owned()
-        .map_err(|_| Fault::busy("too many clients are listening", "list the tools again from time to time instead"))?;
-    let vigil = Vigil::over(door, authority(parts)?);
+    let authority = authority(parts)?;
+    let place = door.listen_streams.take(authority).map_err(|no_place| match no_place {
+        NoPlace::AllTaken => {
+            Fault::busy("too many clients are listening", "list the tools again from time to time instead")
+        }
+        NoPlace::HasItsShare => {
+            Fault::busy("too many of your clients are listening", "end a stream that is not needed any more")
+        }
+    })?;
+    let vigil = Vigil::over(door, authority);
     // Taken before the acknowledgement goes out: a change after it is never missed.
     let news = door.desk.gateway.news();
     let subscription = wanted.grant(&*door.desk.gateway).await;

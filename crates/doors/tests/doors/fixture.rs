@@ -206,7 +206,7 @@ impl Gateway for Fixture {
     }
 
     async fn watch(&self, guest: &Guest, uri: &str) -> Result<Watch, RpcError> {
-        if uri.starts_with("missing:") {
+        if uri.starts_with("missing:") || !guest.authority.rights().resources.covers(uri) {
             let code = if guest.era == Era::Modern { -32602 } else { -32002 };
             return Err(RpcError::new(code, "no such resource"));
         }
@@ -217,6 +217,11 @@ impl Gateway for Fixture {
         self.record(format!("watch {uri}"));
         let (events, uri) = (self.events.clone(), uri.to_owned());
         Ok(Watch::new(move || events.send_modify(|events| events.push(format!("unwatch {uri}")))))
+    }
+
+    async fn known_tasks(&self, _guest: &Guest, mut task_ids: Vec<String>) -> Vec<String> {
+        task_ids.retain(|task_id| task_id != "missing");
+        task_ids
     }
 
     async fn set_log_level(&self, guest: &Guest, level: &str) -> Result<(), RpcError> {

@@ -14,7 +14,7 @@ use servanda_authority::{
     Authenticated, Rights,
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
     challenge::Challenge,
-    rights::Scopes,
+    rights::{Resources, Scopes},
 };
 use servanda_contract::Timestamp;
 use servanda_doors::{
@@ -169,7 +169,8 @@ async fn identify(mut request: Request) -> Request {
     let said = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
     if let Some(principal) = said("x-test-principal") {
         let tenant = said("x-test-tenant").unwrap_or("local".to_owned());
-        let value = format!("Test {tenant} {principal}").parse().unwrap();
+        let resource = said("x-test-resource").unwrap_or("*".to_owned());
+        let value = format!("Test {tenant} {principal} {resource}").parse().unwrap();
         request.headers_mut().insert("authorization", value);
     }
     request
@@ -186,14 +187,18 @@ impl Doorkeeper for Trusting {
     ) -> PortFuture<'a, Result<Arc<Authenticated>, NotAdmitted>> {
         let told = authorization.map(|value| value.to_str().unwrap().split(' ').collect::<Vec<_>>());
         Box::pin(async move {
-            let Some([_, tenant, principal]) = told.as_deref() else { return Ok(local_authority()) };
+            let Some([_, tenant, principal, resource]) = told.as_deref() else { return Ok(local_authority()) };
             let now = Timestamp::from_unix_ms(1_000);
             let terms = KeyTerms {
                 tenant: (*tenant).to_owned(),
                 principal: (*principal).to_owned(),
                 groups: BTreeSet::new(),
                 label: "test".to_owned(),
-                rights: Rights { scopes: Scopes::none(), ..Rights::unlimited() },
+                rights: Rights {
+                    scopes: Scopes::none(),
+                    resources: Resources::read(&[*resource]).unwrap(),
+                    ..Rights::unlimited()
+                },
                 expires_at: Timestamp::from_unix_ms(2_000),
             };
             let MadeKey { stored, text } = api_key::make(terms, now).unwrap();

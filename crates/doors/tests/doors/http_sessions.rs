@@ -158,3 +158,21 @@ async fn a_stream_takes_over_from_one_that_was_closed() {
     server.fixture.offer(&["slow"]);
     assert!(next.next().await.is_some());
 }
+
+/// A session may be used with several credentials of the same party: each request goes by its own.
+#[tokio::test]
+async fn what_a_session_watches_goes_by_the_credential_of_each_request() {
+    let server = Server::start().await;
+    let wide = |call: Call| call.with("x-test-principal", "ada");
+    let narrow = |call: Call| wide(call).with("x-test-resource", "a:1");
+    let begun = server.send(&wide(legacy(None, initialize("2025-11-25")))).await;
+    let session = begun.session().unwrap();
+    let subscribe = |uri: &str| legacy(Some(&session), request(2, "resources/subscribe", json!({"uri": uri})));
+    for (call, watched) in
+        [(narrow(subscribe("a:1")), true), (narrow(subscribe("a:2")), false), (wide(subscribe("a:2")), true)]
+    {
+        let answer = server.send(&call).await;
+        assert_eq!(answer.json().get("result").is_some(), watched, "{}", answer.body);
+    }
+    assert_eq!(server.fixture.events(), ["watch a:1", "watch a:2"]);
+}

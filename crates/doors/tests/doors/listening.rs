@@ -49,6 +49,8 @@ async fn a_subscription_is_acknowledged_with_what_is_granted() {
         (json!({"toolsListChanged": false, "resourceSubscriptions": []}), json!({})),
         (json!({"resourceSubscriptions": ["missing:1"]}), json!({})),
         (json!({"taskIds": ["t1"]}), json!({"taskIds": ["t1"]})),
+        (json!({"taskIds": ["missing", "t1"]}), json!({"taskIds": ["t1"]})),
+        (json!({"taskIds": ["missing"]}), json!({})),
         (json!({}), json!({})),
     ] {
         let mut events = server.stream(&listen_with_tasks("s", &asked)).await;
@@ -80,7 +82,7 @@ async fn tasks_are_told_of_only_to_clients_that_know_them() {
 #[tokio::test]
 async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() {
     let server = Server::start().await;
-    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1"]});
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["a:1"], "taskIds": ["t1", "missing"]});
     let mut events = acknowledged(&server, &listen_with_tasks(7, &filter)).await;
     let mut deaf = acknowledged(&server, &listen(8, &json!({"promptsListChanged": true}))).await;
     let task = |tenant: &str, id: &str, params: Value| News::Task {
@@ -91,6 +93,7 @@ async fn everything_wanted_is_told_with_the_subscriptions_id_and_nothing_else() 
     server.fixture.announce(News::Resources);
     server.fixture.update("a:2");
     server.fixture.announce(task("stranger", "t1", json!({"taskId": "t1", "ttlMs": 1})));
+    server.fixture.announce(task("local", "missing", json!({"taskId": "missing", "ttlMs": 1})));
     server.fixture.announce(task("local", "t2", json!({"taskId": "t2", "ttlMs": 1})));
     server.fixture.announce(task("local", "t1", json!({"taskId": "t1", "ttl": 1})));
     for (news, method, params) in [
@@ -169,4 +172,21 @@ async fn listeners_have_a_limit() {
     assert!(open.next().await.is_some());
     let answer = server.send(&call).await;
     assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
+}
+
+#[tokio::test]
+async fn listeners_of_one_principal_leave_places_to_others() {
+    let server = Server::start_with(|options| options.listen_streams_max = 8).await;
+    let as_one = |principal: &str| listen(1, &json!({})).with("x-test-principal", principal);
+    let held = [server.stream(&as_one("mallory")).await, server.stream(&as_one("mallory")).await];
+    let answer = server.send(&as_one("mallory")).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (503, -32603));
+    assert_eq!(answer.json()["error"]["message"], "too many of your clients are listening");
+    assert!(server.stream(&as_one("ada")).await.next().await.is_some());
+    // Whoever is everybody has all places.
+    let mut everybody = Vec::new();
+    for _ in 0..5 {
+        everybody.push(server.stream(&listen(1, &json!({}))).await);
+    }
+    drop(held);
 }

@@ -114,17 +114,24 @@ async fn watched_resources_and_own_tasks_are_told_of() {
 
     let at = "2026-11-15T09:35:32Z";
     let state = json!({"taskId": "t1", "status": "completed", "createdAt": at, "lastUpdatedAt": at, "ttl": 1});
-    let task = || News::Task {
+    let task = |id: &str| News::Task {
         owner: servanda_contract::Caller::local().into(),
-        task_id: "t1".into(),
+        task_id: id.into(),
         params: raw(&state).into(),
     };
-    pipe.fixture.announce(task());
+    pipe.fixture.announce(task("t1"));
+    // Whoever asks about what they may not know of is not told of it later either.
+    let asked = pipe.ask(Era::Legacy, &request(1, "tasks/get", json!({"taskId": "missing"}))).await;
+    assert!(asked["error"].is_object());
+    pipe.fixture.announce(task("missing"));
     is_alive(&mut pipe).await;
     pipe.ask(Era::Legacy, &request(1, "tools/call", json!({"name": "begin", "task": {}}))).await;
-    pipe.fixture.announce(task());
+    pipe.fixture.announce(task("t1"));
     let message = pipe.read(Era::Legacy, "").await.unwrap();
     assert_eq!((&message["method"], &message["params"]), (&json!("notifications/tasks/status"), &state));
+    pipe.ask(Era::Legacy, &request(1, "tasks/get", json!({"taskId": "t2"}))).await;
+    pipe.fixture.announce(task("t2"));
+    assert_eq!(pipe.read(Era::Legacy, "").await.unwrap()["method"], "notifications/tasks/status", "it asked about it");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use crate::{
     observe,
     records::{self, Settling},
     refusals,
-    tasks::{self, Created},
+    tasks::{self, Began, Created},
     upstream_failure,
 };
 
@@ -171,9 +171,10 @@ impl Passage<'_> {
     async fn task_created(mut self, exchange: Exchange, answer: &Answer, created: Created) -> CallAnswer {
         let Exchange { contract, fenced, guest_era, member, .. } = exchange;
         let claim = self.mark.as_ref().map(|mark| mark.claim.clone());
+        let began = Began { claim, touches: contract.touched(fenced.arguments()) };
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
-        match tasks::keep(self.core, &member, answer, &created, guest_era, &self.record, claim).await {
+        match tasks::keep(self.core, &member, answer, &created, guest_era, &self.record, began).await {
             Ok(kept) => {
                 let end = End::Awaits(Awaits::Task(kept.id.clone()), kept.expires_at.unix_ms());
                 self.record.task_id = Some(kept.id);

@@ -333,6 +333,8 @@ impl Passage<'_> {
                 }
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
                     Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
+                    // A server was waited for.
+                    self.recheck(authority, deadline).await?;
                     (asked, cleared) = (true, back);
                 }
                 WhyNot::Reply { reply: Reply::Blocked(other), effect } => {

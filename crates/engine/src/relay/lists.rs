@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
+use servanda_authority::rights::Resources;
 use servanda_catalog::names::Naming;
 use servanda_mcp::{
     RawObject, RpcError,
@@ -57,13 +58,17 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
     let list = List::of(inquiry.subject);
     let scene = core.scene();
     let mut places = start(&scene, &inquiry)?;
-    let caller = inquiry.guest.caller.clone();
+    if inquiry.subject == Subject::Prompts && !inquiry.guest.authority.rights().resources.is_all() {
+        // Nor could they be asked for.
+        return Ok(list.render(&[], None, &[], &Resources::none()));
+    }
     let others: Vec<_> = inquiry.params.iter().filter(|(name, _)| name != "cursor").cloned().collect();
     let goes_on = inquiry.params.len() > others.len();
     let party = Party::of(core, inquiry.guest, inquiry.terms, INQUIRY_MS_MAX).await;
     let mut unavailable = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
-        let asked = places.iter().filter_map(|place| Some((place, scene.member_for(&place.upstream, &caller)?)));
+        let asked =
+            places.iter().filter_map(|place| Some((place, scene.member_read_by(&place.upstream, &party.guest)?)));
         let asked = asked.map(async |(place, member)| {
             (place, member, list.ask(core, &party, member, &others, place.theirs.as_deref()).await)
         });
@@ -90,24 +95,24 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
         }
         if !pages.is_empty() || next.is_empty() {
             let next = Some(Cursor(next)).filter(|next| !next.0.is_empty());
-            return Ok(list.render(&pages, next.as_ref(), &unavailable));
+            return Ok(list.render(&pages, next.as_ref(), &unavailable, &party.guest.authority.rights().resources));
         }
         drop(pages);
         places = next;
     }
-    Ok(list.render(&[], None, &unavailable))
+    Ok(list.render(&[], None, &unavailable, &Resources::none()))
 }
 
 /// Where a guest's request begins.
 fn start(scene: &Scene, inquiry: &Inquiry) -> Result<Vec<Place>, RpcError> {
-    let caller = &inquiry.guest.caller;
+    let guest = &inquiry.guest;
     let Some((_, raw)) = inquiry.params.iter().find(|(name, _)| name == "cursor") else {
         let first = |member: &Arc<Member>| Place { upstream: member.id.to_string(), theirs: None };
-        return Ok(scene.members_for(caller).map(first).collect());
+        return Ok(scene.members_read_by(guest).map(first).collect());
     };
     let text: Option<String> = serde_json::from_str(raw.get()).ok();
     let cursor = text.and_then(|text| Cursor::read(&text));
-    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member_for(&place.upstream, caller).is_some());
+    let known = |cursor: &Cursor| cursor.0.iter().any(|place| scene.member_read_by(&place.upstream, guest).is_some());
     cursor.filter(known).map(|Cursor(places)| places).ok_or_else(|| {
         invalid_params("the cursor is not one of this list").with_hint("begin the list anew, without a cursor")
     })
@@ -169,17 +174,21 @@ impl List {
         page.map(Some).ok_or(LeftOut)
     }
 
-    fn render(self, pages: &[Page<'_>], next: Option<&Cursor>, unavailable: &[String]) -> String {
+    fn render(
+        self,
+        pages: &[Page<'_>],
+        next: Option<&Cursor>,
+        unavailable: &[String],
+        resources: &Resources,
+    ) -> String {
         let mut json = format!("{{\"{}\":[", self.items);
-        for page in pages {
-            let items = self.expose(page.member, page.items).unwrap_or_else(|| page.items.get().to_owned());
-            let inside = items.trim().strip_prefix('[').and_then(|items| items.strip_suffix(']')).unwrap_or_default();
-            json.extend([inside, ","]);
-        }
-        if !pages.is_empty() {
-            json.pop();
-        }
-        json.push_str("],");
+        let shown: Vec<String> = pages.iter().map(|page| self.shown(page, resources)).collect();
+        let inside = |items: &String| {
+            let items = items.trim().strip_prefix('[').and_then(|items| items.strip_suffix(']'));
+            items.unwrap_or_default().to_owned()
+        };
+        let inside: Vec<String> = shown.iter().map(inside).filter(|items| !items.is_empty()).collect();
+        json.extend([&*inside.join(","), "],"]);
         for (name, value) in self.others(pages) {
             json.extend([&to_json(name), ":", &value, ","]);
         }
@@ -214,6 +223,27 @@ impl List {
             }
         }
         others
+    }
+
+    /// The items of a page as a guest of these resources may know them: what could not be read is not listed.
+    fn shown(self, page: &Page<'_>, resources: &Resources) -> String {
+        let items = self.expose(page.member, page.items).unwrap_or_else(|| page.items.get().to_owned());
+        let name = match self.subject {
+            Subject::Resources => "uri",
+            Subject::ResourceTemplates => "uriTemplate",
+            _ => return items,
+        };
+        if resources.is_all() {
+            return items;
+        }
+        let all: Vec<&RawValue> = serde_json::from_str(&items).unwrap_or_default();
+        let is_covered = |item: &&RawValue| {
+            let members: Option<RawObject<'_>> = serde_json::from_str(item.get()).ok();
+            let uri = members.and_then(|members| serde_json::from_str::<String>(members.get(name)?.get()).ok());
+            uri.is_some_and(|uri| resources.covers(&uri))
+        };
+        let covered: Vec<&str> = all.into_iter().filter(is_covered).map(RawValue::get).collect();
+        format!("[{}]", covered.join(","))
     }
 
     /// The items as guests know them; none where nothing changes.

@@ -33,8 +33,10 @@ pub(crate) const INQUIRY_MS_MAX: u64 = 60_000;
 
 /// Answers an inquiry.
 pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<InquiryAnswer, RpcError> {
-    if inquiry.subject == Subject::Resource {
-        require_covered(&inquiry.guest, &text(&inquiry.params, "uri")?)?;
+    match inquiry.subject {
+        Subject::Resource => require_covered(&inquiry.guest, &text(&inquiry.params, "uri")?)?,
+        Subject::Prompt => require_unlimited(&inquiry.guest)?,
+        _ => {}
     }
     match inquiry.subject {
         Subject::Resources | Subject::ResourceTemplates | Subject::Prompts => {
@@ -48,14 +50,23 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<Inquir
     }
 }
 
-/// Refuses a resource that the guest's credential is not for. Which tools it is for says nothing about resources, and the other way
-/// round: who was limited to some things does not read others by another method.
+/// Refuses a resource that the guest's credential is not for: who was limited to some things does not read others by another
+/// method. Which servers it may ask at all is the scene's to say.
 pub(crate) fn require_covered(guest: &Guest, uri: &str) -> Result<(), RpcError> {
     if guest.authority.rights().resources.covers(uri) {
         return Ok(());
     }
     Err(invalid_params("the credential is not for this resource")
         .with_hint("ask whoever gave it for one that covers the resource's URI"))
+}
+
+/// Refuses a prompt to whoever is limited to some resources: a prompt does not say what it shows, so that it may be anything.
+fn require_unlimited(guest: &Guest) -> Result<(), RpcError> {
+    if guest.authority.rights().resources.is_all() {
+        return Ok(());
+    }
+    Err(invalid_params("the credential is for certain resources only, and a prompt may show any")
+        .with_hint("ask whoever gave it for one that is not limited to resources"))
 }
 
 /// A member of `params` that must be a string.

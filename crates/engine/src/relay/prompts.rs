@@ -9,12 +9,14 @@ use std::{
 
 use serde::Deserialize;
 use servanda_catalog::names::Naming;
-use servanda_contract::Caller;
 use servanda_mcp::fields::method;
 use servanda_upstream::{Delivery, PerformFailure, Question};
 use tokio::{sync::Mutex as AsyncMutex, task::JoinSet, time::Instant};
 
-use crate::scene::{Member, Scene};
+use crate::{
+    gateway::Guest,
+    scene::{Member, Scene},
+};
 
 /// How often a list is read again for names that are not found.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,24 +53,24 @@ struct Named {
     name: String,
 }
 
-/// The upstream of a prompt and the prompt's own name there, of those that are there for a caller.
+/// The upstream of a prompt and the prompt's own name there, of those that a guest may ask.
 pub(super) async fn find(
     scene: &Scene,
     exposed: &str,
-    caller: &Caller,
+    guest: &Guest,
     deadline: Instant,
 ) -> Option<(Arc<Member>, String)> {
     if scene.naming == Naming::Bare {
-        return scene.members_for(caller).next().map(|member| (Arc::clone(member), exposed.to_owned()));
+        return scene.members_read_by(guest).next().map(|member| (Arc::clone(member), exposed.to_owned()));
     }
     let found = |member: &Arc<Member>| Some((Arc::clone(member), member.prompts.get(exposed)?));
-    if let Some(found) = scene.members_for(caller).filter(|member| member.prompts.holds()).find_map(found) {
+    if let Some(found) = scene.members_read_by(guest).filter(|member| member.prompts.holds()).find_map(found) {
         return Some(found);
     }
     // All at once: one that does not answer holds up none of the others.
     let mut reading = JoinSet::new();
     let missed_at = Instant::now();
-    for member in scene.members_for(caller).cloned() {
+    for member in scene.members_read_by(guest).cloned() {
         reading.spawn(async move {
             if let Err(error) = read(&member, missed_at, deadline).await {
                 tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");

@@ -14,7 +14,7 @@ use servanda_upstream::{Answer, Continuation, Question};
 
 use super::{
     INQUIRY_MS_MAX, Party, invalid_params, no_resource, of_failure, of_read_failure, party::not_an_object, prompts,
-    text, with_text,
+    require_covered, require_unlimited, text, with_text,
 };
 use crate::{
     bridge::{Brought, Claim, Ending, Final, Opening, Reception, Turn},
@@ -91,12 +91,13 @@ pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<Strin
     let member_text = |name: &str| reference.get(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let (member, name, theirs) = match (member_text("uri"), member_text("name")) {
         (Some(uri), _) => {
-            let (member, theirs) = scene.by_uri(&uri, &party.guest.caller).ok_or_else(|| no_resource(era, &uri))?;
+            require_covered(&party.guest, &uri)?;
+            let (member, theirs) = scene.by_uri(&uri, &party.guest).ok_or_else(|| no_resource(era, &uri))?;
             (Arc::clone(member), "uri", theirs.to_owned())
         }
         (None, Some(name)) => {
-            let found =
-                prompts::find(&scene, &name, &party.guest.caller, party.deadline).await.ok_or_else(no_prompt)?;
+            require_unlimited(&party.guest)?;
+            let found = prompts::find(&scene, &name, &party.guest, party.deadline).await.ok_or_else(no_prompt)?;
             (found.0, "name", found.1)
         }
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
@@ -155,12 +156,12 @@ impl Reading {
     async fn route(&self) -> Result<Route, RpcError> {
         let name = if self.subject == Subject::Prompt { "name" } else { "uri" };
         let exposed = text(&self.params, name)?;
-        let caller = &self.party.guest.caller;
+        let guest = &self.party.guest;
         let (member, theirs) = if self.subject == Subject::Prompt {
-            let found = prompts::find(&self.scene, &exposed, caller, self.party.deadline).await;
+            let found = prompts::find(&self.scene, &exposed, guest, self.party.deadline).await;
             found.ok_or_else(no_prompt)?
         } else {
-            let found = self.scene.by_uri(&exposed, caller);
+            let found = self.scene.by_uri(&exposed, guest);
             let (member, theirs) = found.ok_or_else(|| no_resource(self.party.guest.era, &exposed))?;
             (Arc::clone(member), theirs.to_owned())
         };

@@ -1,7 +1,7 @@
 //! Only what was sealed here, for this bearer and this request, within its time, is opened.
 
 use proptest::prelude::*;
-use servanda_contract::{CallId, Caller, Digest, Timestamp, digest::Domain};
+use servanda_contract::{Acting, CallId, Caller, Digest, Timestamp, digest::Domain};
 use servanda_gates::{FleetingNotebook, NoteKind, Notebook as _};
 
 use super::{Bearer, Carried, NotTaken, Purpose, Seal};
@@ -43,8 +43,10 @@ async fn it_is_good_for_one_bearer_one_request_and_a_while() {
     let other = Caller { principal: "other".to_owned(), ..Caller::local() };
     let elsewhere = Caller { tenant: "other".to_owned(), ..Caller::local() };
     let client = Caller { client: Some("inspector".to_owned()), session: Some("s".to_owned()), ..Caller::local() };
+    let agent = acting(&["agent"]);
     let table = [
         (&caller, request("a"), NOW, true),
+        (&agent, request("a"), NOW, false),
         (&client, request("a"), NOW, true),
         (&other, request("a"), NOW, false),
         (&elsewhere, request("a"), NOW, false),
@@ -63,6 +65,25 @@ async fn it_is_good_for_one_bearer_one_request_and_a_while() {
             .is_err(),
         "another key"
     );
+}
+
+fn acting(names: &[&str]) -> Caller {
+    let actors = names.iter().map(|&name| Acting { name: name.to_owned(), proven: false }).collect();
+    Caller { actors, ..Caller::local() }
+}
+
+/// Whoever acts for the same user, whichever of them carries it.
+#[tokio::test]
+async fn it_is_good_for_one_agent() {
+    let seal = seal().await;
+    let parties = [acting(&[]), acting(&["one"]), acting(&["two"]), acting(&["two", "one"])];
+    for carrier in &parties {
+        let text = seal.close(&carried(carrier, Purpose::Parked { id: "p".to_owned() }));
+        for bearer in &parties {
+            let opened = seal.open(&text, Bearer { caller: bearer, request: request("a") }, NOW);
+            assert_eq!(opened.is_ok(), carrier == bearer, "{carrier:?} {bearer:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -302,7 +302,7 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
         let Some(member) = scene.member(&note.upstream).cloned() else { continue };
         order.push(ours.clone());
         let asked = Asked { core: Arc::clone(core), scene, member, party: party.clone(), ours: ours.clone(), note };
-        asking.spawn(async move { (ours, asked.get().await) });
+        asking.spawn(async move { (ours, Box::pin(asked.get()).await) });
         if asking.len() >= ASKED_AT_ONCE_MAX
             && let Some(Ok((ours, Ok(task)))) = asking.join_next().await
         {

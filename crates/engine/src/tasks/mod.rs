@@ -32,11 +32,20 @@ use crate::{
     gateway::{Guest, News},
     scene::Member,
     sessions,
-    works::Seen,
+    works::{self, Seen},
 };
 
 /// How long a server has to agree to announce a task's changes.
 const WATCH_MS_MAX: u64 = 10_000;
+
+/// The call that became a task, as far as its record does not say.
+#[derive(Debug)]
+pub(crate) struct Began {
+    /// The evidence by which its end settles its effect.
+    pub(crate) claim: Option<Claim>,
+    /// What it changes and reads, by name.
+    pub(crate) touches: Vec<String>,
+}
 
 /// A task that is kept.
 #[derive(Debug)]
@@ -57,12 +66,12 @@ pub(crate) async fn keep(
     created: &Created,
     guest_era: Era,
     record: &CallRecord,
-    claim: Option<Claim>,
+    began: Began,
 ) -> Result<Kept, JournalError> {
     let id = uuid::Uuid::new_v4().to_string();
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
     let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
-    let note = note.settling(claim);
+    let note = note.settling(began.claim).touching(began.touches);
     let json =
         shape::render_created(answer, guest_era, &id).ok_or_else(|| JournalError::new("the task cannot be read"))?;
     note::write(core, &id, &note).await?;
@@ -114,6 +123,19 @@ pub(crate) async fn capabilities(
         }
     }
     plain
+}
+
+/// Those of some tasks that a guest may ask about.
+pub(crate) async fn known_to(core: &Core, guest: &Guest, task_ids: Vec<String>) -> Vec<String> {
+    let mut known = Vec::new();
+    for task_id in task_ids {
+        let is_known =
+            note::find(core, guest, &task_id).await.is_ok() || works::find(core, guest, &task_id).await.is_some();
+        if is_known {
+            known.push(task_id);
+        }
+    }
+    known
 }
 
 /// A guest's `_meta` with the upstream's id in `related-task`, where it has one of ours. Another's is left out.

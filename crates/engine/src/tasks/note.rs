@@ -10,7 +10,7 @@ use servanda_gates::{
 use servanda_mcp::{Era, RpcError};
 
 use super::shape::Created;
-use crate::{core::Core, gateway::Guest, relay::invalid_params};
+use crate::{core::Core, gateway::Guest, past::PastCall, relay::invalid_params};
 
 /// How long a task is kept whose server names no time, and at the most.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;
@@ -41,6 +41,9 @@ pub(crate) struct TaskNote {
     /// The effect that its end settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) effect: Option<EffectNote>,
+    /// What the call changes and reads, by name. A note without it may be of anything.
+    #[serde(default = "anything")]
+    pub(super) touches: Vec<String>,
 }
 
 /// An effect, and which time of it.
@@ -67,7 +70,13 @@ impl TaskNote {
             settled: false,
             record,
             effect: None,
+            touches: anything(),
         }
+    }
+
+    /// The same of a call that changes and reads these.
+    pub(super) fn touching(self, touches: Vec<String>) -> Self {
+        Self { touches, ..self }
     }
 
     /// The same of a call that is an effect.
@@ -80,13 +89,15 @@ impl TaskNote {
         self.effect.clone().map(|EffectNote { id, epoch }| Claim { id, epoch })
     }
 
-    /// Whether it is that guest's: begun by the same party, and of a tool that the guest's credential is for. A credential may have
-    /// been narrowed without another agent between.
-    fn is_of(&self, guest: &Guest) -> bool {
-        let tools = &guest.authority.rights().tools;
-        let covered = self.record.contract.as_ref().map_or(tools.is_all(), |contract| tools.covers(&contract.name));
-        self.version == VERSION && guest.caller.may_see_what_is_of(&self.record.caller) && covered
+    fn is_of(&self, core: &Core, guest: &Guest) -> bool {
+        let Self { record, contract, touches, .. } = self;
+        let past = PastCall { owner: &record.caller, exposed_tool: &record.tool, contract, touches };
+        self.version == VERSION && past.is_of(guest, &core.scene(), core.clock.now())
     }
+}
+
+fn anything() -> Vec<String> {
+    vec!["*".to_owned()]
 }
 
 /// Writes a task down.
@@ -98,9 +109,9 @@ pub(super) async fn write(core: &Core, ours: &str, note: &TaskNote) -> Result<()
     Ok(())
 }
 
-/// A task of that caller.
+/// A task that is that guest's.
 pub(super) async fn find(core: &Core, guest: &Guest, ours: &str) -> Result<TaskNote, RpcError> {
-    let note = read(core, ours).await.filter(|note| note.is_of(guest));
+    let note = read(core, ours).await.filter(|note| note.is_of(core, guest));
     note.ok_or_else(|| invalid_params("there is no such task, or it has expired"))
 }
 

@@ -113,8 +113,7 @@ impl Ended<'_> {
 
     /// The contract the call was decided from, as it is now: what is passed on today keeps today's promises.
     fn contract(&self) -> Option<Arc<CompiledContract>> {
-        let contract = self.scene.catalog.entry(&self.note.record.tool)?.contract.clone();
-        (contract.contract().identity.name == self.note.contract).then_some(contract)
+        self.scene.contract(&self.note.record.tool, &self.note.contract)
     }
 }
 

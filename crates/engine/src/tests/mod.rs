@@ -10,6 +10,7 @@ mod inputs;
 mod marks;
 mod names;
 mod news;
+mod onlookers;
 mod overlaps;
 mod policies;
 mod probes;

@@ -3,14 +3,17 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use serde_json::{Value, json};
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, time::Clock as _};
-use servanda_gates::effect::{ByHand, Change, EffectState, Effects as _, Ending, Event, StoredAnswer, Target};
+use servanda_gates::{
+    FleetingNotebook, Note, NoteKind, Notebook as _,
+    effect::{ByHand, Change, EffectState, Effects as _, Ending, Event, StoredAnswer, Target},
+};
 use servanda_mcp::Era;
 use servanda_upstream::PostAddress;
 use tokio::sync::Notify;
@@ -20,10 +23,10 @@ use super::{
     effects::{Bank, died, keyed, refusal},
 };
 use crate::{
-    Gateway as _,
+    CallRequest, Gateway as _,
     callbacks::{Callback, Callbacks, SigningSecret, Subscription, deliveries},
     recovery::look_once,
-    testing::{House, Scripted, draft, parse, said, scene_of, text},
+    testing::{House, Scripted, draft, guest_of, parse, said, scene_of, text},
 };
 
 fn writing(effect: Value) -> ToolContract {
@@ -177,6 +180,36 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
         let writes = bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count();
         assert_eq!((writes, bank.states().await), (calls, vec![EffectState::Completed]), "{found}");
     }
+}
+
+/// What was revoked while the status tool was asked sends nothing any more.
+#[tokio::test]
+async fn a_retry_that_asks_looks_at_its_credential_again() {
+    let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
+    let revoking: Arc<OnceLock<(Arc<FleetingNotebook>, String)>> = Arc::default();
+    let (inside, first) = (revoking.clone(), Arc::new(AtomicBool::new(true)));
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| {
+        let (inside, first) = (inside.clone(), first.clone());
+        async move {
+            if heard.params["name"] == "status" {
+                let (notebook, key) = inside.get().unwrap().clone();
+                let (kind, value) = (NoteKind::Revoked, "{}".to_owned());
+                notebook.write(Note { kind, key, value, expires_at: None }).await.unwrap();
+                return Ok(said(Era::Modern, &json!({"content": [], "structuredContent": {"found": false}})));
+            }
+            if first.swap(false, Ordering::SeqCst) { Err(died()) } else { Ok(text(Era::Modern, "done")) }
+        }
+    });
+    let bank = Bank::new(server, vec![asked_tool, status_tool()]);
+    let guest = guest_of("acme", "ada", bank.clock.now());
+    revoking.set((bank.house.notebook.clone(), guest.authority.credential().to_string())).unwrap();
+    let call = || CallRequest { guest: guest.clone(), ..keyed("k") };
+    assert_eq!(refusal(bank.call(call()).await).effect, EffectKnowledge::Unknown);
+    let refused = refusal(bank.call(call()).await);
+    assert!(refused.message.contains("was revoked"), "{}", refused.message);
+    let writes = bank.server.heard().iter().filter(|line| line.contains(r#""name":"write""#)).count();
+    assert_eq!((writes, bank.states().await), (1, vec![EffectState::FailedRetryable]));
 }
 
 #[tokio::test]

@@ -7,13 +7,21 @@ use std::sync::{
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use servanda_authority::{
+    Rights,
+    rights::{Resources, Scopes, Tools},
+};
 use servanda_catalog::names::Naming;
+use servanda_contract::{time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{Era, RpcError};
 use servanda_upstream::{Answer, PerformFailure};
 
 use crate::{
-    Gateway as _, Guest, InquiryAnswer, Subject, Terms,
-    testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, rejected, said},
+    Gateway as _, Guest, InquiryAnswer, Subject, SystemClock, Terms,
+    testing::{
+        Heard, House, Scripted, again, ask, call, everything, guest, guest_with, inquiry, listening, parse, rejected,
+        said,
+    },
 };
 
 fn modern() -> Guest {
@@ -368,4 +376,67 @@ async fn how_much_is_logged_is_said_once_and_kept_to() {
         "before the next request at the latest"
     );
     assert!(remarks.try_recv().is_ok() && remarks.try_recv().is_ok(), "the session wants everything");
+}
+
+/// Somebody with a key of those rights.
+fn with_rights(rights: Rights) -> Guest {
+    let capabilities = modern().capabilities;
+    Guest { era: Era::Modern, capabilities, ..guest_with("local", "ada", rights, SystemClock.now()) }
+}
+
+fn listed(page: &Value, items: &str, name: &str) -> Vec<String> {
+    page[items].as_array().unwrap().iter().map(|item| item[name].as_str().unwrap().to_owned()).collect()
+}
+
+/// What a credential is limited to, what is listed to it, and which of some requests are answered.
+#[tokio::test]
+async fn what_is_read_and_listed_is_what_a_credential_is_for() {
+    const A: &str = "servanda://a-lib/lib://a";
+    const LAST: &str = "servanda://e-last/last://x";
+    let limited = |pattern: &str| Rights { resources: Resources::read(&[pattern]).unwrap(), ..everything() };
+    let tools = |pattern: &str| Rights { tools: Tools::read(&[pattern]).unwrap(), ..everything() };
+    let only_reads = Rights { ceiling: SideEffectClass::ReadOnly, scopes: Scopes::none(), ..everything() };
+    let (both, lib, last): (&[&str], &[&str], &[&str]) = (&[A, LAST], &[A], &[LAST]);
+    // rights, resources listed, whether a template of the library is known, and its prompts
+    let table = [
+        ("everything", everything(), both, true, true),
+        ("only reads, no scopes", only_reads, both, true, true),
+        ("one server's resources", limited("servanda://a-lib/*"), lib, true, false),
+        ("one scheme of it", limited("servanda://a-lib/lib://*"), lib, true, false),
+        ("one resource", limited(A), lib, false, false),
+        ("another's", limited("servanda://e-last/*"), last, false, false),
+        ("what calls touch", limited("invoice/*"), &[], false, false),
+        ("one server's tools", tools("a-lib.*"), lib, true, true),
+        ("one tool of it", tools("a-lib.echo"), lib, true, true),
+        ("another's tool", tools("e-last.echo"), last, false, false),
+        ("a tool that is not there", tools("a-lib.other"), &[], false, false),
+    ];
+    for (name, rights, resources, template, prompt) in table {
+        let (house, library) = libraries();
+        let guest = with_rights(rights);
+        let all_of = async |subject| complete(ask_for(&house, &guest, subject, json!({})).await);
+        assert_eq!(listed(&all_of(Subject::Resources).await, "resources", "uri"), resources, "{name}");
+        let templates = listed(&all_of(Subject::ResourceTemplates).await, "resourceTemplates", "uriTemplate");
+        assert_eq!(templates.contains(&"servanda://a-lib/lib://{id}".to_owned()), template, "{name}");
+        let prompts = listed(&all_of(Subject::Prompts).await, "prompts", "name");
+        assert_eq!(prompts.contains(&"a-lib__greet".to_owned()), prompt, "{name}");
+        let heard = library.heard().len();
+        let reference = |reference: Value| json!({"ref": reference, "argument": {"name": "id", "value": ""}});
+        for (subject, params, answered) in [
+            (Subject::Resource, json!({"uri": A}), resources.contains(&A)),
+            (
+                Subject::Completion,
+                reference(json!({"type": "ref/resource", "uri": "servanda://a-lib/lib://{id}"})),
+                template,
+            ),
+            (Subject::Completion, reference(json!({"type": "ref/prompt", "name": "a-lib__greet"})), prompt),
+            (Subject::Prompt, json!({"name": "a-lib__greet"}), prompt),
+        ] {
+            let answer = ask_for(&house, &guest, subject, params.clone()).await;
+            assert_eq!(answer.is_ok(), answered, "{name}: {params} {answer:?}");
+        }
+        assert_eq!(house.engine.watch(&guest, A).await.is_ok(), resources.contains(&A), "{name}");
+        let asked = library.heard().len() > heard;
+        assert_eq!(asked, template || prompt || resources.contains(&A), "{name}: nothing is passed on that may not");
+    }
 }

@@ -23,7 +23,9 @@ use crate::{
     answer,
     core::Core,
     gateway::{Guest, ToolResult},
-    observe, refusals,
+    observe,
+    past::PastCall,
+    refusals,
     scene::Scene,
     standing,
 };
@@ -53,14 +55,16 @@ pub(super) enum Ended {
     Refused(Box<Refusal>),
 }
 
-/// The work of that handle, if it is that guest's: begun by the same party, and of a tool that the guest's credential is for.
+/// The work of that handle, if it is that guest's.
 pub(crate) async fn see(core: &Core, guest: &Guest, handle: &str) -> Option<Seen> {
     if handle.chars().count() > HANDLE_CHARS_MAX {
         return None;
     }
     let seen = by_id(core, &EffectId::from(handle.to_owned())).await?;
-    let theirs = guest.caller.may_see_what_is_of(&seen.effect.party());
-    (theirs && guest.authority.rights().tools.covers(&seen.effect.key.tool)).then_some(seen)
+    let Effect { key, order, .. } = &seen.effect;
+    let (owner, touches) = (seen.effect.party(), seen.effect.touches());
+    let past = PastCall { owner: &owner, exposed_tool: &order.exposed_tool, contract: &key.tool, touches: &touches };
+    past.is_of(guest, &core.scene(), core.clock.now()).then_some(seen)
 }
 
 /// The work of that handle, whosever it is.
@@ -110,8 +114,7 @@ impl Seen {
 
     /// The contract it was begun with, as it is now: what is passed on today keeps today's promises.
     pub(crate) fn contract(&self, scene: &Scene) -> Option<Arc<CompiledContract>> {
-        let contract = scene.catalog.entry(&self.effect.order.exposed_tool)?.contract.clone();
-        (contract.contract().identity.name == self.effect.key.tool).then_some(contract)
+        scene.contract(&self.effect.order.exposed_tool, &self.effect.key.tool)
     }
 
     /// What it ended with; none while it is under way.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use servanda_contract::{CallId, Caller, Digest};
 
 use super::Effect;
+use crate::order;
 
 /// Identifies one effect for ever: the handle in answers and in `servanda effects`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,6 +51,11 @@ impl Effect {
     pub fn party(&self) -> Caller {
         let actors = self.order.actors.clone();
         Caller { actors, ..Caller::named(&self.key.tenant, &self.key.principal) }
+    }
+
+    /// Everything that it changes or reads, by name.
+    pub fn touches(&self) -> Vec<String> {
+        order::all_of(&self.order.resources, &self.order.reads)
     }
 }
 

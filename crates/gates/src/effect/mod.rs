@@ -127,6 +127,9 @@ pub struct Order {
     /// What it changes, by name: two that overlap are never dispatched at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
+    /// What it reads, by name: with what it changes, what a credential has to cover to be told how it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
     /// Whether others may change the same at the same time, as its contract says.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overlaps: bool,

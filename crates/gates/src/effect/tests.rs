@@ -33,6 +33,7 @@ fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        reads: Vec::new(),
         overlaps: false,
         actors: Vec::new(),
     }

@@ -93,6 +93,7 @@ fn order() -> Order {
         dedup_window_ms: 3_600_000,
         keeps_answer: true,
         resources: Vec::new(),
+        reads: Vec::new(),
         overlaps: false,
         actors: Vec::new(),
     }

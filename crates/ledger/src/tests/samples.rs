@@ -59,6 +59,7 @@ pub(super) fn order() -> Order {
         dedup_window_ms: HOUR_MS,
         keeps_answer: true,
         resources: Vec::new(),
+        reads: Vec::new(),
         overlaps: false,
         actors: Vec::new(),
     }

@@ -317,6 +317,28 @@ fn t13_key_claimed_by_another_principal() {
     assert_eq!(paid.observation()["execution_metadata"]["idempotency_hit"], false);
 }
 
+/// A key of the same user that does not cover the call is told of its task what somebody is told who made one up, and nothing unasked.
+fn narrower_credentials(world: &World, gateway: &Gateway, handle: &Value, made_up: &Value) {
+    let keys =
+        [(&[READ][..], &[][..]), (&[WRITE], &["--ceiling", "READ_ONLY"]), (&[WRITE], &["--resource", "invoice/1"])];
+    for (scopes, limits) in keys {
+        let (key, _) = world.key("acme", "ada", scopes, limits);
+        let legacy = Agent::legacy_bearing(gateway.address, &key);
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let ask = |id: &Value| legacy.ask(method, json!({ "taskId": id })).message["error"].clone();
+            assert_eq!(ask(handle), ask(made_up), "{method} {limits:?}");
+            assert!(ask(handle).is_object());
+        }
+        assert!(!legacy.ask("tasks/list", json!({})).raw.contains(handle.as_str().unwrap()));
+        let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let meta = json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
+        let wanted = json!({ "notifications": { "taskIds": [handle] }, "_meta": meta });
+        let mut told = gateway.bearing(&key).begin(1, "subscriptions/listen", wanted);
+        let granted = told.next_event().unwrap();
+        assert!(granted.contains("acknowledged") && !granted.contains(handle.as_str().unwrap()), "{granted}");
+    }
+}
+
 /// Handles, tasks and sessions are nobody else's, and that they exist is not either: other principals of the tenant and the same
 /// name in another tenant are told what somebody is told who made one up.
 #[test]
@@ -358,6 +380,7 @@ fn t22_handles_tickets_tasks_of_others() {
         let hijacked = session.showing(stranger).begin(1, "tools/list", json!({}));
         assert_eq!(hijacked.status, 404);
     }
+    narrower_credentials(&world, &gateway, &handle, &made_up);
     assert!(fetch(&owner, &handle).raw.contains("still goes on"), "and nobody cancelled it");
     // Taken back by its owner, so that the world can end.
     session.ask("tasks/cancel", json!({ "taskId": handle }));

@@ -47,6 +47,7 @@ async fn effect(effects: &FleetingEffects, id: &str, end: Option<End>) {
         dedup_window_ms: 3_600_000,
         keeps_answer: true,
         resources: vec!["invoice/inv_1007".to_owned()],
+        reads: Vec::new(),
         overlaps: false,
         actors: Vec::new(),
     };

@@ -1,0 +1,104 @@
+//! Places that callers hold while they listen: so many in all, and no more than a share of them for one principal, so that
+//! nobody's listeners take the last place from everybody else. In local mode everybody is one principal, and has all of them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use servanda_authority::{Authenticated, Method};
+
+/// One principal has no more than one in so many of what there is.
+const PRINCIPALS_SHARE: usize = 4;
+
+/// How many of so many things one principal may hold; none where everybody is one.
+pub(super) fn share(of: usize, authority: &Authenticated) -> Option<usize> {
+    (*authority.method() != Method::Local).then(|| (of / PRINCIPALS_SHARE).max(1))
+}
+
+/// All places.
+#[derive(Debug)]
+pub(super) struct Places {
+    count_max: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    count: usize,
+    of_principals: HashMap<Principal, usize>,
+}
+
+/// Tenant and principal.
+type Principal = (String, String);
+
+/// One place, held until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    principal: Principal,
+}
+
+/// There is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// All are taken.
+    AllTaken,
+    /// This principal has its share.
+    HasItsShare,
+}
+
+impl Places {
+    pub(super) fn new(count_max: usize) -> Arc<Self> {
+        Arc::new(Self { count_max, held: Mutex::default() })
+    }
+
+    pub(super) fn take(self: &Arc<Self>, authority: &Authenticated) -> Result<Place, NoPlace> {
+        let principal = (authority.tenant().to_owned(), authority.principal().to_owned());
+        let mut held = self.held();
+        if held.count >= self.count_max {
+            return Err(NoPlace::AllTaken);
+        }
+        let own = held.of_principals.get(&principal).copied().unwrap_or_default();
+        if share(self.count_max, authority).is_some_and(|share| own >= share) {
+            return Err(NoPlace::HasItsShare);
+        }
+        held.count += 1;
+        *held.of_principals.entry(principal.clone()).or_default() += 1;
+        Ok(Place { places: Arc::clone(self), principal })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        // Every critical section leaves whole counts: no panic can leave them half-changed.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut held = self.places.held();
+        held.count = held.count.saturating_sub(1);
+        if let Some(own) = held.of_principals.get_mut(&self.principal) {
+            *own = own.saturating_sub(1);
+            if *own == 0 {
+                held.of_principals.remove(&self.principal);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_everybody_has_all_places_and_gives_them_back() {
+        let (places, everybody) = (Places::new(2), Authenticated::local());
+        let taken = [places.take(&everybody).unwrap(), places.take(&everybody).unwrap()];
+        assert_eq!(places.take(&everybody).unwrap_err(), NoPlace::AllTaken);
+        drop(taken);
+        assert!(places.held().of_principals.is_empty());
+        assert!(places.take(&everybody).is_ok());
+        assert_eq!(Places::new(0).take(&everybody).unwrap_err(), NoPlace::AllTaken);
+    }
+}

@@ -1,0 +1,40 @@
+//! A call that was made before, as somebody asks about it who may not be the one who made it: whether it is theirs to know of.
+//! Gate 7 asked of the call what its credential covers; whoever is told how it ended, cancels it or answers what it asks is
+//! asked the same. Where nothing is found, nobody learns whether there is anything.
+
+use std::collections::BTreeSet;
+
+use servanda_authority::Need;
+use servanda_contract::{Caller, Timestamp, tool::SideEffectClass};
+
+use crate::{gateway::Guest, scene::Scene};
+
+/// What is on record of it.
+#[derive(Debug)]
+pub(crate) struct PastCall<'a> {
+    /// Whose it is.
+    pub(crate) owner: &'a Caller,
+    /// The exposed name as called.
+    pub(crate) exposed_tool: &'a str,
+    /// The contract's name.
+    pub(crate) contract: &'a str,
+    /// What it changes and reads, by name.
+    pub(crate) touches: &'a [String],
+}
+
+impl PastCall<'_> {
+    /// Whether it is that guest's to know of: begun by the same party, and covered by the credential the guest came with. A
+    /// credential may have been narrowed without another agent between.
+    pub(crate) fn is_of(&self, guest: &Guest, scene: &Scene, now: Timestamp) -> bool {
+        if !guest.caller.may_see_what_is_of(self.owner) {
+            return false;
+        }
+        let rights = guest.authority.rights();
+        if let Some(contract) = scene.contract(self.exposed_tool, self.contract) {
+            return rights.lacks(&contract.need(self.touches, now)).is_none();
+        }
+        // How grave it was, and which scopes it took, nobody can say any more.
+        let (scopes, class) = (&BTreeSet::new(), SideEffectClass::CriticalMutation);
+        rights.lacks(&Need { scopes, tool: self.contract, resources: self.touches, class, at: now }).is_none()
+    }
+}
