@@ -72,7 +72,8 @@ impl Credentials {
         };
         let late = || NotPresented::unavailable("what it is shown could not be had in time");
         let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
-        let kept = setting.redaction.keep(&presented)?;
+        let learning = tokio::time::timeout_at(errand.deadline, setting.redaction.keep_beside(&presented));
+        let kept = learning.await.map_err(|_| late())??;
         Ok(Held { presented, _kept: kept })
     }
 
