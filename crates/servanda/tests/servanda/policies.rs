@@ -201,7 +201,6 @@ fn an_upstream_of_other_tenants_is_not_there() {
     let absent = world.call("company__absent", "{}").ended(3);
     let words = |text: &str| text.lines().next().unwrap().replace("company__count_effects", "X");
     assert_eq!(words(&refused.stderr), words(&absent.stderr.replace("company__absent", "X")));
-    config["upstreams"]["company"]["tenants"] = json!(["local"]);
-    world.configure_with(&config);
+    world.change_config(|config| config["upstreams"]["company"]["tenants"] = json!(["local"]));
     world.call("company__count_effects", "{}").ended(0);
 }
