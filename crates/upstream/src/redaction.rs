@@ -89,18 +89,15 @@ impl Redaction {
         Ok(kept)
     }
 
-    /// The same without holding up other requests: what is not known yet is learned beside them. Cancel safe.
-    pub(crate) async fn keep_beside(self: &Arc<Self>, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
-        if let Some(kept) = self.known_already(presented) {
-            return Ok(kept);
-        }
+    /// The same without holding up other requests: it is learned beside them. Cancel safe.
+    pub(crate) async fn learn_beside(self: &Arc<Self>, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
         let (redaction, presented) = (Arc::clone(self), presented.clone());
         let learned = tokio::task::spawn_blocking(move || redaction.keep(&presented)).await;
         learned.unwrap_or_else(|_| Err(NotPresented::unavailable("what it is shown could not be kept out of answers")))
     }
 
-    /// None if there is something to learn, or somebody is learning.
-    fn known_already(&self, presented: &Presented) -> Option<Vec<Kept>> {
+    /// The same where there is nothing to learn. None if there is, or if somebody is learning.
+    pub(crate) fn known_already(&self, presented: &Presented) -> Option<Vec<Kept>> {
         let mut known = self.presented.try_lock().ok()?;
         let has_stem = |stem: &Secret| known.stems.iter().any(|old| old.expose() == stem.expose());
         let has_value = |value: &Secret| known.values.iter().any(|(old, _)| old.expose() == value.expose());
@@ -471,7 +468,7 @@ mod tests {
             for user in 0..300 {
                 let presented = bearer(&format!("token-{user:06}"));
                 assert_eq!(redaction.known_already(&presented).is_some(), round > 0, "{user}");
-                redaction.keep_beside(&presented).await.unwrap();
+                redaction.learn_beside(&presented).await.unwrap();
             }
         }
         assert_eq!(redaction.remove("token-000000 token-000299"), "[redacted] [redacted]");

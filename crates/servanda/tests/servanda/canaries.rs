@@ -453,8 +453,8 @@ fn t25_tokens_of_authorization_servers_are_repeated_to_nobody() {
     world.configure(&json!({ "web": web, "pipe": program(&world) }));
     contracts(&world, true);
     let mut heard = Heard::default();
-    let set = world.run_with_input(&["-vv", "secret", "set", "client-secret"], CLIENT_SECRET).ended(0);
-    heard.hear(&set.everything());
+    let kept = world.run_with_input(&["-vv", "secret", "set", "client-secret"], CLIENT_SECRET).ended(0);
+    heard.hear(&kept.everything());
     let gateway = world.serve_with(&["-vv"], &[]);
     provoke(&gateway, &mut heard, Some("some-argument"));
     crash(&gateway, &mut heard, Some("some-argument"));
