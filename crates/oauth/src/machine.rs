@@ -22,12 +22,10 @@ use crate::{
     flow::{Granted, Means, Plan, Relay, Subject},
     grant::{self, Access, NoGrant, Standing, Terms, Unattended},
     login::shown_until,
-    personal::{FRESH_MS, bearer},
+    personal::{FRESH_MS, PAUSE_MS, bearer},
     scope::Scopes,
 };
 
-/// How long it is not asked again after it was refused.
-const PAUSE_MS: u64 = 5_000;
 /// How many users' tokens are held.
 const SLOTS_MAX: usize = 10_000;
 /// What the gateway's statements are, by their registered kind.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use servanda_authority::Secret;
-use servanda_contract::{Caller, time::Clock};
+use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_gates::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 use tokio::time::Instant;
@@ -28,6 +28,8 @@ use crate::{
 
 /// A token that was issued so recently is not replaced: whoever was refused showed the one before.
 pub(crate) const FRESH_MS: u64 = 5_000;
+/// How long it is not asked again after it was refused.
+pub(crate) const PAUSE_MS: u64 = 5_000;
 /// How often is looked whether another process has the next token.
 const LOOK_MS: u64 = 200;
 /// How many users may be asking for their next token at once, in this process.
@@ -44,6 +46,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Whose turn it is to ask for the next token, for each login.
     turns: Mutex<BTreeMap<Whose, Arc<tokio::sync::Mutex<()>>>>,
+    /// Whose next token was refused for a reason that somebody has to put right, and until when it is not asked for again.
+    refused: Mutex<BTreeMap<Whose, (NotPresented, Timestamp)>>,
 }
 
 /// Why there are no next tokens.
@@ -56,7 +60,7 @@ struct Unrenewed {
 impl PersonalSource {
     /// Of what is in the book.
     pub fn new(terms: Arc<dyn Terms>, book: LoginBook, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default() }))
+        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default(), refused: Mutex::default() }))
     }
 }
 
@@ -167,6 +171,7 @@ impl Inner {
             if login.refresh_token().is_none() {
                 return Err(ended(whose));
             }
+            self.pause(whose)?;
             let claim = self.book.claim(whose, &login, mark, self.clock.now()).await;
             if let Some(claim) = claim.map_err(|error| unread(&error))? {
                 return self.renew_claimed(whose, &login, claim).await;
@@ -218,7 +223,7 @@ impl Inner {
                 let used_up = matches!(&error, NoGrant::NotGranted(NotGranted::NoTokens(why)) if why.uses_up());
                 let why = match () {
                     () if used_up => ended(whose),
-                    () if error.is_final() => no_token(&whose.upstream, &error),
+                    () if error.is_final() => self.refuse(whose, no_token(&whose.upstream, &error)),
                     () => not_now(&whose.upstream),
                 };
                 Err(Unrenewed { why, used_up })
@@ -254,6 +259,24 @@ impl Inner {
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
+    }
+
+    /// A server that was shown the wrong secret with every call would lock us out.
+    fn pause(&self, whose: &Whose) -> Result<(), NotPresented> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = refused.get(whose).filter(|(_, until)| self.clock.now() < *until);
+        until.map_or(Ok(()), |(why, _)| Err(why.clone()))
+    }
+
+    fn refuse(&self, whose: &Whose, why: NotPresented) -> NotPresented {
+        let now = self.clock.now();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|_, (_, until)| now < *until);
+        if refused.len() < TURNS_MAX {
+            let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(PAUSE_MS));
+            refused.insert(whose.clone(), (why.clone(), until));
+        }
+        why
     }
 
     fn turn(&self, whose: &Whose) -> Arc<tokio::sync::Mutex<()>> {
