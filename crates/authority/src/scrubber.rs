@@ -30,7 +30,7 @@ pub const SECRET_BYTES_MIN: usize = 6;
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
 /// Secrets one scrubber knows.
 pub const SECRETS_MAX: usize = 2_048;
-/// Bytes of all of them together: the searcher takes about two hundred times that.
+/// Bytes of all of them together: the searcher takes a hundred times that and more.
 pub const SECRETS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of text that are decoded at once: what is decoded needs many times its size.
 const WINDOW_BYTES: usize = 256 << 10;
