@@ -1,7 +1,8 @@
 //! The invocation credential: a statement for one upstream about one call, good for seconds. A signed JWT, because an
 //! upstream that wants to check it has only our published key, and libraries for it in every language.
 //!
-//! It names the user, the agents and the payload's digest; it is not what the caller sent, nor any part of it, and it is
+//! It names the user, the agents that are proven and the payload's digest; a name that an agent was only given by whoever
+//! handed on a credential is not vouched for. Whoever reads `sub` alone tells users of different tenants apart. It is not what the caller sent, nor any part of it, and it is
 //! not taken as an access token here. How an upstream is reached and what it is called is the shell's to say.
 
 use std::fmt;
@@ -10,7 +11,7 @@ use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 use serde_json::{Value, json};
-use servanda_contract::{CallId, Digest, Timestamp};
+use servanda_contract::{Acting, CallId, Digest, Timestamp};
 
 use crate::{
     Actor, Secret,
@@ -43,14 +44,14 @@ pub struct SubjectStatement<'a> {
     pub issuer: &'a str,
     /// The authorization server that it is for.
     pub audience: &'a str,
-    /// Tells this statement from every other.
+    /// Tells this statement from every other, of the same call as well.
     pub id: &'a str,
     /// The user's tenant.
     pub tenant: &'a str,
     /// The user.
     pub principal: &'a str,
-    /// Who acts for the user, the one who acts now first.
-    pub actors: &'a [String],
+    /// Who acts for the user, the one who acts now first. Only those that are proven are stated.
+    pub actors: &'a [Acting],
     /// The upstream's id in the configuration.
     pub upstream: &'a str,
 }
@@ -132,13 +133,13 @@ impl StatementKey {
         }
         let claims = Claims {
             iss: invocation.issuer,
-            sub: who.principal(),
+            sub: user_of(who.tenant(), who.principal()),
             aud: invocation.audience,
             jti: invocation.call_id.as_str(),
             iat: issued_s,
             exp: until_s,
             scope: scope_line(need.scopes),
-            act: act(who.actors()),
+            act: act(who.actors().iter().filter(|actor| actor.is_proven()).map(Actor::name)),
             call: Call {
                 tenant: who.tenant(),
                 upstream: invocation.upstream,
@@ -153,16 +154,10 @@ impl StatementKey {
     /// upstream's (RFC 8693). It says who acts and nothing about rights: what the token may do is that server's to say.
     pub fn mint_subject(&self, subject: &SubjectStatement<'_>, now: Timestamp) -> Result<Secret, NotMinted> {
         let issued_s = seconds(now);
-        let acting = subject.actors.iter().rev().fold(None, |before: Option<Value>, name| {
-            let mut actor = json!({"sub": name});
-            if let (Some(before), Some(fields)) = (before, actor.as_object_mut()) {
-                fields.insert("act".to_owned(), before);
-            }
-            Some(actor)
-        });
+        let acting = act(subject.actors.iter().filter(|acting| acting.proven).map(|acting| acting.name.as_str()));
         let mut claims = json!({
             "iss": subject.issuer,
-            "sub": subject.principal,
+            "sub": user_of(subject.tenant, subject.principal),
             "aud": subject.audience,
             "jti": subject.id,
             "iat": issued_s,
@@ -204,7 +199,7 @@ pub fn published_keys(keys: &[&StatementKey]) -> Value {
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
-    sub: &'a str,
+    sub: String,
     aud: &'a str,
     jti: &'a str,
     iat: u64,
@@ -224,15 +219,16 @@ struct Call<'a> {
     payload: Digest,
 }
 
+/// A user as `sub`: unlike every other user of this gateway, whatever the names of tenants and users are.
+fn user_of(tenant: &str, principal: &str) -> String {
+    let escaped = |name: &str| name.replace('%', "%25").replace('/', "%2F");
+    format!("{}/{}", escaped(tenant), escaped(principal))
+}
+
 /// RFC 8693: the one who acts now outermost.
-fn act(actors: &[Actor]) -> Option<Value> {
-    actors.iter().rev().fold(None, |before, actor| {
-        Some(
-            before.map_or_else(
-                || json!({"sub": actor.name()}),
-                |before: Value| json!({"sub": actor.name(), "act": before}),
-            ),
-        )
+fn act<'a>(actors: impl DoubleEndedIterator<Item = &'a str>) -> Option<Value> {
+    actors.rev().fold(None, |before, name| {
+        Some(before.map_or_else(|| json!({"sub": name}), |before: Value| json!({"sub": name, "act": before})))
     })
 }
 

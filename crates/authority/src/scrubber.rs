@@ -16,7 +16,7 @@ mod view;
 
 use std::{borrow::Cow, fmt};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::Secret;
 
@@ -29,8 +29,8 @@ pub const SECRET_BYTES_MIN: usize = 6;
 /// Bytes of the longest.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
 /// Secrets one scrubber knows.
-pub const SECRETS_MAX: usize = 256;
-/// Bytes of all of them together: the searcher takes many times that.
+pub const SECRETS_MAX: usize = 2_048;
+/// Bytes of all of them together: the searcher takes a hundred times that and more.
 pub const SECRETS_BYTES_MAX: usize = 256 << 10;
 /// Bytes of text that are decoded at once: what is decoded needs many times its size.
 const WINDOW_BYTES: usize = 256 << 10;
@@ -105,6 +105,8 @@ impl Scrubber {
         // Standard matching is the one that reports overlaps, and those must go as a whole.
         let searcher = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
+            // Of few patterns the library would make a table with a row for each of their bytes: gigabytes of it.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(forms.iter().map(|(form, _)| form.as_slice()))
             .map_err(|_| NotScrubbable::TooMuch)?;
         let tail_bytes = if stems.is_empty() { 0 } else { TAIL_BYTES_MAX };
@@ -146,6 +148,12 @@ impl Scrubber {
     /// How long the longest form is: so much of the end of something that was cut off may be the beginning of one.
     pub fn longest_bytes(&self) -> usize {
         self.searcher.max_pattern_len()
+    }
+
+    /// How much memory the searcher takes.
+    #[cfg(test)]
+    fn memory_bytes(&self) -> usize {
+        self.searcher.memory_usage()
     }
 
     /// Where secrets are: in order, apart from each other.

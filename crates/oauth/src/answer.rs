@@ -64,6 +64,12 @@ pub enum NoTokens {
 }
 
 impl NoTokens {
+    /// Whether the grant itself is used up or withdrawn. Every other refusal is about who asked or how: that can be put right,
+    /// and the grant is as good as before.
+    pub fn uses_up(&self) -> bool {
+        matches!(self, Self::Refused { word } if word == "invalid_grant")
+    }
+
     /// Whether asking again with the same grant cannot help: it is used up, withdrawn or not for us.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Refused { word } if matches!(

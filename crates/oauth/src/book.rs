@@ -13,6 +13,10 @@ use crate::{challenge::Demand, login::Login, scope::Scopes, sealing::SealingKey}
 const DEMAND_MS_MAX: u64 = 30 * 86_400_000;
 /// How long one process may take to ask for the next token before another asks: longer than an exchange may take.
 pub const REFRESH_MS_MAX: u64 = 40_000;
+/// How long it is remembered that somebody asked: longer than anybody else may still take those tokens for the latest.
+const CLAIM_MS_MAX: u64 = 86_400_000;
+/// How many may have given up asking for the same tokens, within that time.
+const CLAIMS_MAX: usize = 64;
 /// How many notes are read at a time.
 const PAGE: u32 = 256;
 /// How many logins are listed.
@@ -36,6 +40,16 @@ pub struct LoginBook {
     key: Arc<SealingKey>,
 }
 
+/// That this process, and no other, asks for the next tokens of a login.
+#[derive(Debug)]
+pub struct Claim(String);
+
+#[derive(Serialize, Deserialize)]
+struct Claimed {
+    mark: String,
+    until: Timestamp,
+}
+
 /// Why a login cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
@@ -50,9 +64,6 @@ pub enum BookError {
 /// What an upstream wanted, as it is written down.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Where its document is said to be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource_metadata: Option<String>,
     /// The scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scopes: Option<Scopes>,
@@ -127,7 +138,7 @@ impl LoginBook {
 
     /// Remembers what the upstream wants.
     pub async fn want(&self, whose: &Whose, demand: &Demand, now: Timestamp) -> Result<(), BookError> {
-        let wanted = Wanted { resource_metadata: demand.resource_metadata.clone(), scopes: demand.scopes.clone() };
+        let wanted = Wanted { scopes: demand.scopes.clone() };
         let value = serde_json::to_string(&wanted).unwrap_or_default();
         let expires_at = Some(after(now, DEMAND_MS_MAX));
         Ok(self.notebook.write(Note { kind: NoteKind::Demand, key: whose.key(), value, expires_at }).await?)
@@ -157,28 +168,43 @@ impl LoginBook {
         Ok(self.notebook.erase(NoteKind::Issuer, &client_key(upstream, client)).await?)
     }
 
-    /// Whether this process is the one that asks for the tokens after those of that generation. Refresh tokens are good
+    /// Takes on asking for the tokens after those of that login; none if somebody else is at it. Refresh tokens are good
     /// once: of two processes that show the same, the second looks like a thief.
-    pub async fn claim(&self, whose: &Whose, generation: u64, mark: &str, now: Timestamp) -> Result<bool, BookError> {
-        let key = format!("{} {generation}", whose.key());
-        let value = serde_json::json!(mark).to_string();
-        let expires_at = Some(after(now, REFRESH_MS_MAX));
-        let ours = Note { kind: NoteKind::Refreshing, key: key.clone(), value, expires_at };
-        let first = self.notebook.write_first(ours.clone()).await?;
-        if first == ours {
-            return Ok(true);
+    ///
+    /// A claim whose time is over is never removed, but followed by another under a key of its own, which the store gives to
+    /// one process only.
+    pub async fn claim(
+        &self,
+        whose: &Whose,
+        login: &Login,
+        mark: &str,
+        now: Timestamp,
+    ) -> Result<Option<Claim>, BookError> {
+        // A login that was made anew counts its tokens anew.
+        let login = format!("{} {} {}", whose.key(), login.issued_at.unix_ms(), login.generation);
+        let mut key = login.clone();
+        for _ in 0..CLAIMS_MAX {
+            let ours = Claimed { mark: mark.to_owned(), until: after(now, REFRESH_MS_MAX) };
+            let value = serde_json::to_string(&ours).unwrap_or_default();
+            let expires_at = Some(after(now, CLAIM_MS_MAX));
+            let note = Note { kind: NoteKind::Refreshing, key: key.clone(), value, expires_at };
+            let first = self.notebook.write_first(note.clone()).await?;
+            if first == note {
+                return Ok(Some(Claim(key)));
+            }
+            let Some(theirs) = serde_json::from_str::<Claimed>(&first.value).ok().filter(|claim| claim.until <= now)
+            else {
+                return Ok(None);
+            };
+            // Whoever was at it is gone.
+            key = format!("{login} {}", theirs.mark);
         }
-        if !first.is_expired(now) {
-            return Ok(false);
-        }
-        // Whoever was at it is gone.
-        self.notebook.erase(NoteKind::Refreshing, &key).await?;
-        Ok(self.notebook.write_first(ours.clone()).await? == ours)
+        Ok(None)
     }
 
     /// Lets somebody else try.
-    pub async fn release(&self, whose: &Whose, generation: u64) -> Result<(), BookError> {
-        Ok(self.notebook.erase(NoteKind::Refreshing, &format!("{} {generation}", whose.key())).await?)
+    pub async fn release(&self, claim: Claim) -> Result<(), BookError> {
+        Ok(self.notebook.erase(NoteKind::Refreshing, &claim.0).await?)
     }
 
     fn open(&self, key: &str, value: &str) -> Result<Login, BookError> {

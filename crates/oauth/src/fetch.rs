@@ -42,12 +42,11 @@ pub struct Courier {
 pub struct Unreachable(());
 
 impl Courier {
-    /// For an upstream. `named` are addresses that the operator wrote down: they may be further inside than the upstream.
+    /// For an upstream. `named` are addresses that the operator wrote down: their hosts may be further inside than the
+    /// upstream.
     pub async fn new(upstream: &Url, named: &[Url]) -> Result<Self, Unreachable> {
-        let mut network = network_of(upstream).await.ok_or(Unreachable(()))?;
-        for url in named {
-            network = network.max(network_of(url).await.ok_or(Unreachable(()))?);
-        }
+        let network = network_of(upstream).await.ok_or(Unreachable(()))?;
+        let trust = Trust::new(upstream.clone(), network).naming(named);
         let client = Client::builder()
             .user_agent(concat!("servanda/", env!("CARGO_PKG_VERSION")))
             .no_proxy()
@@ -56,10 +55,10 @@ impl Courier {
             .connect_timeout(Duration::from_millis(CONNECT_MS_MAX))
             .timeout(Duration::from_millis(EXCHANGE_MS_MAX))
             .pool_max_idle_per_host(0)
-            .dns_resolver(Arc::new(Fenced { network }))
+            .dns_resolver(Arc::new(Fenced { trust: trust.clone() }))
             .build()
             .map_err(|_| Unreachable(()))?;
-        Ok(Self { client, trust: Trust::new(upstream.clone(), network) })
+        Ok(Self { client, trust })
     }
 
     /// How far its upstream is trusted.
@@ -130,29 +129,34 @@ async fn read(response: Response) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// The network that all addresses of a host are in, or the outermost of several.
+/// The network that all addresses of a host are in, or the outermost of several. What a name resolves to is its owner's to
+/// say, so no name but `localhost` is this machine.
 async fn network_of(url: &Url) -> Option<Network> {
     if let Some(network) = written_network(url) {
         return Some(network);
     }
     let host = url.host_str()?;
     let found = tokio::net::lookup_host((host, url.port_or_known_default().unwrap_or(443))).await.ok()?;
-    found.map(|address| Network::of(address.ip())).min()
+    outermost(found.map(|address| address.ip()))
+}
+
+fn outermost(addresses: impl Iterator<Item = IpAddr>) -> Option<Network> {
+    addresses.map(|address| Network::of(address).min(Network::Private)).min()
 }
 
 /// Resolves names, and only to addresses that may be gone to. A name with one that may not be is no name: who answers for it
 /// could answer something else the next time.
 #[derive(Debug)]
 struct Fenced {
-    network: Network,
+    trust: Trust,
 }
 
 impl Resolve for Fenced {
     fn resolve(&self, name: Name) -> Resolving {
-        let network = self.network;
+        let trust = self.trust.clone();
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if !all_reachable(network, found.iter().map(SocketAddr::ip)) {
+            if !all_reachable(&trust, name.as_str(), found.iter().map(SocketAddr::ip)) {
                 return Err(io::Error::other("the name leads into a network that the upstream is not in").into());
             }
             Ok(Box::new(found.into_iter()) as Addrs)
@@ -160,8 +164,8 @@ impl Resolve for Fenced {
     }
 }
 
-fn all_reachable(from: Network, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
-    addresses.all(|address| from.may_send_to(Network::of(address)))
+fn all_reachable(trust: &Trust, host: &str, mut addresses: impl Iterator<Item = IpAddr>) -> bool {
+    addresses.all(|address| trust.reaches(host, Network::of(address)))
 }
 
 #[cfg(test)]
@@ -226,13 +230,25 @@ mod tests {
     async fn t25_a_name_that_leads_inside_is_not_gone_to() {
         let address = server(http("200 OK", "application/json", "{}")).await;
         // As a name, so that only the resolver stands between: this one resolves to the loopback everywhere.
-        let client = |network| Client::builder().no_proxy().dns_resolver(Arc::new(Fenced { network })).build().unwrap();
+        let trust = |network| Trust::new("https://mcp.test/".parse().unwrap(), network);
+        let client = |trust| Client::builder().no_proxy().dns_resolver(Arc::new(Fenced { trust })).build().unwrap();
         let url = format!("http://localhost:{}/", address.port());
-        assert!(client(Network::Loopback).get(&url).send().await.is_ok());
-        assert!(client(Network::Public).get(&url).send().await.is_err());
-        assert!(client(Network::Private).get(&url).send().await.is_err());
+        assert!(client(trust(Network::Loopback)).get(&url).send().await.is_ok());
+        assert!(client(trust(Network::Public)).get(&url).send().await.is_err());
+        assert!(client(trust(Network::Private)).get(&url).send().await.is_err());
+        let named = trust(Network::Public).naming(&[url.parse().unwrap()]);
+        assert!(client(named).get(&url).send().await.is_ok(), "the operator wrote it down");
         let mixed = ["8.8.8.8", "10.0.0.1"].map(|address| address.parse().unwrap());
-        assert!(!all_reachable(Network::Public, mixed.into_iter()));
-        assert!(all_reachable(Network::Private, mixed.into_iter()));
+        assert!(!all_reachable(&trust(Network::Public), "as.test", mixed.into_iter()));
+        assert!(all_reachable(&trust(Network::Private), "as.test", mixed.into_iter()));
+    }
+
+    #[test]
+    fn t25_no_name_makes_itself_this_machine() {
+        let network = |addresses: &[&str]| outermost(addresses.iter().map(|address| address.parse().unwrap()));
+        assert_eq!(network(&["127.0.0.1"]), Some(Network::Private));
+        assert_eq!(network(&["169.254.169.254"]), Some(Network::Private));
+        assert_eq!(network(&["127.0.0.1", "8.8.8.8"]), Some(Network::Public));
+        assert_eq!(network(&[]), None);
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     place::{NotFollowed, Place},
     proof,
     request::{Endpoint, Grant, Purpose, TokenRequest, token_request},
-    scope::{Scopes, Wishes},
+    scope::{BadScopes, Scopes, Wishes},
 };
 
 /// The kind of token that one server issues for another to take as a grant.
@@ -178,6 +178,9 @@ pub enum NotGranted {
     /// We are sent where we do not go.
     #[error("an address is not followed: {0}")]
     NotFollowed(#[from] NotFollowed),
+    /// What is asked for would be too much.
+    #[error(transparent)]
+    Scopes(#[from] BadScopes),
     /// The shell brought what was not asked for.
     #[error("the flow was answered out of turn")]
     OutOfTurn,
@@ -242,7 +245,7 @@ fn advance(plan: Plan, next: Next, now: Timestamp) -> Result<Turn, NotGranted> {
         }
         Next::Found(found) => found,
     };
-    let scopes = plan.choose(&found);
+    let scopes = plan.choose(&found)?;
     let redirect = match &plan.means {
         Means::Consent(consent) => {
             if found.server.proves_codes == Some(false) {
@@ -287,7 +290,7 @@ fn begin_asking(plan: Plan, settled: Settled, now: Timestamp) -> Result<Turn, No
 }
 
 impl Plan {
-    fn choose(&self, found: &Found) -> Scopes {
+    fn choose(&self, found: &Found) -> Result<Scopes, BadScopes> {
         let wishes = Wishes {
             configured: self.scopes.as_ref(),
             before: self.before.as_ref(),

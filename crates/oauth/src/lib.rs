@@ -3,7 +3,7 @@
 //!
 //! Nothing that an upstream or an authorization server says is believed because it was said: `place` and `metadata` decide
 //! which of it counts. Deliberately absent: authentication of our own callers, and any way for a credential of theirs to
-//! reach an upstream unless an operator asked for it by name.
+//! reach an upstream.
 
 pub mod answer;
 pub mod assertion;

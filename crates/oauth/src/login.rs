@@ -16,8 +16,15 @@ use crate::{
     scope::Scopes,
 };
 
-/// A token that ends within this time is not shown any more: it would end on the way.
+/// A token that ends within this time is not shown any more: it would end on the way. Of one that does not live for twice
+/// as long, the first half is good.
 pub const LEEWAY_MS: u64 = 30_000;
+
+/// Until when a token is shown.
+pub(crate) fn shown_until(issued_at: Timestamp, expires_at: Timestamp) -> Timestamp {
+    let leeway_ms = LEEWAY_MS.min(expires_at.since_ms(issued_at) / 2);
+    Timestamp::from_unix_ms(expires_at.unix_ms().saturating_sub(leeway_ms))
+}
 
 /// What a user agreed to.
 #[derive(Debug, Clone)]
@@ -93,6 +100,14 @@ impl Login {
         Self { refresh: None, generation: self.generation + 1, ..self.clone() }
     }
 
+    /// Whether it is that login, with those tokens: neither renewed nor made anew since.
+    pub fn is(&self, other: &Self) -> bool {
+        let refresh = |login: &Self| login.refresh.as_ref().map(|token| token.expose().to_vec());
+        (self.generation, self.issued_at) == (other.generation, other.issued_at)
+            && self.access.expose() == other.access.expose()
+            && refresh(self) == refresh(other)
+    }
+
     /// Whether its tokens are for what is at that address.
     pub fn is_for(&self, upstream: &Url) -> bool {
         metadata::names(&self.resource, upstream)
@@ -100,7 +115,7 @@ impl Login {
 
     /// The token, while it is good.
     pub fn token(&self, now: Timestamp) -> Option<&Secret> {
-        let over = |at: Timestamp| at.unix_ms() <= now.unix_ms().saturating_add(LEEWAY_MS);
+        let over = |at: Timestamp| shown_until(self.issued_at, at) <= now;
         (!self.expires_at.is_some_and(over)).then_some(&self.access)
     }
 

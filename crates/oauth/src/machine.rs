@@ -13,7 +13,7 @@ use std::{
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_gates::PortFuture;
-use servanda_upstream::{CallErrand, CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 
 use crate::{
     book::LoginBook,
@@ -21,13 +21,11 @@ use crate::{
     discovery::Known,
     flow::{Granted, Means, Plan, Relay, Subject},
     grant::{self, Access, NoGrant, Standing, Terms, Unattended},
-    login::LEEWAY_MS,
-    personal::bearer,
+    login::shown_until,
+    personal::{FRESH_MS, PAUSE_MS, bearer},
     scope::Scopes,
 };
 
-/// How long it is not asked again after it was refused.
-const PAUSE_MS: u64 = 5_000;
 /// How many users' tokens are held.
 const SLOTS_MAX: usize = 10_000;
 /// What the gateway's statements are, by their registered kind.
@@ -48,8 +46,6 @@ pub struct About<'a> {
     pub audience: &'a str,
     /// The upstream that a token is wanted for.
     pub upstream: &'a str,
-    /// The call, if it is one.
-    pub call: Option<&'a CallErrand>,
 }
 
 /// Shows such tokens.
@@ -63,17 +59,20 @@ pub struct MachineSource {
     slots: Mutex<BTreeMap<Option<Party>, Arc<tokio::sync::Mutex<Slot>>>>,
 }
 
-/// A user and who acts for them; one agent's token is not another's.
+/// A user and who acts for them; one agent's token is not another's, nor that of one who only calls itself so.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Party {
     tenant: String,
     principal: String,
-    actors: Vec<String>,
+    /// Their names, and whether these are proven.
+    actors: Vec<(String, bool)>,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     held: Option<Held>,
+    /// Whether any was ever issued.
+    issued: bool,
     /// What was asked for before, and what the upstream wants.
     asked: Option<Scopes>,
     demand: Option<Demand>,
@@ -84,7 +83,10 @@ struct Slot {
 #[derive(Debug)]
 struct Held {
     token: Secret,
-    expires_at: Option<Timestamp>,
+    issued_at: Timestamp,
+    shown_until: Option<Timestamp>,
+    /// Whether there was another before it.
+    replaces: bool,
 }
 
 impl MachineSource {
@@ -103,7 +105,7 @@ impl MachineSource {
         let party = caller.map(|caller| Party {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
-            actors: caller.actors.iter().map(|acting| acting.name.clone()).collect(),
+            actors: caller.actors.iter().map(|acting| (acting.name.clone(), acting.proven)).collect(),
         });
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= SLOTS_MAX && !slots.contains_key(&party) {
@@ -126,9 +128,12 @@ impl MachineSource {
             Ok(granted) => {
                 slot.asked = Some(granted.scopes.clone());
                 slot.refused = None;
-                let held = Held { token: granted.tokens.access, expires_at: granted.tokens.expires_at };
+                let issued_at = self.clock.now();
+                let shown_until = granted.tokens.expires_at.map(|at| shown_until(issued_at, at));
+                let held = Held { token: granted.tokens.access, issued_at, shown_until, replaces: slot.issued };
                 let presented = bearer(&held.token);
                 slot.held = Some(held);
+                slot.issued = true;
                 Ok(presented)
             }
             Err(why) => {
@@ -182,7 +187,7 @@ impl MachineSource {
                 let audience = access.issuer.as_deref().ok_or_else(|| {
                     NotPresented::unavailable(format!("`{upstream}` names no `issuer` that statements are for"))
                 })?;
-                let about = About { caller, audience, upstream, call: errand.call.as_ref() };
+                let about = About { caller, audience, upstream };
                 let token = statements.state(&about, self.clock.now())?;
                 Means::Exchange(Subject { token, kind: STATEMENT_KIND.to_owned() })
             }
@@ -210,6 +215,10 @@ impl MachineSource {
             demand.insufficient_scope
                 && demand.scopes.as_ref().is_some_and(|scopes| asked.is_none_or(|asked| !asked.contain(scopes)))
         };
+        let fresh = slot.held.as_ref().is_some_and(|held| held.is_fresh(self.clock.now()));
+        if rejection.status == 401 && rejection.rejected_before == 0 && fresh {
+            return true;
+        }
         let again = match rejection.status {
             401 => rejection.rejected_before == 0,
             _ => demand.as_ref().is_some_and(|demand| wants_more(demand, slot.asked.as_ref())),
@@ -244,7 +253,12 @@ impl CredentialSource for MachineSource {
 
 impl Held {
     fn is_good(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|at| at.unix_ms() > now.unix_ms().saturating_add(LEEWAY_MS))
+        self.shown_until.is_none_or(|at| at > now)
+    }
+
+    /// Whether it came so recently in place of another that whoever was refused showed that one.
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.replaces && now.since_ms(self.issued_at) < FRESH_MS
     }
 }
 

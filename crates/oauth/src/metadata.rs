@@ -50,8 +50,6 @@ pub struct Server {
     pub takes_documents: bool,
     /// How clients may prove themselves; as RFC 8414 has it if not said.
     pub client_proofs: Option<Vec<String>>,
-    /// Algorithms of signed proofs.
-    pub proof_algorithms: Option<Vec<String>>,
     /// Scopes it knows.
     pub scopes: Option<Scopes>,
 }
@@ -102,8 +100,6 @@ struct WrittenServer {
     #[serde(default)]
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
-    token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
-    #[serde(default)]
     scopes_supported: Option<Vec<String>>,
 }
 
@@ -143,7 +139,6 @@ impl Server {
             names_itself: written.authorization_response_iss_parameter_supported,
             takes_documents: written.client_id_metadata_document_supported,
             client_proofs: written.token_endpoint_auth_methods_supported.map(words),
-            proof_algorithms: written.token_endpoint_auth_signing_alg_values_supported.map(words),
             scopes: written.scopes_supported.and_then(scopes),
         })
     }
@@ -166,7 +161,6 @@ impl Server {
             names_itself: false,
             takes_documents: false,
             client_proofs: Some(vec!["none".to_owned()]),
-            proof_algorithms: None,
             scopes: None,
         })
     }

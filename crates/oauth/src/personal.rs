@@ -11,21 +11,25 @@ use std::{
 };
 
 use servanda_authority::Secret;
-use servanda_contract::{Caller, time::Clock};
+use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_gates::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
+use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use crate::{
-    book::{BookError, LoginBook, Whose},
+    book::{BookError, Claim, LoginBook, Whose},
     challenge::Demand,
+    flow::NotGranted,
     grant::{self, NoGrant, Terms},
     login::Login,
     proof::random_text,
 };
 
 /// A token that was issued so recently is not replaced: whoever was refused showed the one before.
-const FRESH_MS: u64 = 5_000;
+pub(crate) const FRESH_MS: u64 = 5_000;
+/// How long it is not asked again after it was refused.
+pub(crate) const PAUSE_MS: u64 = 5_000;
 /// How often is looked whether another process has the next token.
 const LOOK_MS: u64 = 200;
 /// How many users may be asking for their next token at once, in this process.
@@ -42,12 +46,21 @@ struct Inner {
     clock: Arc<dyn Clock>,
     /// Whose turn it is to ask for the next token, for each login.
     turns: Mutex<BTreeMap<Whose, Arc<tokio::sync::Mutex<()>>>>,
+    /// Whose next token was refused for a reason that somebody has to put right, and until when it is not asked for again.
+    refused: Mutex<BTreeMap<Whose, (NotPresented, Timestamp)>>,
+}
+
+/// Why there are no next tokens.
+struct Unrenewed {
+    why: NotPresented,
+    /// Whether there never will be any.
+    used_up: bool,
 }
 
 impl PersonalSource {
     /// Of what is in the book.
     pub fn new(terms: Arc<dyn Terms>, book: LoginBook, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default() }))
+        Self(Arc::new(Inner { terms, book, clock, turns: Mutex::default(), refused: Mutex::default() }))
     }
 }
 
@@ -158,9 +171,10 @@ impl Inner {
             if login.refresh_token().is_none() {
                 return Err(ended(whose));
             }
-            let now = self.clock.now();
-            if self.book.claim(whose, login.generation, mark, now).await.map_err(|error| unread(&error))? {
-                return self.renew(whose, &login).await;
+            self.pause(whose)?;
+            let claim = self.book.claim(whose, &login, mark, self.clock.now()).await;
+            if let Some(claim) = claim.map_err(|error| unread(&error))? {
+                return self.renew_claimed(whose, &login, claim).await;
             }
             // Another process is at it.
             looks_left = looks_left.checked_sub(1).ok_or_else(|| not_now(&whose.upstream))?;
@@ -170,28 +184,99 @@ impl Inner {
         Ok(login)
     }
 
-    async fn renew(&self, whose: &Whose, login: &Login) -> Result<Login, NotPresented> {
-        let access = self.terms.access().await?;
+    async fn renew_claimed(&self, whose: &Whose, seen: &Login, claim: Claim) -> Result<Login, NotPresented> {
+        let until = Instant::now() + Duration::from_millis(crate::book::REFRESH_MS_MAX);
+        // It may have been renewed, or withdrawn, while the claim was made.
+        let login = self.login(whose).await;
+        let renewed = match &login {
+            Ok(login) if login.is(seen) => self.renew(whose, login).await,
+            Ok(other) => return Ok(other.clone()),
+            Err(lack) => Err(Unrenewed { why: lack.clone(), used_up: false }),
+        };
+        match renewed {
+            Ok(next) => self.put_in_place(whose, seen, next, until).await,
+            Err(Unrenewed { why, used_up: true }) => {
+                self.put_in_place(whose, seen, seen.exhausted(), until).await?;
+                Err(why)
+            }
+            Err(Unrenewed { why, used_up: false }) => {
+                // Nothing came of it: the next one tries again.
+                if let Err(error) = self.book.release(claim).await {
+                    tracing::warn!(upstream = %whose.upstream, %error, "others wait until the claim is over");
+                }
+                Err(why)
+            }
+        }
+    }
+
+    async fn renew(&self, whose: &Whose, login: &Login) -> Result<Login, Unrenewed> {
+        let access = self.terms.access().await.map_err(|why| Unrenewed { why, used_up: false })?;
         let asked = match access.courier().await {
             Ok(courier) => grant::renew(&courier, login, &access.client, &self.clock).await,
             Err(error) => Err(error.into()),
         };
-        let (kept, outcome) = match asked {
-            Ok(Some(next)) => (Some(next.clone()), Ok(next)),
-            Ok(None) => (None, Err(ended(whose))),
+        match asked {
+            Ok(Some(next)) => Ok(next),
+            Ok(None) => Err(Unrenewed { why: ended(whose), used_up: false }),
             Err(error) => {
                 tracing::warn!(upstream = %whose.upstream, tenant = %whose.tenant, %error, "no next token was issued");
-                let used_up = matches!(&error, NoGrant::NotGranted(_) if error.is_final());
-                (used_up.then(|| login.exhausted()), Err(if used_up { ended(whose) } else { not_now(&whose.upstream) }))
+                let used_up = matches!(&error, NoGrant::NotGranted(NotGranted::NoTokens(why)) if why.uses_up());
+                let why = match () {
+                    () if used_up => ended(whose),
+                    () if error.is_final() => self.refuse(whose, no_token(&whose.upstream, &error)),
+                    () => not_now(&whose.upstream),
+                };
+                Err(Unrenewed { why, used_up })
             }
-        };
-        let written = match kept {
-            Some(next) => self.book.keep(whose, &next).await,
-            // Nothing came of it: the next one tries again.
-            None => self.book.release(whose, login.generation).await,
-        };
-        written.map_err(|error| unread(&error))?;
-        outcome
+        }
+    }
+
+    /// Keeps what comes after a login, if the login is still what is kept: who logged out meanwhile stays logged out. A store
+    /// that is away is tried again for as long as the claim lasts: what is not kept is lost, and with it the login.
+    async fn put_in_place(
+        &self,
+        whose: &Whose,
+        before: &Login,
+        next: Login,
+        until: Instant,
+    ) -> Result<Login, NotPresented> {
+        let mut pause = Duration::from_millis(LOOK_MS);
+        loop {
+            let error = match self.book.login(whose, self.clock.now()).await {
+                Ok(Some(present)) if present.is(before) => match self.book.keep(whose, &next).await {
+                    Ok(()) => return Ok(next),
+                    Err(error) => error,
+                },
+                // As after a write that was said to have failed, or of somebody else.
+                Ok(Some(present)) => return Ok(present),
+                Ok(None) => return self.login(whose).await,
+                Err(error) => error,
+            };
+            if !matches!(error, BookError::Store(_)) || Instant::now() + pause > until {
+                tracing::error!(upstream = %whose.upstream, %error, "the next token was issued and could not be kept");
+                return Err(unread(&error));
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+    }
+
+    /// A server that was shown the wrong secret with every call would lock us out.
+    fn pause(&self, whose: &Whose) -> Result<(), NotPresented> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = refused.get(whose).filter(|(_, until)| self.clock.now() < *until);
+        until.map_or(Ok(()), |(why, _)| Err(why.clone()))
+    }
+
+    fn refuse(&self, whose: &Whose, why: NotPresented) -> NotPresented {
+        let now = self.clock.now();
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|_, (_, until)| now < *until);
+        if refused.len() < TURNS_MAX {
+            let until = Timestamp::from_unix_ms(now.unix_ms().saturating_add(PAUSE_MS));
+            refused.insert(whose.clone(), (why.clone(), until));
+        }
+        why
     }
 
     fn turn(&self, whose: &Whose) -> Arc<tokio::sync::Mutex<()>> {
@@ -243,6 +328,11 @@ fn ended(whose: &Whose) -> NotPresented {
 
 fn not_now(upstream: &str) -> NotPresented {
     NotPresented::unavailable(format!("the authorization server of `{upstream}` does not answer at present"))
+}
+
+/// Somebody has to put something right first; the login is as good as before.
+fn no_token(upstream: &str, error: &NoGrant) -> NotPresented {
+    NotPresented::unavailable(format!("no token is to be had for `{upstream}`: {error}"))
 }
 
 fn unread(error: &BookError) -> NotPresented {

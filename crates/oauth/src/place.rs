@@ -3,7 +3,10 @@
 //!
 //! Names are judged twice: here by how they are written, and by what they resolve to when a connection is made (`fetch`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use reqwest::Url;
 
@@ -27,8 +30,10 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trust {
     network: Network,
-    /// The upstream's own origin: the operator wrote it down.
+    /// The upstream's own address: the operator wrote it down.
     own: Url,
+    /// Hosts that the operator wrote down besides.
+    named: BTreeSet<String>,
 }
 
 /// An address that may be spoken to, as far as its writing says.
@@ -75,12 +80,20 @@ impl Network {
 impl Trust {
     /// In an upstream at that address, which is in that network: a name is in a network if all its addresses are.
     pub const fn new(own: Url, network: Network) -> Self {
-        Self { network, own }
+        Self { network, own, named: BTreeSet::new() }
     }
 
-    /// How far inside connections may go.
-    pub const fn network(&self) -> Network {
-        self.network
+    /// The same where the operator wrote these addresses down: their hosts, and no others, may be further inside.
+    #[must_use]
+    pub fn naming(self, named: &[Url]) -> Self {
+        Self { named: named.iter().filter_map(|url| url.host_str().map(ToOwned::to_owned)).collect(), ..self }
+    }
+
+    /// Whether we may go to an address of that host. Nobody's word leads to a link's own addresses.
+    pub fn reaches(&self, host: &str, network: Network) -> bool {
+        let written_down = self.own.host_str() == Some(host) || self.named.contains(host);
+        let from = if written_down { self.network.max(Network::Loopback) } else { self.network };
+        from.may_send_to(network)
     }
 
     /// The upstream itself.
@@ -110,7 +123,8 @@ impl Trust {
         if url.scheme() == "http" && written != Some(Network::Loopback) && !own {
             return Err(NotFollowed::NotEncrypted);
         }
-        if written.is_some_and(|network| !self.network.may_send_to(network)) {
+        let host = url.host_str().unwrap_or_default();
+        if written.is_some_and(|network| !self.reaches(host, network)) {
             return Err(NotFollowed::TooFarInside);
         }
         Ok(Place(url))
@@ -226,5 +240,25 @@ mod tests {
             assert_eq!(followed, [by_public, by_private, by_local], "{address}");
         }
         assert!(public.follow(&format!("https://as.test/{}", "x".repeat(ADDRESS_BYTES_MAX))).is_err());
+    }
+
+    #[test]
+    fn t25_what_the_operator_wrote_down_is_exempt_and_nothing_beside_it() {
+        let named = ["https://10.0.0.1/as", "http://127.0.0.1:9/", "https://169.254.169.254/"];
+        let named = named.map(|address| Url::parse(address).unwrap());
+        let trust = trust("https://mcp.test/mcp", Network::Public).naming(&named);
+        let table = [
+            ("https://10.0.0.1/token", true),
+            ("http://127.0.0.1:7/token", true),
+            ("https://10.0.0.2/token", false),
+            ("https://127.0.0.2/token", false),
+            ("https://localhost/token", false),
+            ("https://169.254.169.254/token", false),
+        ];
+        for (address, expected) in table {
+            assert_eq!(trust.follow(address).is_ok(), expected, "{address}");
+        }
+        assert!(trust.reaches("mcp.test", Network::Loopback), "its own name was written down, too");
+        assert!(!trust.reaches("as.test", Network::Private));
     }
 }

@@ -73,8 +73,8 @@ impl Scopes {
 }
 
 impl Wishes<'_> {
-    /// What to ask for; with nothing to go by, nothing is said, and the server decides.
-    pub fn choose(&self) -> Scopes {
+    /// What to ask for; with nothing to go by, nothing is said, and the server decides. None where they are too many together.
+    pub fn choose(&self) -> Result<Scopes, BadScopes> {
         let first = [self.configured, self.challenged, self.documented].into_iter().flatten().next();
         let mut chosen = first.cloned().unwrap_or_default().0;
         // At a step up what was asked for goes on being asked for, and a challenge is never passed over.
@@ -86,7 +86,7 @@ impl Wishes<'_> {
         if self.offline && offered && !chosen.is_empty() {
             chosen.insert(OFFLINE_ACCESS.to_owned());
         }
-        Scopes(chosen)
+        Scopes::new(chosen)
     }
 }
 
@@ -142,10 +142,18 @@ mod tests {
                 offered: offered.as_ref(),
                 offline: true,
             };
-            assert_eq!(wishes.choose().line().as_deref(), expected, "{sets:?}");
-            let without = Wishes { offline: false, ..wishes }.choose();
+            assert_eq!(wishes.choose().unwrap().line().as_deref(), expected, "{sets:?}");
+            let without = Wishes { offline: false, ..wishes }.choose().unwrap();
             assert!(!without.has(OFFLINE_ACCESS));
         }
+    }
+
+    #[test]
+    fn together_they_are_no_more_than_can_be_read_again() {
+        let many = |prefix: &str| Scopes::new((0..100).map(|number| format!("{prefix}{number}"))).unwrap();
+        let (before, challenged) = (many("a"), many("b"));
+        let wishes = Wishes { before: Some(&before), challenged: Some(&challenged), ..Wishes::default() };
+        assert!(wishes.choose().is_err());
     }
 
     #[test]

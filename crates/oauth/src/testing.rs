@@ -9,7 +9,7 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use servanda_authority::Secret;
 use servanda_contract::{Caller, Timestamp, time::Clock};
-use servanda_gates::{FleetingNotebook, Notebook, PortFuture};
+use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_upstream::{Errand, NotPresented, Presented};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -175,8 +175,54 @@ impl Terms for FixedTerms {
 }
 
 pub(crate) fn book() -> LoginBook {
-    let notebook: Arc<dyn Notebook> = Arc::new(FleetingNotebook::default());
-    LoginBook::new(notebook, Arc::new(SealingKey::new(&Secret::new([7; KEY_BYTES])).unwrap()))
+    LoginBook::new(Arc::new(FleetingNotebook::default()), key())
+}
+
+pub(crate) fn key() -> Arc<SealingKey> {
+    Arc::new(SealingKey::new(&Secret::new([7; KEY_BYTES])).unwrap())
+}
+
+/// A store that refuses to write logins, so often, and gives others a chance before it erases anything.
+#[derive(Debug, Default)]
+pub(crate) struct Moody {
+    pub(crate) writes_refused: AtomicU64,
+    notes: FleetingNotebook,
+}
+
+impl Notebook for Moody {
+    fn write(&self, note: Note) -> PortFuture<'_, Result<(), JournalError>> {
+        let fewer = |left: u64| left.checked_sub(1);
+        if self.writes_refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fewer).is_ok() {
+            return Box::pin(std::future::ready(Err(JournalError::new("away"))));
+        }
+        self.notes.write(note)
+    }
+
+    fn write_first(&self, note: Note) -> PortFuture<'_, Result<Note, JournalError>> {
+        self.notes.write_first(note)
+    }
+
+    fn read(&self, kind: NoteKind, key: &str, now: Timestamp) -> PortFuture<'_, Result<Option<Note>, JournalError>> {
+        self.notes.read(kind, key, now)
+    }
+
+    fn list(
+        &self,
+        kind: NoteKind,
+        after: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> PortFuture<'_, Result<Vec<Note>, JournalError>> {
+        self.notes.list(kind, after, limit, now)
+    }
+
+    fn erase(&self, kind: NoteKind, key: &str) -> PortFuture<'_, Result<(), JournalError>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            self.notes.erase(kind, &key).await
+        })
+    }
 }
 
 pub(crate) fn errand(tenant: &str, principal: &str) -> Errand {

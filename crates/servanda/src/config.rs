@@ -30,7 +30,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
-pub(crate) use credential::{CredentialConfig, StatementConfig};
+pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
@@ -172,6 +172,9 @@ pub(crate) struct LimitsConfig {
     pub message_bytes_max: usize,
     /// How long an upstream may take to start.
     pub connect_ms_max: u64,
+    /// Connections to one upstream of clients and users that have their own.
+    #[schemars(range(min = 1))]
+    pub upstream_connections_max: usize,
     /// Refused attempts of one repair chain.
     pub repair_attempts_max: u32,
     /// How often an upstream is asked whether it is there and what it offers.
@@ -197,6 +200,7 @@ impl Default for LimitsConfig {
             arguments_depth_max: 64,
             message_bytes_max: 16 << 20,
             connect_ms_max: 60_000,
+            upstream_connections_max: servanda_upstream::Limits::default().connections_max,
             repair_attempts_max: 5,
             probe_interval_ms: 30_000,
         }
@@ -381,6 +385,7 @@ impl Loaded {
         let limits = servanda_upstream::Limits {
             message_bytes_max: self.config.limits.message_bytes_max,
             connect_ms_max: self.config.limits.connect_ms_max,
+            connections_max: self.config.limits.upstream_connections_max.max(1),
             ..servanda_upstream::Limits::default()
         };
         Ok(UpstreamSpec { id: UpstreamId(id.to_owned()), transport, limits })

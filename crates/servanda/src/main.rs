@@ -93,7 +93,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,
             Command::Logins => until_stopped(commands::login::list(&cli.config, screen)).await,
             Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
-            Command::Demo(args) => commands::demo::run(args, screen).await,
+            Command::Demo(args) => Box::pin(commands::demo::run(args, screen)).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
             Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) | Command::Secret(_) => {

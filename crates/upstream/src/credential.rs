@@ -96,13 +96,14 @@ pub enum Behalf {
 /// What is shown. Every value is taken out of whatever comes back from the server.
 #[derive(Debug, Clone, Default)]
 pub struct Presented {
-    /// Header fields, for HTTP. Of a value of several words (`Bearer x`) the last is taken out by itself, too.
+    /// Header fields, for HTTP. Of a value of two words (`Bearer x`) that has nothing hidden in it the second is the secret.
     pub headers: Vec<(String, Secret)>,
     /// Values for arguments of a tool call, by JSON pointer. They are put in as texts.
     pub arguments: Vec<(String, Secret)>,
     /// Variables, for a process that is started now.
     pub environment: Vec<(String, Secret)>,
-    /// Further values that the server may repeat, as the password inside of an encoded header.
+    /// What is secret about the other values, where that is not all of them, and further values that the server may repeat,
+    /// as the password inside of an encoded header. What has one of these inside is not looked for as a whole.
     pub hidden: Vec<Secret>,
     /// How values begin that are new for every call, where a token goes on from there. A value with such a beginning is not
     /// looked for by itself: that would cost more than the call.

@@ -72,7 +72,13 @@ impl Credentials {
         };
         let late = || NotPresented::unavailable("what it is shown could not be had in time");
         let presented = tokio::time::timeout_at(errand.deadline, all).await.map_err(|_| late())??;
-        let kept = setting.redaction.keep(&presented)?;
+        let kept = if let Some(kept) = setting.redaction.known_already(&presented) {
+            kept
+        } else {
+            // Boxed, because it is rare and every request would be larger by it.
+            let learning = Box::pin(setting.redaction.learn_beside(&presented));
+            tokio::time::timeout_at(errand.deadline, learning).await.map_err(|_| late())??
+        };
         Ok(Held { presented, _kept: kept })
     }
 

@@ -18,6 +18,11 @@ pub(crate) fn parts(pointer: &str) -> Option<Vec<String>> {
     (parts.len() <= DEPTH_MAX && parts.iter().all(|part| !part.is_empty())).then_some(parts)
 }
 
+/// Whether a value can be put in there.
+pub fn is_argument_pointer(pointer: &str) -> bool {
+    parts(pointer).is_some()
+}
+
 /// The arguments with a value put in, or why it cannot be. Everything else keeps its bytes.
 pub(crate) fn put(arguments: &[u8], pointer: &str, value: &Secret) -> Result<Vec<u8>, &'static str> {
     let parts = parts(pointer).ok_or("it is no pointer to an argument")?;

@@ -61,6 +61,7 @@ pub use delivery::{
     Reply,
 };
 pub use failure::{PerformFailure, UpstreamError};
+pub use injection::is_argument_pointer;
 pub use lifecycle::UpstreamStatus;
 pub use own_watch::OwnWatch;
 pub use post::{Letter, NotPosted, Post, PostAddress, Receipt};

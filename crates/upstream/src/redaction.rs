@@ -21,8 +21,9 @@ const SECRET_CHARS_MIN: usize = 6;
 /// The same for what may be a secret but mostly is none: arguments and parts of addresses. `-y`, `serve` and `stdio` are
 /// no secrets, and hardly a token is that short.
 const DOUBTFUL_CHARS_MIN: usize = 8;
-/// Presented values that are remembered after the requests they were for; a server may repeat them later.
-const KEPT_MAX: usize = 64;
+/// Presented values that are remembered after the requests they were for; a server may repeat them later. Those that
+/// requests are using may be more.
+const KEPT_MAX: usize = SECRETS_MAX / 2;
 
 /// What must not be repeated.
 #[derive(Default)]
@@ -67,24 +68,44 @@ impl Redaction {
     /// From now on these are taken out of everything. Fails if one cannot be: then it must not be sent.
     pub(crate) fn keep(&self, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
         let mut known = self.presented.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut is_new = false;
+        let stems_before = known.stems.len();
         for stem in &presented.stems {
             if !known.stems.iter().any(|old| old.expose() == stem.expose()) {
                 known.stems.push(stem.clone());
-                is_new = true;
             }
         }
-        let mut kept = Vec::new();
+        let (mut kept, mut new) = (Vec::new(), Vec::new());
         for value in values_of(presented, &known.stems) {
-            let (mark, new) = known.mark(value);
+            let (mark, is_new) = known.mark(value);
+            new.extend(is_new.then(|| Arc::clone(&mark)));
             kept.push(mark);
-            is_new |= new;
         }
-        if is_new && let Err(why) = self.learn(&mut known) {
-            known.values.retain(|(_, mark)| !kept.iter().any(|new| Arc::ptr_eq(mark, new)));
+        let learns = !new.is_empty() || known.stems.len() > stems_before;
+        if learns && let Err(why) = self.learn(&mut known) {
+            known.values.retain(|(_, mark)| !new.iter().any(|new| Arc::ptr_eq(mark, new)));
+            known.stems.truncate(stems_before);
             return Err(why);
         }
         Ok(kept)
+    }
+
+    /// The same without holding up other requests: it is learned beside them. Cancel safe.
+    pub(crate) async fn learn_beside(self: &Arc<Self>, presented: &Presented) -> Result<Vec<Kept>, NotPresented> {
+        let (redaction, presented) = (Arc::clone(self), presented.clone());
+        let learned = tokio::task::spawn_blocking(move || redaction.keep(&presented)).await;
+        learned.unwrap_or_else(|_| Err(NotPresented::unavailable("what it is shown could not be kept out of answers")))
+    }
+
+    /// The same where there is nothing to learn. None if there is, or if somebody is learning.
+    pub(crate) fn known_already(&self, presented: &Presented) -> Option<Vec<Kept>> {
+        let mut known = self.presented.try_lock().ok()?;
+        let has_stem = |stem: &Secret| known.stems.iter().any(|old| old.expose() == stem.expose());
+        let has_value = |value: &Secret| known.values.iter().any(|(old, _)| old.expose() == value.expose());
+        let values = values_of(presented, &known.stems);
+        if !presented.stems.iter().all(has_stem) || !values.iter().all(has_value) {
+            return None;
+        }
+        Some(values.into_iter().map(|value| known.mark(value).0).collect())
     }
 
     /// A message of the server's without what was presented to it: JSON, if it was JSON. The same bytes if there was nothing.
@@ -158,32 +179,42 @@ impl Known {
         (mark, is_new)
     }
 
-    /// Makes room: those go that no request is using, the longest unused first.
+    /// Makes room, in number and in bytes: those go that no request is using, the longest unused first.
     fn forget(&mut self) {
-        let mut surplus = self.values.len().saturating_sub(KEPT_MAX);
-        self.values.retain(|(_, mark)| {
-            let goes = surplus > 0 && Arc::strong_count(mark) == 1;
-            surplus -= usize::from(goes);
+        let bytes_of = |secret: &Secret| secret.expose().len();
+        let stems_bytes: usize = self.stems.iter().map(bytes_of).sum();
+        let mut bytes = self.values.iter().map(|(value, _)| bytes_of(value)).sum::<usize>() + stems_bytes;
+        let mut count = self.values.len();
+        self.values.retain(|(value, mark)| {
+            let goes = (count > KEPT_MAX || bytes > SECRETS_BYTES_MAX) && Arc::strong_count(mark) == 1;
+            if goes {
+                count -= 1;
+                bytes -= bytes_of(value);
+            }
             !goes
         });
     }
 }
 
-/// Everything in it that a server may repeat.
+/// Everything in it that a server may repeat. What has one of these inside of it is not looked for as a whole as well: with
+/// its inside gone nothing is left to hide.
 fn values_of(presented: &Presented, stems: &[Secret]) -> Vec<Secret> {
     let Presented { headers, arguments, environment, hidden, .. } = presented;
     let mut values = hidden.clone();
-    values.extend(arguments.iter().chain(environment).map(|(_, value)| value.clone()));
-    for (_, value) in headers {
-        let words = value.as_text().map(last_word).filter(|word| word.len() >= SECRET_BYTES_MIN);
-        values.extend(words.map(|word| Secret::new(word.as_bytes())));
-        values.push(value.clone());
+    let hides = |value: &Secret| hidden.iter().any(|inside| has_inside(value, inside));
+    values.extend(arguments.iter().chain(environment).map(|(_, value)| value.clone()).filter(|value| !hides(value)));
+    for (_, value) in headers.iter().filter(|(_, value)| !hides(value)) {
+        match value.as_text().map(|text| text.split_whitespace().collect::<Vec<_>>()).as_deref() {
+            Some([_, word]) if word.len() >= SECRET_BYTES_MIN => values.push(Secret::new(word.as_bytes())),
+            _ => values.push(value.clone()),
+        }
     }
-    let has_stem = |value: &Secret, stem: &Secret| {
-        value.expose().windows(stem.expose().len().max(1)).any(|part| part == stem.expose())
-    };
-    values.retain(|value| !stems.iter().any(|stem| has_stem(value, stem)));
+    values.retain(|value| !stems.iter().any(|stem| has_inside(value, stem)));
     values
+}
+
+fn has_inside(value: &Secret, inside: &Secret) -> bool {
+    value.expose().windows(inside.expose().len().max(1)).any(|part| part == inside.expose())
 }
 
 /// A scrubber for as many as there can be, the longest first: of sentences nobody can promise more.
@@ -353,5 +384,93 @@ mod tests {
             let clean = redaction.remove_in_json(RawValue::from_string(json.to_owned()).unwrap());
             assert_eq!(clean.get(), expected);
         }
+    }
+
+    fn bearer(token: &str) -> Presented {
+        Presented::header("authorization", Secret::from(format!("Bearer {token}")))
+    }
+
+    /// Tokens of which so many are as much as can be known.
+    const MOST: usize = SECRETS_BYTES_MAX / SECRET_BYTES_MAX;
+
+    fn large(number: usize) -> String {
+        format!("{number:05}{}", "x".repeat(SECRET_BYTES_MAX - 5))
+    }
+
+    fn large_ones(numbers: std::ops::Range<usize>) -> Presented {
+        Presented { hidden: numbers.map(|number| Secret::from(large(number))).collect(), ..Presented::default() }
+    }
+
+    #[test]
+    fn t25_what_is_not_in_use_makes_room_for_large_tokens() {
+        let redaction = Redaction::default();
+        let held = redaction.keep(&bearer(&large(0))).unwrap();
+        redaction.keep(&large_ones(1..MOST)).unwrap();
+        redaction.keep(&bearer(&large(MOST))).unwrap();
+        let said = [0, 1, 2, MOST].map(large).join(" ");
+        let expected = format!("[redacted] {} [redacted] [redacted]", large(1));
+        assert!(redaction.remove(&said) == expected, "the longest unused is gone, and nothing else");
+        drop(held);
+        assert!(redaction.keep(&large_ones(MOST + 1..2 * MOST + 1)).is_ok(), "all of the others may go");
+    }
+
+    #[test]
+    fn t25_what_is_in_use_never_makes_room() {
+        let redaction = Redaction::default();
+        let first = redaction.keep(&bearer(&large(0))).unwrap();
+        let others = redaction.keep(&large_ones(1..MOST)).unwrap();
+        // Together with one that is in use.
+        let too_much = Presented { hidden: vec![Secret::from(large(0))], ..bearer(&large(MOST)) };
+        assert!(redaction.keep(&too_much).is_err());
+        drop(others);
+        redaction.keep(&bearer(&large(MOST))).unwrap();
+        assert!(redaction.remove(&format!("{} {}", large(0), large(MOST))) == "[redacted] [redacted]");
+        drop(first);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_learned_leaves_nothing_behind() {
+        let redaction = Redaction::default();
+        let short_stem = Presented { stems: vec![Secret::from("ab".to_owned())], ..Presented::default() };
+        assert!(redaction.keep(&short_stem).is_err());
+        assert!(redaction.keep(&Presented::header("x", Secret::from("abc".to_owned()))).is_err());
+        redaction.keep(&bearer("token-1234")).unwrap();
+        assert_eq!(redaction.remove("token-1234 Bearer"), "[redacted] Bearer");
+    }
+
+    #[test]
+    fn words_beside_a_secret_are_no_secrets() {
+        let secret = |text: &str| Secret::from(text.to_owned());
+        let table = [
+            (Presented { hidden: vec![secret("sk-123456")], ..Presented::header("x", secret("sk-123456 production")) }),
+            Presented {
+                hidden: vec![secret("sk-123456")],
+                environment: vec![("A".to_owned(), secret("key=sk-123456;stage=production"))],
+                ..Presented::default()
+            },
+            bearer("sk-123456"),
+        ];
+        for presented in table {
+            let redaction = Redaction::default();
+            redaction.keep(&presented).unwrap();
+            assert_eq!(redaction.remove("sk-123456 in production"), "[redacted] in production", "{presented:?}");
+        }
+        // Of more words nobody knows which is the secret one: only all of them are.
+        let redaction = Redaction::default();
+        redaction.keep(&Presented::header("x", secret("Digest one=1, production"))).unwrap();
+        assert_eq!(redaction.remove("Digest one=1, production of production"), "[redacted] of production");
+    }
+
+    #[tokio::test]
+    async fn hundreds_of_users_in_turn_are_learned_once() {
+        let redaction = Arc::new(Redaction::default());
+        for round in 0..2 {
+            for user in 0..300 {
+                let presented = bearer(&format!("token-{user:06}"));
+                assert_eq!(redaction.known_already(&presented).is_some(), round > 0, "{user}");
+                redaction.learn_beside(&presented).await.unwrap();
+            }
+        }
+        assert_eq!(redaction.remove("token-000000 token-000299"), "[redacted] [redacted]");
     }
 }

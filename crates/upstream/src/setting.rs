@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub(crate) spec: UpstreamSpec,
-    pub(crate) redaction: Redaction,
+    pub(crate) redaction: Arc<Redaction>,
     /// What the server is shown, where it is shown something.
     pub(crate) credentials: Option<Credentials>,
     /// Every task of this upstream, so that the shutdown can wait for them.
@@ -56,7 +56,7 @@ impl Setting {
     ) -> Self {
         Self {
             credentials: Credentials::new(sources),
-            redaction: Redaction::of(&spec.transport),
+            redaction: Arc::new(Redaction::of(&spec.transport)),
             tasks: TaskTracker::new(),
             hurry: CancellationToken::new(),
             news: News::default(),

@@ -149,6 +149,9 @@ impl Upstream {
 
     /// Wants to hear when a resource changes. The wish holds over reconnections until [`Upstream::unwatch`].
     ///
+    /// Refused where users have connections of their own: the shared one is the gateway's, and what changes for the gateway
+    /// is not the users' to hear.
+    ///
     /// Cancel safe: a wish that is not waited for is none.
     pub async fn watch(&self, uri: &str, deadline: Instant) -> Result<(), PerformFailure> {
         self.watch_subject(Subject::Resource(uri.to_owned()), deadline).await
@@ -306,6 +309,9 @@ impl Upstream {
 
     async fn watch_subject(&self, subject: Subject, deadline: Instant) -> Result<(), PerformFailure> {
         let setting = self.setting();
+        if setting.is_personal() {
+            return Err(not_announced("what is a single user's own to others"));
+        }
         let turn = tokio::time::timeout_at(deadline, setting.watches.turn.lock()).await;
         let _turn = turn.map_err(|_| PerformFailure::unavailable("others wait to watch something, too"))?;
         let wish = setting.watches.wish(subject.clone())?;

@@ -14,6 +14,14 @@ pub enum NoSecret {
     /// It is there and empty.
     #[error("the secret `{0}` is empty")]
     Empty(SecretReference),
+    /// It is too short to be told from ordinary words in what a server answers.
+    #[error("the secret `{reference}` has fewer than {bytes_min} bytes, so it could not be kept out of answers")]
+    TooShort {
+        /// Which.
+        reference: SecretReference,
+        /// The least.
+        bytes_min: usize,
+    },
     /// It is longer than any secret.
     #[error("the secret `{reference}` is longer than {bytes_max} bytes")]
     TooLong {
@@ -119,9 +127,10 @@ impl NoSecret {
     /// What somebody who runs the gateway does about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Missing(reference) | Self::Empty(reference) | Self::TooLong { reference, .. } => {
-                how_to_set(reference)
-            }
+            Self::Missing(reference)
+            | Self::Empty(reference)
+            | Self::TooShort { reference, .. }
+            | Self::TooLong { reference, .. } => how_to_set(reference),
             Self::Exposed { path } => format!("chmod 600 {}", path.display()),
             Self::Unreadable { path, .. } => format!("ls -l {}", path.display()),
             Self::NoStore(_) => "run servanda in the folder of its configuration".to_owned(),

@@ -12,5 +12,5 @@ mod sources;
 
 pub use error::{NoSecret, StoreFault};
 pub use local::{KEY_FILE, KEY_VARIABLE, Kept, LocalStore, STORE_FILE};
-pub use reference::{NotAReference, SecretName, SecretReference};
+pub use reference::{NotAReference, SecretName, SecretReference, is_variable};
 pub use sources::{EnvironmentStore, FileStore, SECRET_BYTES_MAX, SecretStore, Vault};

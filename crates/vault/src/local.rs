@@ -7,7 +7,7 @@ mod document;
 mod files;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError},
 };
 
@@ -195,11 +195,6 @@ impl LocalStore {
     fn lock(&self) -> Result<Lock, StoreFault> {
         files::make_folder(&self.folder)?;
         Lock::take(&self.folder.join(LOCK_FILE))
-    }
-
-    /// The folder it is in.
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 }
 

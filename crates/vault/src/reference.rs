@@ -80,7 +80,8 @@ impl FromStr for SecretReference {
     }
 }
 
-fn is_variable(name: &str) -> bool {
+/// Whether an environment may have a variable of that name.
+pub fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -40,9 +40,10 @@ fn mint(who: &Authenticated, tool: &str, at: Timestamp, lifetime_ms: u64) -> Res
 fn agent() -> Authenticated {
     let keys = RootKeys::new("k", BTreeMap::from([("k".to_owned(), Secret::new([7; 32]))])).unwrap();
     let mut who = user(user_rights());
-    for name in ["assistant", "planner"] {
+    // The second one is called that by whoever handed the credential on, and nobody vouches for it.
+    for actor in [Actor::proven("assistant"), Actor::named("auditor"), Actor::proven("planner")] {
         let delegation = Delegation {
-            actor: Actor::named(name).unwrap(),
+            actor: actor.unwrap(),
             actor_lineage: Vec::new(),
             actor_budgets: Vec::new(),
             narrowing: Narrowing::default(),
@@ -102,7 +103,8 @@ fn keys_are_of_one_form() {
 
 #[test]
 fn t7_a_statement_for_an_exchange_says_who_and_who_acts_and_is_no_access_token() {
-    let actors = ["planner".to_owned(), "assistant".to_owned()];
+    let acting = |name: &str, proven| Acting { name: name.to_owned(), proven };
+    let actors = [acting("planner", true), acting("auditor", false), acting("assistant", true)];
     let subject = SubjectStatement {
         issuer: "https://gateway.test",
         audience: "https://upstream.test/mcp",
@@ -115,10 +117,32 @@ fn t7_a_statement_for_an_exchange_says_who_and_who_acts_and_is_no_access_token()
     let token = key().mint_subject(&subject, NOW).unwrap();
     let token = token.as_text().unwrap();
     let claims = read_by_upstream(token);
-    assert_eq!((claims["sub"].as_str(), claims["act"]["sub"].as_str()), (Some("ada"), Some("planner")));
-    assert_eq!(claims["act"]["act"]["sub"].as_str(), Some("assistant"));
+    assert_eq!((claims["sub"].as_str(), claims["act"]["sub"].as_str()), (Some("acme/ada"), Some("planner")));
+    assert_eq!(claims["act"]["act"], json!({"sub": "assistant"}), "a name that is not proven is not stated");
     assert_eq!(claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap(), 60);
     assert_eq!(UnverifiedToken::read(token).unwrap_err(), TokenError::Type);
-    let alone = key().mint_subject(&SubjectStatement { actors: &[], ..subject }, NOW).unwrap();
+    let alone = key().mint_subject(&SubjectStatement { actors: &actors[1..2], ..subject }, NOW).unwrap();
     assert_eq!(read_by_upstream(alone.as_text().unwrap()).get("act"), None);
+}
+
+#[test]
+fn t13_users_of_two_tenants_are_two_subjects() {
+    let subject = |tenant, principal| {
+        let (issuer, audience) = ("https://gateway.test", "https://upstream.test/mcp");
+        let subject =
+            SubjectStatement { issuer, audience, id: "one", tenant, principal, actors: &[], upstream: "billing" };
+        let token = key().mint_subject(&subject, NOW).unwrap();
+        read_by_upstream(token.as_text().unwrap())["sub"].as_str().unwrap().to_owned()
+    };
+    let users = [
+        ("acme", "ada"),
+        ("globex", "ada"),
+        ("acme", "team/ada"),
+        ("acme/team", "ada"),
+        ("acme", "team%2Fada"),
+        ("acme%2Fteam", "ada"),
+    ];
+    let subjects: std::collections::BTreeSet<_> = users.map(|(tenant, principal)| subject(tenant, principal)).into();
+    assert_eq!(subjects.len(), users.len(), "{subjects:?}");
+    assert!(subjects.contains("acme/team%2Fada"), "{subjects:?}");
 }

@@ -227,3 +227,12 @@ proptest! {
         prop_assert!(clean.spans(&found).is_empty());
     }
 }
+
+#[test]
+fn a_few_long_tokens_take_little_memory() {
+    let token = |number: u8| Secret::new([&[number; 6], "e30".repeat(700).as_bytes()].concat());
+    let tokens: Vec<Secret> = (b'0'..b'5').map(token).collect();
+    let bytes: usize = tokens.iter().map(|token| token.expose().len()).sum();
+    let memory_bytes = Scrubber::of(&tokens).unwrap().memory_bytes();
+    assert!(memory_bytes < 200 * bytes, "{memory_bytes} for {bytes}");
+}

@@ -4,7 +4,10 @@ use servanda_authority::Secret;
 use servanda_gates::FleetingNotebook;
 
 use super::*;
-use crate::{sealing::KEY_BYTES, testing::TokenServer};
+use crate::{
+    sealing::KEY_BYTES,
+    testing::{Moody, TokenServer},
+};
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 
@@ -14,6 +17,10 @@ fn with_key(notebook: &Arc<dyn Notebook>, byte: u8) -> LoginBook {
 
 fn whose(upstream: &str, tenant: &str, principal: &str) -> Whose {
     Whose { upstream: upstream.to_owned(), tenant: tenant.to_owned(), principal: principal.to_owned() }
+}
+
+async fn login() -> Login {
+    TokenServer::start(|_, _| (500, serde_json::json!({}))).await.login("token-0", Some("refresh-0"))
 }
 
 #[tokio::test]
@@ -50,10 +57,30 @@ async fn one_asks_for_the_next_token_until_its_time_is_over() {
     let book = with_key(&notebook, 1);
     let ada = whose("crm", "acme", "ada");
     let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
-    assert!(book.claim(&ada, 0, "one", NOW).await.unwrap());
-    assert!(!book.claim(&ada, 0, "two", NOW).await.unwrap());
-    assert!(book.claim(&ada, 1, "two", NOW).await.unwrap(), "of another generation");
-    assert!(book.claim(&ada, 0, "two", later).await.unwrap(), "the first one is gone");
-    book.release(&ada, 1).await.unwrap();
-    assert!(book.claim(&ada, 1, "three", NOW).await.unwrap());
+    let login = login().await;
+    let generation_1 = login.exhausted();
+    assert!(book.claim(&ada, &login, "one", NOW).await.unwrap().is_some());
+    assert!(book.claim(&ada, &login, "two", NOW).await.unwrap().is_none());
+    let next = book.claim(&ada, &generation_1, "two", NOW).await.unwrap().expect("of another generation");
+    assert!(book.claim(&ada, &login, "two", later).await.unwrap().is_some(), "the first one is gone");
+    assert!(book.claim(&ada, &login, "three", later).await.unwrap().is_none(), "the second one is at it");
+    book.release(next).await.unwrap();
+    assert!(book.claim(&ada, &generation_1, "three", NOW).await.unwrap().is_some());
+    let mut anew = login.clone();
+    anew.issued_at = later;
+    assert!(book.claim(&ada, &anew, "four", later).await.unwrap().is_some(), "of a login that was made anew");
+}
+
+#[tokio::test]
+async fn of_two_that_take_over_one_does() {
+    let notebook: Arc<dyn Notebook> = Arc::new(Moody::default());
+    let (one, two) = (with_key(&notebook, 1), with_key(&notebook, 1));
+    let ada = whose("crm", "acme", "ada");
+    let later = Timestamp::from_unix_ms(NOW.unix_ms() + REFRESH_MS_MAX);
+    let login = login().await;
+    one.claim(&ada, &login, "gone", NOW).await.unwrap().unwrap();
+    // Both see that it is over before either has done anything about it.
+    let claims = tokio::join!(one.claim(&ada, &login, "one", later), two.claim(&ada, &login, "two", later));
+    let claims = [claims.0.unwrap().is_some(), claims.1.unwrap().is_some()];
+    assert_eq!(claims.iter().filter(|claimed| **claimed).count(), 1, "{claims:?}");
 }

@@ -5,7 +5,10 @@ use servanda_contract::Acting;
 use servanda_upstream::CredentialLack;
 
 use super::*;
-use crate::testing::{FixedTerms, HandClock, TokenServer, book, errand, shown};
+use crate::{
+    login::LEEWAY_MS,
+    testing::{FixedTerms, HandClock, TokenServer, book, errand, shown},
+};
 
 async fn server() -> TokenServer {
     TokenServer::start(|number, _| {
@@ -54,6 +57,22 @@ async fn more_scopes_are_asked_for_once() {
     assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
     assert_eq!(source.rejected(&anybody, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
     assert!(matches!(source.rejected(&anybody, &rejection(401, "Bearer", 1)).await, Remedy::GiveUp(_)));
+}
+
+#[tokio::test]
+async fn a_token_that_was_just_replaced_is_not_replaced_again() {
+    let (server, clock) = (server().await, HandClock::new());
+    let source = source(&server, Standing::Client, &clock);
+    let anybody = errand("a", "b");
+    assert_eq!(shown(source.present(&anybody).await), "Bearer t1");
+    // Two requests showed the first one; the second hears of it when there is another already.
+    for _ in 0..2 {
+        assert_eq!(source.rejected(&anybody, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
+        assert_eq!(shown(source.present(&anybody).await), "Bearer t2");
+    }
+    clock.forward(FRESH_MS);
+    assert_eq!(source.rejected(&anybody, &rejection(401, "Bearer", 0)).await, Remedy::TryAgain);
+    assert_eq!(shown(source.present(&anybody).await), "Bearer t3");
 }
 
 #[tokio::test]
@@ -115,12 +134,15 @@ async fn t7_what_is_exchanged_is_our_statement_about_the_user_and_each_party_has
     let mut caller = Caller::named("acme", "ada");
     caller.actors.push(Acting { name: "bot".to_owned(), proven: true });
     let bot = Errand { on_behalf_of: Some(Arc::new(caller)), ..ada.clone() };
+    let mut pretender = Caller::named("acme", "ada");
+    pretender.actors.push(Acting { name: "bot".to_owned(), proven: false });
+    let pretender = Errand { on_behalf_of: Some(Arc::new(pretender)), ..ada.clone() };
     let nobody = Errand { on_behalf_of: None, ..ada.clone() };
     let mut tokens = Vec::new();
-    for errand in [&ada, &bot, &ada, &nobody, &bot] {
+    for errand in [&ada, &bot, &ada, &nobody, &bot, &pretender] {
         tokens.push(shown(source.present(errand).await));
     }
-    assert_eq!(tokens, ["Bearer t1", "Bearer t2", "Bearer t1", "Bearer t3", "Bearer t2"]);
+    assert_eq!(tokens, ["Bearer t1", "Bearer t2", "Bearer t1", "Bearer t3", "Bearer t2", "Bearer t4"]);
     let forms = server.forms();
     assert!(
         forms[0]

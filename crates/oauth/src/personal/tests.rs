@@ -3,10 +3,12 @@
 use serde_json::json;
 use servanda_upstream::CredentialLack;
 
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::{
     grant::{Access, Standing},
-    testing::{FixedTerms, HandClock, TokenServer, book, errand, shown},
+    testing::{FixedTerms, HandClock, Moody, TokenServer, book, errand, key, shown},
 };
 
 struct World {
@@ -166,13 +168,12 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let world = World::new().await;
     world.agree("acme", "ada", "t0", Some("r0")).await;
     let (source, ada) = (world.source(), errand("acme", "ada"));
-    let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\", resource_metadata=\"http://x/\"";
+    let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
     assert_eq!(shown(Err(why)), "`crm` asks acme/ada for write besides / servanda login crm --user acme/ada");
     let whose = Whose::of("crm", &Caller::named("acme", "ada"));
     let wanted = world.book.wanted(&whose, world.clock.now()).await.unwrap();
     assert_eq!(wanted.scopes.unwrap().line().as_deref(), Some("write"));
-    assert_eq!(wanted.resource_metadata.as_deref(), Some("http://x/"));
     // What was asked for already does not help by being asked for again.
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"a\"";
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, challenge, 0)).await else { panic!() };
@@ -180,4 +181,140 @@ async fn scopes_that_lack_are_named_and_kept_for_the_next_login() {
     let Remedy::GiveUp(why) = source.rejected(&ada, &rejection(403, "Bearer", 0)).await else { panic!() };
     assert_eq!(why.to_string(), "`crm` does not let acme/ada do this");
     assert!(world.server.forms().is_empty());
+}
+
+/// A server that says no to the first request in that word, and then issues `t2`.
+async fn refusing_once(status: u16, word: &'static str) -> World {
+    let answer = move |number: usize, _: &str| match number {
+        1 => (status, json!({"error": word})),
+        _ => (200, json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 3600})),
+    };
+    World { server: TokenServer::start(answer).await, ..World::new().await }
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_configuration_ends_no_login() {
+    for (status, word) in [(401, "invalid_client"), (400, "unauthorized_client"), (400, "invalid_scope"), (400, "x")] {
+        let world = refusing_once(status, word).await;
+        world.agree("acme", "ada", "t0", Some("r0")).await;
+        world.clock.forward(3_600_000);
+        let source = world.source();
+        let refused = source.present(&errand("acme", "ada")).await.unwrap_err();
+        assert_eq!(refused.lack, CredentialLack::Unavailable, "{word}: {refused}");
+        let is_final = word != "x";
+        if is_final {
+            let at_once = source.present(&errand("acme", "ada")).await.unwrap_err();
+            assert_eq!((at_once, world.server.forms().len()), (refused, 1), "{word}: it is not asked with every call");
+            world.clock.forward(PAUSE_MS);
+        }
+        assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t2", "{word}");
+    }
+}
+
+/// Terms that cannot be had the first time, as of a store of secrets that is away.
+#[derive(Debug)]
+struct LateTerms(Arc<FixedTerms>, std::sync::atomic::AtomicBool);
+
+impl Terms for LateTerms {
+    fn access(&self) -> PortFuture<'_, Result<Access, NotPresented>> {
+        if self.1.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return self.0.access();
+        }
+        Box::pin(std::future::ready(Err(NotPresented::unavailable("the store is away"))))
+    }
+
+    fn url(&self) -> &reqwest::Url {
+        self.0.url()
+    }
+}
+
+#[tokio::test]
+async fn who_could_not_ask_does_not_keep_others_waiting() {
+    let world = World::new().await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let terms = Arc::new(LateTerms(world.server.terms(Standing::Client), false.into()));
+    let source = PersonalSource::new(terms, world.book.clone(), Arc::new(world.clock.clone()));
+    assert!(source.present(&errand("acme", "ada")).await.is_err());
+    // The clock stands still: a claim that was left behind would never be over.
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+}
+
+/// Does something as soon as a token is asked for, before it is issued.
+async fn while_asking(world: World, meanwhile: impl Fn(&LoginBook) + Send + Sync + 'static) -> World {
+    let book = world.book.clone();
+    let answer = move |number: usize, _: &str| {
+        meanwhile(&book);
+        (200, json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 3600}))
+    };
+    World { server: TokenServer::start(answer).await, ..world }
+}
+
+#[tokio::test]
+async fn t13_who_logs_out_while_the_next_token_is_issued_stays_logged_out() {
+    let ada = || Whose::of("crm", &Caller::named("acme", "ada"));
+    // The notebook of tests answers at once.
+    let forget = move |book: &LoginBook| book.forget(&ada()).now_or_never().unwrap().unwrap();
+    let world = while_asking(World::new().await, forget).await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let source = world.source();
+    let told = shown(source.present(&errand("acme", "ada")).await);
+    assert!(told.starts_with("acme/ada has not agreed"), "{told}");
+    assert!(world.book.login(&ada(), world.clock.now()).await.unwrap().is_none());
+    assert_eq!(world.server.forms().len(), 1);
+}
+
+#[tokio::test]
+async fn a_login_that_was_made_meanwhile_is_not_written_over() {
+    let ada = || Whose::of("crm", &Caller::named("acme", "ada"));
+    let anew = Arc::new(Mutex::new(None::<Login>));
+    let kept = Arc::clone(&anew);
+    let meanwhile = move |book: &LoginBook| {
+        let login = kept.lock().unwrap().clone().unwrap();
+        book.keep(&ada(), &login).now_or_never().unwrap().unwrap();
+    };
+    let world = while_asking(World::new().await, meanwhile).await;
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let mut made_now = world.server.login("made-anew", Some("other-refresh"));
+    (made_now.issued_at, made_now.expires_at) = (world.clock.now(), None);
+    *anew.lock().unwrap() = Some(made_now);
+    assert_eq!(shown(world.source().present(&errand("acme", "ada")).await), "Bearer made-anew");
+    assert_eq!(shown(world.source().present(&errand("acme", "ada")).await), "Bearer made-anew");
+}
+
+#[tokio::test]
+async fn a_token_that_was_issued_is_kept_as_soon_as_the_store_is_back() {
+    let world = World::new().await;
+    let notebook = Arc::new(Moody::default());
+    let book = LoginBook::new(Arc::<Moody>::clone(&notebook), key());
+    let world = World { book, ..world };
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    notebook.writes_refused.store(2, std::sync::atomic::Ordering::SeqCst);
+    let source = world.source();
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    assert_eq!(world.server.forms().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_lives_for_seconds_is_shown_for_half_of_them() {
+    let answer = |number: usize, _: &str| {
+        (
+            200,
+            json!({"access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 10,
+            "refresh_token": format!("r{number}")}),
+        )
+    };
+    let world = World { server: TokenServer::start(answer).await, ..World::new().await };
+    world.agree("acme", "ada", "t0", Some("r0")).await;
+    world.clock.forward(3_600_000);
+    let source = world.source();
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    world.clock.forward(4_999);
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t1");
+    world.clock.forward(1);
+    assert_eq!(shown(source.present(&errand("acme", "ada")).await), "Bearer t2");
 }

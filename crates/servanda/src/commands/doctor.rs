@@ -134,13 +134,9 @@ fn look_at_secrets(loaded: &Loaded, findings: &mut Findings) {
     for needed in credentials::needed(loaded) {
         let what = format!("upstream {}", needed.upstream);
         match needed.lack {
-            None => findings.good(what, format!("is shown the secret `{}`, which is there", needed.secret)),
+            None => findings.good(what, format!("needs the secret `{}`, which is there", needed.secret)),
             Some(lack) => {
-                findings.bad(
-                    what,
-                    format!("is to be shown a secret that it lacks: {lack}"),
-                    format!("`{}`", lack.hint()),
-                );
+                findings.bad(what, format!("lacks a secret: {lack}"), format!("`{}`", lack.hint()));
             }
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn run(config: &Path, args: &SecretArgs, screen: Screen) -> Result<()
 /// Where secrets are, and what the configuration makes of them.
 struct Place {
     vault: Vault,
-    /// Upstreams, by the secret they are shown. Nothing where there is no configuration yet: a secret may be set before.
+    /// Upstreams, by the secret they need. Nothing where there is no configuration yet: a secret may be set before.
     used: BTreeMap<SecretReference, Vec<String>>,
 }
 
@@ -58,10 +58,8 @@ impl Place {
         }
         let loaded = Loaded::read(config)?;
         let mut used: BTreeMap<SecretReference, Vec<String>> = BTreeMap::new();
-        for (id, upstream) in &loaded.config.upstreams {
-            for reference in upstream.credential.iter().filter_map(crate::config::CredentialConfig::reference) {
-                used.entry(reference).or_default().push(id.clone());
-            }
+        for needed in credentials::needed(&loaded) {
+            used.entry(needed.secret).or_default().push(needed.upstream);
         }
         Ok(Self { vault: loaded.vault(), used })
     }
@@ -86,7 +84,7 @@ fn set(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
     screen.say(format_args!("`{name}` is {}", if replaced { "set anew" } else { "set" }));
     if used_by.is_empty() {
         screen.hint(format_args!(
-            "no upstream is shown it yet; write `credential: {{ secret: \"store:{name}\", header: Authorization, format: \"Bearer {{}}\" }}` \
+            "no upstream uses it yet; write `credential: {{ secret: \"store:{name}\", header: Authorization, format: \"Bearer {{}}\" }}` \
              to one in servanda.yaml"
         ));
     }
@@ -142,7 +140,7 @@ fn remove(place: &Place, name: &str, screen: Screen) -> Result<(), Failure> {
     }
     screen.say(format_args!("`{name}` is removed"));
     if !used_by.is_empty() {
-        screen.hint(format_args!("it was shown to {}, which cannot be called without it", used_by.join(", ")));
+        screen.hint(format_args!("{} cannot be called without it", used_by.join(", ")));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
-use servanda_vault::{NotAReference, SecretReference};
+use servanda_vault::{NotAReference, SecretReference, is_variable};
 
 use super::{UpstreamConfig, oauth::OauthConfig};
 
@@ -68,6 +68,15 @@ pub(crate) struct StatementConfig {
     pub issuer: String,
 }
 
+/// A secret that somebody has to set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedSecret {
+    /// Which.
+    pub reference: SecretReference,
+    /// Whether the upstream itself is shown it, and not an authorization server.
+    pub shown: bool,
+}
+
 /// Where a secret is kept. Should somebody write the secret itself, it is not shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -81,9 +90,17 @@ impl SecretPlace {
 }
 
 impl CredentialConfig {
-    /// The secret it needs, if it needs one that somebody has to set.
+    /// The secret that the upstream is shown, if it is one that somebody has to set.
     pub(crate) fn reference(&self) -> Option<SecretReference> {
         self.secret.as_ref()?.reference().ok()
+    }
+
+    /// Every secret it needs that somebody has to set.
+    pub(crate) fn secrets(&self) -> Vec<NamedSecret> {
+        let shown = self.reference().map(|reference| NamedSecret { reference, shown: true });
+        let of_oauth = self.oauth.iter().flat_map(OauthConfig::secrets);
+        let of_oauth = of_oauth.filter_map(|(_, text)| text.parse().ok());
+        shown.into_iter().chain(of_oauth.map(|reference| NamedSecret { reference, shown: false })).collect()
     }
 
     /// A secret as it is written into its place.
@@ -175,6 +192,13 @@ fn oauth_fault(oauth: &OauthConfig, upstream: &UpstreamConfig) -> Option<String>
     header_fault("authorization", upstream)
         .map(|_| "`oauth` goes with a `url` that has no `authorization` among its `headers`".to_owned())
         .or_else(|| oauth.fault().map(|(field, reason)| format!("`oauth.{field}` {reason}")))
+        .or_else(|| {
+            let field = oauth.secret_for_anybody(upstream.url.as_deref().unwrap_or_default())?;
+            Some(format!(
+                "`oauth.{field}` goes with the `issuer` that it may be shown to, as `issuer: https://login.example.com`: \
+                 without it the upstream would choose"
+            ))
+        })
 }
 
 fn header_fault(name: &str, upstream: &UpstreamConfig) -> Option<String> {
@@ -194,12 +218,8 @@ fn header_fault(name: &str, upstream: &UpstreamConfig) -> Option<String> {
 }
 
 fn argument_fault(pointer: &str) -> Option<String> {
-    let good = pointer.strip_prefix('/').is_some_and(|rest| rest.split('/').all(|part| !part.is_empty()));
-    (!good).then(|| "`argument` is a JSON pointer, as `/api_key`".to_owned())
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    let good = servanda_upstream::is_argument_pointer(pointer);
+    (!good).then(|| "`argument` is a JSON pointer of a few parts, as `/api_key`".to_owned())
 }
 
 fn default_issuer() -> String {
@@ -275,6 +295,26 @@ mod tests {
             (command, r#"credential: { secret: "store:crm", env: API_KEY }"#, "good"),
             (url, "credential: { oauth: {} }", "good"),
             (url, "credential: { oauth: { scopes: [a], flow: user } }", "good"),
+            (
+                url,
+                r#"credential: { oauth: { client_id: x, client_secret: "env:A" } }"#,
+                "`oauth.client_secret` goes with the `issuer` that it may be shown to",
+            ),
+            (
+                url,
+                r#"credential: { oauth: { client_id: x, client_secret: "env:A", issuer: "https://as.test" } }"#,
+                "good",
+            ),
+            (
+                "url: http://127.0.0.1:9/mcp\n",
+                r#"credential: { oauth: { client_id: x, client_secret: "env:A" } }"#,
+                "good",
+            ),
+            (
+                url,
+                r#"credential: { oauth: { flow: jwt_bearer, client_id: x, assertion: "env:A" } }"#,
+                "`oauth.assertion` goes with the `issuer`",
+            ),
             (url, "credential: { oauth: {}, header: X }", "stands by itself"),
             (command, "credential: { oauth: {} }", "`oauth` goes with a `url`"),
             (url, r#"credential: [{ oauth: {} }, { secret: "env:A", header: Authorization }]"#, "two of them go into"),
@@ -290,6 +330,8 @@ mod tests {
             (url, r#"credential: { secret: "store:crm", header: "X Y" }"#, "no name of a header"),
             (url, r#"credential: { secret: "store:crm", header: X, format: "Bearer" }"#, "`format` has `{}` once"),
             (url, r#"credential: { secret: "store:crm", argument: api_key }"#, "is a JSON pointer"),
+            (url, r#"credential: { secret: "store:crm", argument: /1/2/3/4/5/6/7/8/9 }"#, "is a JSON pointer"),
+            (command, r#"credential: { secret: "store:crm", env: 1X }"#, "no name of a variable"),
             (url, r#"credential: { secret: "store:crm", header: X, statement: { header: Y } }"#, "write two of them"),
             (
                 url,

@@ -14,7 +14,8 @@ pub(crate) struct OauthConfig {
     /// By what tokens are got.
     #[serde(default)]
     pub flow: OauthFlow,
-    /// The authorization server, by its issuer, where it is not left to the upstream to name one. The client's id belongs to it.
+    /// The authorization server, by its issuer, where it is not left to the upstream to name one. The client's id belongs to it,
+    /// and with a `client_secret`, an `assertion` or a `subject_token` it has to be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
     /// Our id there, if somebody registered one for us.
@@ -121,25 +122,41 @@ impl OauthConfig {
         self.bad_reference().or_else(|| self.bad_address()).or_else(|| self.bad_combination())
     }
 
-    fn bad_reference(&self) -> Option<(&'static str, String)> {
-        let references = [
-            ("client_secret", &self.client_secret),
-            ("client_key", &self.client_key),
-            ("assertion", &self.assertion),
-            ("subject_token", &self.subject_token),
-        ];
+    /// The secrets it names, by field.
+    pub(crate) fn secrets(&self) -> Vec<(&'static str, &String)> {
         let exchange = self.exchange_at.as_ref().and_then(|exchange| exchange.client_secret.as_ref());
-        let named = references.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)));
+        let named = [
+            ("client_secret", self.client_secret.as_ref()),
+            ("client_key", self.client_key.as_ref()),
+            ("assertion", self.assertion.as_ref()),
+            ("subject_token", self.subject_token.as_ref()),
+            ("exchange_at.client_secret", exchange),
+        ];
+        named.into_iter().filter_map(|(field, text)| Some((field, text?))).collect()
+    }
+
+    /// The field of a secret that would be shown to whichever authorization server the upstream at that address names. A key
+    /// is not shown, and a server on this machine sends us nowhere else.
+    pub(crate) fn secret_for_anybody(&self, url: &str) -> Option<&'static str> {
+        let local = Url::parse(url).is_ok_and(|url| is_local(&url));
+        let relayed = self.exchange_at.is_some();
+        let shown =
+            |field: &str| matches!(field, "client_secret" | "assertion") || (field == "subject_token" && !relayed);
+        let first = self.secrets().into_iter().map(|(field, _)| field).find(|field| shown(field));
+        first.filter(|_| self.issuer.is_none() && !local)
+    }
+
+    fn bad_reference(&self) -> Option<(&'static str, String)> {
+        let named = self.secrets().into_iter();
         named
-            .chain(exchange.map(|text| ("exchange_at.client_secret", text)))
-            .find_map(|(field, text)| text.parse::<SecretReference>().err().map(|error| (field, error.to_string())))
+            .map(|(field, text)| (field, text.parse::<SecretReference>()))
+            .find_map(|(field, read)| read.err().map(|error| (field, error.to_string())))
     }
 
     fn bad_address(&self) -> Option<(&'static str, String)> {
         let is_good = |text: &str| {
             let url = Url::parse(text).ok()?;
-            let local = url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"));
-            (url.scheme() == "https" || (url.scheme() == "http" && local)).then_some(url)
+            (url.scheme() == "https" || (url.scheme() == "http" && is_local(&url))).then_some(url)
         };
         let told = "must be an https address, or an http address on this machine".to_owned();
         if self.issuer.as_deref().is_some_and(|text| is_good(text).is_none()) {
@@ -187,6 +204,10 @@ impl OauthConfig {
             _ => None,
         }
     }
+}
+
+fn is_local(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| matches!(host, "localhost" | "127.0.0.1" | "[::1]"))
 }
 
 impl ClientAuth {

@@ -9,7 +9,7 @@ mod stored_secret;
 
 use std::{path::Path, sync::Arc};
 
-use servanda_authority::Secret;
+use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
 use servanda_gates::Notebook;
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};
@@ -19,7 +19,7 @@ pub(crate) use statement::published_keys;
 
 use self::{statement::Statements, stored_secret::StoredSecret};
 use crate::{
-    config::{Loaded, UpstreamConfig},
+    config::{CredentialConfig, Loaded, NamedSecret, UpstreamConfig},
     failure::Failure,
 };
 
@@ -51,17 +51,28 @@ pub(crate) fn upstream(
     Ok(Upstream::showing(spec, notebook, sources))
 }
 
-/// Every secret that somebody has to set for an upstream, and whether it is there.
+/// Every secret that somebody has to set for an upstream, and whether it is there and can be used.
 pub(crate) fn needed(loaded: &Loaded) -> Vec<Needed> {
     let vault = loaded.vault();
     let all = loaded.config.upstreams.iter().flat_map(|(id, upstream)| {
-        upstream.credential.iter().filter_map(move |credential| Some((id.clone(), credential.reference()?)))
+        upstream.credential.iter().flat_map(CredentialConfig::secrets).map(move |secret| (id.clone(), secret))
     });
-    all.map(|(upstream, secret)| {
-        let lack = vault.get(&secret).err();
-        Needed { upstream, secret, lack }
+    all.map(|(upstream, NamedSecret { reference, shown })| {
+        let lack = lack(&vault, &reference, shown);
+        Needed { upstream, secret: reference, lack }
     })
     .collect()
+}
+
+/// Why a secret cannot be used. One that the upstream itself is shown must be long enough to be found in its answers.
+fn lack(vault: &Vault, reference: &SecretReference, shown: bool) -> Option<NoSecret> {
+    match vault.get(reference) {
+        Ok(secret) if shown && secret.expose().len() < SECRET_BYTES_MIN => {
+            Some(NoSecret::TooShort { reference: reference.clone(), bytes_min: SECRET_BYTES_MIN })
+        }
+        Ok(_) => None,
+        Err(lack) => Some(lack),
+    }
 }
 
 impl Loaded {

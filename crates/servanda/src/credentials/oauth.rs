@@ -173,16 +173,15 @@ impl Terms for VaultTerms {
 
 impl Statements for OwnStatements {
     fn state(&self, about: &About<'_>, now: Timestamp) -> Result<Secret, NotPresented> {
-        let actors: Vec<String> = about.caller.actors.iter().map(|acting| acting.name.clone()).collect();
-        let made = random_text().map_err(|error| NotPresented::unavailable(error.to_string()))?;
-        let id = about.call.map_or_else(|| made.as_text().unwrap_or_default(), |call| call.call_id.as_str());
+        // Not the call's: after a rejection a second statement is made for the same call.
+        let id = random_text().map_err(|error| NotPresented::unavailable(error.to_string()))?;
         let subject = SubjectStatement {
             issuer: &self.issuer,
             audience: about.audience,
-            id,
+            id: id.as_text().unwrap_or_default(),
             tenant: &about.caller.tenant,
             principal: &about.caller.principal,
-            actors: &actors,
+            actors: &about.caller.actors,
             upstream: about.upstream,
         };
         self.key.mint_subject(&subject, now).map_err(|error| NotPresented::unavailable(error.to_string()))

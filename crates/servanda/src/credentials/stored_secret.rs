@@ -8,7 +8,8 @@ use std::{
     time::Duration,
 };
 
-use servanda_authority::Secret;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
 use servanda_gates::PortFuture;
 use servanda_upstream::{CredentialSource, Errand, NotPresented, Presented, Rejection, Remedy};
 use servanda_vault::{SecretReference, Vault};
@@ -19,13 +20,36 @@ use crate::config::CredentialConfig;
 /// How long a secret is used without being looked up.
 const FRESH: Duration = Duration::from_secs(5);
 
+/// What a server reads out of `Basic x`: the user together with the password, and the password. Shorter ones could not be
+/// told from ordinary words.
+fn inside_of_basic(written: &Secret) -> Vec<Secret> {
+    let mut words = written.as_text().unwrap_or_default().split_whitespace();
+    let (Some(scheme), Some(encoded), None) = (words.next(), words.next(), words.next()) else { return Vec::new() };
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Vec::new();
+    }
+    let Ok(decoded) = STANDARD.decode(encoded).map(Secret::new) else { return Vec::new() };
+    let colon = decoded.expose().iter().position(|byte| *byte == b':');
+    let password = colon.and_then(|at| decoded.expose().get(at + 1..)).map(Secret::new);
+    let all = [Some(decoded), password].into_iter().flatten();
+    all.filter(|secret| secret.expose().len() >= SECRET_BYTES_MIN).collect()
+}
+
 /// One secret of one upstream.
 #[derive(Debug)]
 pub(super) struct StoredSecret {
     vault: Vault,
     reference: SecretReference,
     config: CredentialConfig,
-    known: Mutex<Option<(Secret, Instant)>>,
+    known: Mutex<Option<Known>>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    secret: Secret,
+    looked_up: Instant,
+    /// When it took the place of another; never if it is the first.
+    replaced: Option<Instant>,
 }
 
 impl StoredSecret {
@@ -35,8 +59,16 @@ impl StoredSecret {
         Some(Self { vault, reference, config: config.clone(), known: Mutex::default() })
     }
 
-    fn known(&self) -> Option<(Secret, Instant)> {
+    fn known(&self) -> Option<Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn learn(&self, secret: &Secret) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let same = |before: &Known| before.secret.expose() == secret.expose();
+        let replaced = known.as_ref().and_then(|before| if same(before) { before.replaced } else { Some(now) });
+        *known = Some(Known { secret: secret.clone(), looked_up: now, replaced });
     }
 
     async fn look_up(&self) -> Result<Secret, NotPresented> {
@@ -44,13 +76,13 @@ impl StoredSecret {
         let looked_up = tokio::task::spawn_blocking(move || vault.get(&reference)).await;
         let looked_up = looked_up.map_err(|_| NotPresented::unavailable("the secret could not be looked up"))?;
         let secret = looked_up.map_err(|lack| NotPresented::unavailable(lack.to_string()).hinting(lack.hint()))?;
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((secret.clone(), Instant::now()));
+        self.learn(&secret);
         Ok(secret)
     }
 
     async fn secret(&self) -> Result<Secret, NotPresented> {
         match self.known() {
-            Some((secret, at)) if at.elapsed() < FRESH => Ok(secret),
+            Some(known) if known.looked_up.elapsed() < FRESH => Ok(known.secret),
             _ => self.look_up().await,
         }
     }
@@ -66,7 +98,7 @@ impl StoredSecret {
             headers: at(header),
             arguments: at(argument),
             environment: at(env),
-            hidden: vec![secret],
+            hidden: [secret].into_iter().chain(inside_of_basic(&written)).collect(),
             ..Presented::default()
         })
     }
@@ -86,12 +118,12 @@ impl CredentialSource for StoredSecret {
 
     fn rejected<'a>(&'a self, _: &'a Errand, rejection: &'a Rejection) -> PortFuture<'a, Remedy> {
         Box::pin(async {
-            let before = self.known().map(|(secret, _)| secret);
-            let now = match self.look_up().await {
-                Ok(now) => now,
-                Err(lack) => return Remedy::GiveUp(lack),
-            };
-            if before.is_some_and(|before| before.expose() != now.expose()) {
+            if let Err(lack) = self.look_up().await {
+                return Remedy::GiveUp(lack);
+            }
+            // Whoever is refused now, while it is new, showed the one before.
+            let replaced = self.known().and_then(|known| known.replaced);
+            if rejection.rejected_before == 0 && replaced.is_some_and(|at| at.elapsed() < FRESH) {
                 return Remedy::TryAgain;
             }
             let told = format!("it does not take the secret `{}`", self.reference);
@@ -110,5 +142,67 @@ impl CredentialSource for StoredSecret {
 
     fn argument_pointers(&self) -> Vec<String> {
         self.config.argument.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+
+    use super::*;
+
+    fn write(folder: &Path, text: &str) {
+        fs::write(folder.join("secret"), text).unwrap();
+        fs::set_permissions(folder.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    fn source(folder: &Path, format: &str) -> StoredSecret {
+        let config = serde_json::json!({"secret": "file:secret", "header": "authorization", "format": format});
+        StoredSecret::new(Vault::new(folder, None), &serde_json::from_value(config).unwrap()).unwrap()
+    }
+
+    fn errand() -> Errand {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        Errand { upstream: "crm".into(), on_behalf_of: None, authority: None, call: None, deadline }
+    }
+
+    fn rejection(rejected_before: usize) -> Rejection {
+        Rejection { status: 401, www_authenticate: None, rejected_before }
+    }
+
+    #[tokio::test]
+    async fn everybody_who_showed_the_old_one_tries_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "secret-1");
+        let (source, errand) = (source(folder.path(), "Bearer {}"), errand());
+        source.present(&errand).await.unwrap();
+        let alone = source.rejected(&errand, &rejection(0)).await;
+        assert!(matches!(alone, Remedy::GiveUp(_)), "there is no other: {alone:?}");
+        write(folder.path(), "secret-2");
+        // Two requests showed the first one; the second hears of it when the other is known already.
+        for _ in 0..2 {
+            assert_eq!(source.rejected(&errand, &rejection(0)).await, Remedy::TryAgain);
+        }
+        assert_eq!(source.present(&errand).await.unwrap().headers[0].1.as_text(), Some("Bearer secret-2"));
+        let again = source.rejected(&errand, &rejection(1)).await;
+        assert!(matches!(again, Remedy::GiveUp(_)), "{again:?}");
+    }
+
+    #[tokio::test]
+    async fn t25_what_a_server_reads_out_of_basic_credentials_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = [
+            ("Basic {}", "ada:hunter-22:x", vec!["ada:hunter-22:x", "hunter-22:x"]),
+            ("basic {}", "ada:short", vec!["ada:short"]),
+            ("Bearer {}", "ada:hunter-22", vec![]),
+        ];
+        for (format, inside, expected) in table {
+            let encoded = STANDARD.encode(inside);
+            write(folder.path(), &encoded);
+            let presented = source(folder.path(), format).present(&errand()).await.unwrap();
+            let hidden: Vec<_> = presented.hidden.iter().filter_map(Secret::as_text).collect();
+            let expected: Vec<_> = [encoded.as_str()].into_iter().chain(expected).collect();
+            assert_eq!(hidden, expected, "{format}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
+pub(crate) use servanda_vault::is_variable;
 
 use super::secrets::variable_name;
 use crate::expansion::{Reference, replace};
@@ -98,11 +99,6 @@ impl Editor {
 }
 
 /// Whether a shell would take it as the name of a variable.
-pub(crate) fn is_variable(name: &str) -> bool {
-    let starts_well = name.chars().next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
-    starts_well && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
-}
-
 fn input(input: &Value) -> Option<(String, Input)> {
     let text = |field: &str| input.get(field).and_then(Value::as_str).map(str::to_owned);
     let hidden = input.get("password").and_then(Value::as_bool).unwrap_or_default();

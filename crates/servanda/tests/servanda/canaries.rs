@@ -6,8 +6,12 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    thread,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -15,8 +19,10 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::{
+    agent::Agent,
     contract::{Contract, reads},
     gateway::Gateway,
+    issuer::Issuer,
     world::{World, until},
 };
 
@@ -152,10 +158,15 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Calls both servers in every way, as agents of both eras do.
+/// Calls both servers in every way, as agents of both eras do, with a credential that nobody asked for.
 fn provoke(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
     let agents = [gateway.modern(), gateway.able(&json!({ "elicitation": {} }))];
-    for agent in &agents {
+    provoke_as(&agents, Some(INBOUND), heard, key);
+}
+
+/// The same as these, some of which have a credential of their own.
+fn provoke_as(agents: &[Agent], inbound: Option<&str>, heard: &mut Heard, key: Option<&str>) {
+    for agent in agents {
         for upstream in ["web", "pipe"] {
             for tool in ["echo", "strict"] {
                 for how in WAYS {
@@ -168,8 +179,10 @@ fn provoke(gateway: &Gateway, heard: &mut Heard, key: Option<&str>) {
                         "arguments": arguments,
                         "_meta": { "progressToken": 7, "io.modelcontextprotocol/logLevel": "debug", "x/mine": "kept" },
                     });
-                    let question = agent.question("question", "tools/call", params);
-                    let question = question.with("authorization", &format!("Bearer {INBOUND}"));
+                    let mut question = agent.question("question", "tools/call", params);
+                    if let Some(inbound) = inbound {
+                        question = question.with("authorization", &format!("Bearer {inbound}"));
+                    }
                     heard.hear(&agent.exchange(&question).text());
                 }
             }
@@ -341,4 +354,124 @@ fn t7_token_passthrough() {
     heard.hear(&requests);
     heard.hear_files(&world.path("."));
     assert_eq!(heard.hits(&[INBOUND.to_owned()].into()), Vec::<String>::new());
+}
+
+/// What is not passed on must be something that counts: a gateway that lets nobody in without it, and lets these in.
+#[test]
+fn t7_credentials_that_are_accepted_are_not_passed_on() {
+    let world = World::empty();
+    let echo = Echo::start(&world);
+    let issuer = Issuer::start();
+    world.configure(&json!({ "web": { "url": echo.url() }, "pipe": program(&world) }));
+    contracts(&world, true);
+    world.change_config(|config| config["auth"] = json!({ "mode": "required", "issuers": [issuer.config()] }));
+    let gateway = world.serve_with(&["-vv"], &[]);
+    let (key, _) = world.key("acme", "ada", &["company:read"], &[]);
+    let token = issuer.token(&gateway.resource(), &json!({}));
+    let delegated = world.delegated(&key, &["--agent", "helper"]);
+    let delegated = delegated["credential"].as_str().unwrap().to_owned();
+    let mut heard = Heard::default();
+    let requests = || fs::read_to_string(world.path("upstream/web.requests")).unwrap_or_default();
+    let agents = [gateway.bearing(&key), Agent::legacy_bearing(gateway.address, &token), gateway.bearing(&delegated)];
+    for agent in agents {
+        let before = requests().matches("tools/call").count();
+        provoke_as(&[agent], None, &mut heard, Some("some-argument"));
+        let arrived = requests().matches("tools/call").count() - before;
+        assert!(arrived >= WAYS.len(), "{arrived} calls arrived");
+    }
+    assert_eq!(gateway.knock(INBOUND).0, 401, "another one is not let in");
+    gateway.terminate();
+    heard.hear(&gateway.into_said());
+    look_afterwards(&world, &mut heard);
+    let requests = requests();
+    assert!(!requests.to_lowercase().contains("\"authorization\""), "no header of the agent's is passed on");
+    heard.hear(&requests);
+    heard.hear(&fs::read_to_string(world.path("upstream/pipe")).unwrap_or_default());
+    heard.hear_files(&world.path("."));
+    // Of a signed token, the signature is what nobody else could make.
+    let signature = token.rsplit('.').next().unwrap().to_owned();
+    assert_eq!(heard.hits(&[key, token, signature, delegated].into()), Vec::<String>::new());
+}
+
+const CLIENT_SECRET: &str = "canary-client/+7f3a~secret";
+
+/// An authorization server whose every token is another canary. What it issued, and what it was sent.
+#[derive(Clone, Default)]
+struct TokenServer {
+    url: String,
+    issued: Arc<Mutex<BTreeSet<String>>>,
+    sent: Arc<Mutex<String>>,
+}
+
+impl TokenServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self { url: format!("http://{}", listener.local_addr().unwrap()), ..Self::default() };
+        let serving = server.clone();
+        thread::spawn(move || listener.incoming().map_while(Result::ok).for_each(|stream| serving.serve(stream)));
+        server
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while reader.read_line(&mut head).is_ok_and(|read| read > 2) {}
+        let length =
+            head.to_ascii_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        let _ = reader.read_exact(&mut body);
+        let (status, answer) = match head.split(' ').nth(1) {
+            Some("/.well-known/oauth-authorization-server") => {
+                (200, json!({ "issuer": self.url, "token_endpoint": format!("{}/token", self.url) }))
+            }
+            Some("/token") => {
+                self.sent.lock().unwrap().push_str(&head);
+                let mut issued = self.issued.lock().unwrap();
+                let token = format!("canary-oauth/+%9~\"{:04}x", issued.len());
+                issued.insert(token.clone());
+                (200, json!({ "access_token": token, "token_type": "Bearer", "expires_in": 3600 }))
+            }
+            _ => (404, json!({})),
+        };
+        let answer = answer.to_string();
+        let length = answer.len();
+        let head = format!(
+            "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        );
+        let _ = stream.write_all((head + &answer).as_bytes());
+    }
+}
+
+#[test]
+fn t25_tokens_of_authorization_servers_are_repeated_to_nobody() {
+    let world = World::empty();
+    let (echo, tokens) = (Echo::start(&world), TokenServer::start());
+    let oauth = json!({
+        "flow": "client_credentials", "issuer": tokens.url, "client_id": "us", "client_secret": "store:client-secret",
+    });
+    let web = json!({ "url": echo.url(), "credential": { "oauth": oauth } });
+    world.configure(&json!({ "web": web, "pipe": program(&world) }));
+    contracts(&world, true);
+    let mut heard = Heard::default();
+    let kept = world.run_with_input(&["-vv", "secret", "set", "client-secret"], CLIENT_SECRET).ended(0);
+    heard.hear(&kept.everything());
+    let gateway = world.serve_with(&["-vv"], &[]);
+    provoke(&gateway, &mut heard, Some("some-argument"));
+    crash(&gateway, &mut heard, Some("some-argument"));
+    gateway.terminate();
+    heard.hear(&gateway.into_said());
+    look_afterwards(&world, &mut heard);
+    heard.hear_files(&world.path("."));
+    let issued = tokens.issued.lock().unwrap().clone();
+    let seen = seen(&world);
+    let arrived = issued.iter().filter(|token| seen.contains(&format!("Bearer {token}"))).count();
+    assert!(arrived > 2, "{arrived} of {} tokens arrived", issued.len());
+    assert!(heard.0.contains("[redacted]"));
+    let encoded =
+        STANDARD.encode(format!("us:{}", CLIENT_SECRET.replace('/', "%2F").replace('+', "%2B").replace('~', "%7E")));
+    let sent = tokens.sent.lock().unwrap().clone();
+    assert!(sent.contains(&encoded), "the authorization server was shown the secret: {sent}");
+    let mut wanted = issued;
+    wanted.insert(CLIENT_SECRET.to_owned());
+    assert_eq!(heard.hits(&wanted), Vec::<String>::new());
 }

@@ -56,10 +56,7 @@ fn check_and_doctor_name_what_an_upstream_lacks() {
     );
     assert!(checked.contains("`export SHOP_KEY=... where servanda is started`"), "{checked}");
     let doctor = world.run(&["doctor"]).ended(1).everything();
-    assert!(
-        doctor.contains("is to be shown a secret that it lacks: the secret `store:crm-token` is not set"),
-        "{doctor}"
-    );
+    assert!(doctor.contains("lacks a secret: the secret `store:crm-token` is not set"), "{doctor}");
     let called = world.call("shop__look", "{}").ended(3).everything();
     assert!(called.contains("servanda secret set crm-token"), "{called}");
     assert_eq!(world.record_of("shop__look", "not_executed")["class"], "DEPENDENCY_UNAVAILABLE");
@@ -75,4 +72,41 @@ fn check_and_doctor_name_what_an_upstream_lacks() {
         &[("SHOP_KEY", "key_value_1"), ("SERVANDA_SECRET_KEY", "bm8ga2V5")],
     );
     assert!(other.ended(3).everything().contains("SERVANDA_SECRET_KEY is no key"));
+}
+
+#[test]
+fn every_secret_that_an_upstream_needs_is_found() {
+    let world = World::empty();
+    let oauth = json!({
+        "flow": "token_exchange", "issuer": "https://as.test", "client_id": "us", "client_secret": "store:client-secret",
+        "client_key": "store:client-key", "client_key_algorithm": "ES256", "subject_token": "store:subject-token",
+        "subject_token_type": "urn:x", "exchange_at": { "url": "https://idp.test/token", "client_id": "us", "client_secret": "store:idp-secret" },
+    });
+    let bearer =
+        json!({ "flow": "jwt_bearer", "issuer": "https://as.test", "client_id": "us", "assertion": "store:assertion" });
+    world.configure(&json!({
+        "crm": { "url": "https://crm.test/mcp", "credential": { "oauth": oauth } },
+        "erp": { "url": "https://erp.test/mcp", "credential": { "oauth": bearer } },
+        "web": { "url": "https://web.test/mcp", "credential": { "secret": "env:SHORT_KEY", "header": "X-Key" } },
+    }));
+    let checked = world.run_with_env(&["check"], &[("SHORT_KEY", "12345")]).stderr;
+    let listed = world.run(&["secret", "list", "--json"]).ended(0).json();
+    for (upstream, name) in [
+        ("crm", "client-secret"),
+        ("crm", "client-key"),
+        ("crm", "subject-token"),
+        ("crm", "idp-secret"),
+        ("erp", "assertion"),
+    ] {
+        let lacks = format!("`{upstream}` cannot be called: the secret `store:{name}` is not set");
+        assert!(checked.contains(&lacks), "{name}: {checked}");
+        let all = listed["secrets"].as_array().unwrap();
+        let one = all.iter().find(|one| one["secret"] == format!("store:{name}")).unwrap();
+        assert_eq!(one["used_by"], json!([upstream]), "{name}");
+    }
+    let short = "`web` cannot be called: the secret `env:SHORT_KEY` has fewer than 6 bytes";
+    assert!(checked.contains(short) && !checked.contains("12345"), "{checked}");
+    world.run_with_input(&["secret", "set", "assertion"], "value-enough").ended(0);
+    let removed = world.run(&["secret", "rm", "assertion"]).ended(0).everything();
+    assert!(removed.contains("erp cannot be called without it"), "{removed}");
 }

@@ -24,6 +24,7 @@ struct Tokens {
     at: AtomicUsize,
     rejections: Mutex<Vec<Rejection>>,
     gives_up: bool,
+    personal: bool,
 }
 
 impl CredentialSource for Tokens {
@@ -48,7 +49,7 @@ impl CredentialSource for Tokens {
     }
 
     fn is_personal(&self) -> bool {
-        false
+        self.personal
     }
 }
 
@@ -174,5 +175,19 @@ async fn a_process_that_was_shown_one_users_secret_serves_nobody_else() {
     assert_eq!(echoed, r#"{"x":1,"api_key":"[redacted]"}"#);
     let own = call_with(&upstream, "echo", r#"{"api_key":"mine"}"#, delivery_for(&users[0])).await;
     assert!(matches!(failure(own), PerformFailure::NotPresented(lack) if lack.told.contains("/api_key")));
+    upstream.shutdown().await;
+}
+
+#[tokio::test]
+async fn t13_nobody_hears_of_changes_by_the_gateways_own_credential() {
+    let server = serve("modern,token=good-token").await;
+    let source = Arc::new(Tokens { all: vec!["good-token"], personal: true, ..Tokens::default() });
+    let upstream = showing(&server.url, &source);
+    let ada = user("acme", "ada");
+    let deadline = Instant::now() + PATIENCE;
+    assert!(upstream.watch_alone(&ada, "a://1", deadline).await.unwrap().is_none());
+    for refused in [upstream.watch("a://1", deadline).await, upstream.watch_task("task", deadline).await] {
+        assert!(matches!(&refused, Err(PerformFailure::Rejected { code: -32601, .. })), "{refused:?}");
+    }
     upstream.shutdown().await;
 }
