@@ -4,6 +4,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
+use servanda_authority::capability::{Caveat, attenuate};
 use servanda_contract::time::Clock as _;
 use servanda_engine::SystemClock;
 use sha2::Sha256;
@@ -199,8 +200,10 @@ fn t9_nobody_takes_a_narrowing_back_out() {
     // It may be handed on once more, and then not.
     let last = world.delegated(&wide, &["--agent", "two"])["credential"].as_str().unwrap().to_owned();
     world.run_with_env(&["delegate", "--agent", "three"], &[("SERVANDA_CREDENTIAL", &last)]).ended(3);
-    let offline = world.delegated(&last, &["--offline", "--agent", "three"])["credential"].as_str().unwrap().to_owned();
-    turned_away(&gateway, &offline, "handed on offline more often than it may be");
+    world.run_with_env(&["delegate", "--offline", "--agent", "three"], &[("SERVANDA_CREDENTIAL", &last)]).ended(2);
+    let caveat = Caveat { actor: Some("three".to_owned()), ..Caveat::default() };
+    let by_hand = attenuate(&last, &caveat).unwrap();
+    turned_away(&gateway, by_hand.as_text().unwrap(), "handed on offline more often than it may be");
 }
 
 /// Whoever steals a bearer has it until it ends or is taken back. Agents' end soon; proof of possession is not offered.
