@@ -5,13 +5,15 @@ use std::{collections::BTreeSet, sync::Arc};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::json;
 use servanda_authority::{
-    Authenticated, Rights,
+    Authenticated, Narrowing, Rights, Secret,
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    capability::{Caveat, Delegation, RootKeys, attenuate},
     rights::{Scopes, Tools},
 };
 use servanda_catalog::names::Naming;
 use servanda_contract::{GateName, Timestamp, record::WouldHave, time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{Era, RpcError};
+use servanda_policy::Outlook;
 
 use crate::{
     CallAnswer, Gateway as _, Guest, InquiryAnswer, Listing, Subject, SystemClock, Tenants, Terms,
@@ -177,6 +179,53 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
         let shadow = policy.shadow.unwrap();
         assert_eq!((shadow.would_have, shadow.cause.as_deref()), (WouldHave::Refused, Some("forbidden")));
         assert_eq!(shadow.by.as_slice(), ["next"]);
+    }
+}
+
+/// A guest who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
+fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Guest {
+    let (ada, now) = (holder("acme", "ada", |_| {}), SystemClock.now());
+    let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
+    let delegation = Delegation {
+        actor: serde_json::from_value(json!({ "name": first.0, "proven": first.1 })).unwrap(),
+        actor_lineage: Vec::new(),
+        narrowing: Narrowing::default(),
+        lifetime_ms: 600_000,
+    };
+    let mut text = keys.delegate(&ada.authority, delegation, now).unwrap().text;
+    for name in narrowed {
+        let caveat = Caveat { actor: Some((*name).to_owned()), narrowing: Narrowing::default() };
+        text = attenuate(text.as_text().unwrap(), &caveat).unwrap();
+    }
+    let authority = keys.verify(text.as_text().unwrap(), now).unwrap();
+    Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+}
+
+#[tokio::test]
+async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
+    let rules = "forbid (principal == Agent::\"acme/bot\", action == Action::\"call:up.echo\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    for (first, narrowed, expected) in [
+        (("bot", true), &[][..], false),
+        (("bot", false), &[], false),
+        (("bot", true), &["x"], false),
+        (("bot", false), &["x", "y"], false),
+        (("x", true), &["bot"], false),
+        (("x", false), &[], true),
+        (("x", true), &["y"], true),
+    ] {
+        let guest = agent_of_ada(first, narrowed);
+        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{first:?} {narrowed:?}");
+        let listed = house.engine.listing(&guest).await;
+        assert_eq!(names(&listed).contains(&"up__echo"), expected, "{first:?} {narrowed:?}");
+        let record = house.last_record();
+        let authorities = house.engine.authorities();
+        let recalled = crate::Recalled::of(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
+        let again = authorities.policies().outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
+        assert!(
+            matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
+            "{first:?} {narrowed:?} {again:?}"
+        );
     }
 }
 

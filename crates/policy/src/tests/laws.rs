@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::{canonical, contracts, identity, load_in, vocabulary_of};
 use crate::{
-    Call, Cause, Circumstances, Decision, Defaults, Policies, Principal, Standing, Vocabulary, mentions::Needs, request,
+    Call, Cause, Circumstances, Decision, Defaults, Identity, Policies, Principal, Standing, Vocabulary,
+    mentions::Needs, request,
 };
 
 const PRINCIPALS: [&str; 8] = [
@@ -81,12 +82,12 @@ fn policy() -> impl Strategy<Value = String> {
         })
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub(super) fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(policy(), 1..10).prop_map(|policies| policies.concat())
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
+pub(super) struct Asked {
     user: (usize, usize),
     agent: bool,
     tool: &'static str,
@@ -95,9 +96,18 @@ struct Asked {
 }
 
 impl Asked {
-    fn principal(&self, policies: &Policies) -> Principal {
+    pub(super) fn user(&self) -> Identity {
         let (user, group) = self.user;
-        let user = identity("acme", &format!("u{user}"), &[&format!("g{group}")]);
+        identity("acme", &format!("u{user}"), &[&format!("g{group}")])
+    }
+
+    pub(super) fn decide(&self, policies: &Policies, principal: &Principal) -> Decision {
+        let (arguments, circumstances) = (canonical(&self.arguments), &self.circumstances);
+        policies.decide(&Call { principal, tool: self.tool, arguments: &arguments, circumstances })
+    }
+
+    fn principal(&self, policies: &Policies) -> Principal {
+        let user = self.user();
         if self.agent {
             Principal::agent(policies.vocabulary(), &identity("acme", "a0", &["g2"]), Some(&user)).unwrap()
         } else {
@@ -124,7 +134,7 @@ fn arguments(tool: &'static str) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let tool = prop::sample::select(&["bank.pay", "mail.send", "docs.read"][..]);
     let word = |word: &'static str| prop::option::of(Just(word));
     let circumstances =
@@ -147,7 +157,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         })
 }
 
-fn loaded(text: &str, defaults: Defaults) -> Policies {
+pub(super) fn loaded(text: &str, defaults: Defaults) -> Policies {
     static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of(&contracts()));
     load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
 }

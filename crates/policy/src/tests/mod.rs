@@ -1,5 +1,6 @@
 //! What the tests share: a small world of tools, principals and calls.
 
+mod acting;
 mod cases;
 mod conversion;
 mod decide;
