@@ -44,7 +44,8 @@ fn a_forbid_on_an_agent_holds_however_its_name_came() {
 
 #[test]
 fn nothing_is_gained_by_a_claim() {
-    let table: [(&str, &[&[&str]], &[&[&str]]); 5] = [
+    type Chains = &'static [&'static [&'static str]];
+    let table: [(&str, Chains, Chains); 5] = [
         (
             r#"permit (principal == Agent::"acme/bot", action, resource);"#,
             &[&["bot"], &["bot", "x"], &["bot?", "bot"]],
