@@ -219,6 +219,22 @@ fn comments_and_strings_in_conditions_are_what_cedar_takes_them_for() {
 }
 
 #[test]
+fn a_carriage_return_ends_a_comment_as_it_does_for_cedar() {
+    let rules = "permit (principal, action, resource);\r// Nobody pays.\r@id(\"no\") forbid (principal, action, resource) // all\r\
+        when { principal.id == \"alice\" // and\r && resource.risk > 0 }; // done\r";
+    for text in
+        [rules.to_owned(), format!("// My rules.\r{rules}"), rules.replace('\r', "\r\n"), rules.replace('\r', "\n")]
+    {
+        let policies = policies(&text);
+        assert_eq!(policies.written(), 2, "{text:?}");
+        assert_eq!(ids(&decide(&policies, "bank.pay", &payment(1))), ["no"], "{text:?}");
+        assert!(decide(&policies, "docs.read", &payment(1)).is_allowed(), "{text:?}");
+    }
+    let finding = &super::failure("// one\r// two\r\r  permit;").findings()[0].clone();
+    assert_eq!((finding.line, finding.column > 2), (4, true), "{finding}");
+}
+
+#[test]
 fn policies_and_principals_can_be_shared_between_threads() {
     const fn shared<T: Send + Sync>() {}
     shared::<crate::Policies>();

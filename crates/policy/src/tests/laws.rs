@@ -274,6 +274,41 @@ proptest! {
     }
 }
 
+/// Texts between which a policy may be taken apart, with the characters that end or hide things in the way.
+const BETWEEN: [&str; 9] =
+    [" ", "\n", "\r", "\r\n", "// x; } \" unless {\n", "// y { ;\r", "//\r\r", "\u{2028}\u{85}", "\t// \u{2028} ;\r\n"];
+/// Strings with what could be taken for the end of one, of a policy or of a clause.
+const STRINGS: [&str; 5] = [r#""a;b""#, r#""\" } ; // ""#, r#""\\""#, "\"//\n when {\"", r#""\u{22};\'\0""#];
+
+proptest! {
+    /// Taking a file apart finds the policies and the clauses that Cedar finds in the whole of it.
+    #[test]
+    fn a_file_is_taken_apart_as_cedar_would(
+        rules in prop::collection::vec((0..STRINGS.len(), 0..STRINGS.len(), any::<bool>()), 0..4),
+        between in prop::collection::vec(prop::sample::select(&BETWEEN[..]), 80),
+    ) {
+        let mut between = between.into_iter().cycle();
+        let mut text = between.next().unwrap().to_owned();
+        for (at, (note, owner, when)) in rules.iter().enumerate() {
+            let (id, clause) = (format!("\"{at}\""), if *when { "when" } else { "unless" });
+            let words = [
+                "@", "id", "(", &id, ")", "@", "unless", "(", STRINGS[*note], ")", "permit", "(", "principal", ",", "action", ",",
+                "resource", ")", clause, "{", "resource", ".", "owner", "==", STRINGS[*owner], "}", "when", "{", "true", "}", ";",
+            ];
+            for word in words {
+                text.extend([word, between.next().unwrap()]);
+            }
+        }
+        let whole: PolicySet = text.parse().unwrap();
+        let pieces = crate::split::pieces(&text);
+        prop_assert_eq!(pieces.len(), whole.num_of_policies(), "{:?}", text);
+        for (piece, (_, _, when)) in pieces.iter().zip(&rules) {
+            let kinds: Vec<bool> = crate::split::clauses(piece.text).iter().map(|(when, _)| *when).collect();
+            prop_assert_eq!(kinds, [*when, true], "{:?}", piece.text);
+        }
+    }
+}
+
 /// The laws would hold of a list that always says that it depends; this one does not.
 #[test]
 fn lists_are_not_idle() {
