@@ -133,6 +133,13 @@ impl Index {
     }
 }
 
+impl Place {
+    /// Whether it can apply to calls of this tool.
+    pub(crate) fn covers(&self, name: &str, tool: &Tool) -> bool {
+        self.tools.iter().any(|key| key.covers(name, tool))
+    }
+}
+
 impl ByPrincipal {
     fn named(&mut self, uid: &EntityUid) -> &mut Named {
         self.some.entry(fingerprint(uid)).or_default().entry(uid.clone()).or_default()

@@ -25,6 +25,7 @@ mod schema;
 mod shadow;
 mod split;
 mod types;
+mod unseen;
 mod validate;
 mod vocabulary;
 mod what_if;

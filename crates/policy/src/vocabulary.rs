@@ -15,6 +15,7 @@ use crate::{
     names::{CALL, Names, uid},
     schema,
     types::{Attribute, Untyped, arguments_of},
+    unseen::Unseen,
 };
 
 /// What is known of one tool.
@@ -76,6 +77,8 @@ pub(crate) struct Tool {
     pub action: EntityUid,
     pub upstream: String,
     pub arguments: BTreeMap<String, Attribute>,
+    /// What of its arguments policies cannot see.
+    pub unseen: Vec<Unseen>,
     /// The tool and its action. What a call adds is the principal.
     pub entities: Entities,
 }
@@ -134,15 +137,18 @@ impl Vocabulary {
         }
         let compiled = CompiledSchema::compile(&contract.affordance.input_schema, Profile::Arguments)
             .map_err(|source| VocabularyError::Schema { tool: tool.clone(), source })?;
-        let (arguments, left_out) = arguments_of(compiled.effective());
-        let untyped = |(pointer, reason)| Untyped { tool: tool.clone(), pointer, reason };
-        self.untyped.extend(left_out.into_iter().map(untyped));
+        let (arguments, unseen) = arguments_of(compiled.effective());
+        let untyped = |left_out: &Unseen| {
+            let steps = left_out.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+            Untyped { tool: tool.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
+        };
+        self.untyped.extend(unseen.iter().map(untyped));
         let resource = uid(&self.names.tool, tool);
         let action = self.names.tool_action(tool);
         let entities = self.entities(facts, &resource, &action).map_err(|reason| engine(tool, &reason))?;
         let upstream = contract.binding.upstream.clone();
         let number = memory::next_number();
-        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, entities });
+        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, unseen, entities });
         Ok(())
     }
 

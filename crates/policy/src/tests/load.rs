@@ -36,6 +36,9 @@ when { resource.colour == "red" };
 
 @id("arguments of all") forbid (principal, action, resource) when { context.args.amount_cents > 5 };
 
+@id("untyped of one") forbid (principal, action, resource)
+when { context.args has either && context.args.either == "x" };
+
 @id("types differ") forbid (principal, action, resource) when { context.args has to && context.args.to == "x" };
 
 @id("impossible") forbid (principal, action, resource) when { resource.risk > 3 && false };

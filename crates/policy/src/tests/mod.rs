@@ -9,6 +9,7 @@ mod hostile;
 mod laws;
 mod load;
 mod outlook;
+mod unseen;
 mod vocabulary;
 
 use std::{fs, path::Path, sync::Arc};
