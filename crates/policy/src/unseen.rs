@@ -104,8 +104,8 @@ fn finding(policy: &Loaded, path: &[String], tools: &[(&str, &Unseen)], sources:
     let more = names.len().saturating_sub(TOOLS_SHOWN_MAX);
     names.truncate(TOOLS_SHOWN_MAX);
     let names = names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
-    let looked: String = path.iter().map(|step| format!(".{step}")).collect();
-    let message = format!("it looks at `context.args{looked}`, and policies cannot see that of {names}: {reason}");
+    let looked = [&["context.args".to_owned()], path].concat().join(".");
+    let message = format!("it looks at `{looked}`, and policies cannot see that of {names}: {reason}");
     let hint = "name the tools it is about, `action in [Action::\"call:...\"]`, and decide about the others without that argument; \
                 or give it one type in the contract";
     // Cedar's JSON has no places; where the name first stands is near enough.

@@ -23,20 +23,34 @@ const PRINCIPALS: [&str; 8] = [
     "principal is Agent",
     "principal is User in Group::\"acme/g0\"",
 ];
-const ACTIONS: [&str; 5] = [
+const ACTIONS: [&str; 9] = [
+    "action",
+    "action",
     "action",
     "action in Action::\"call\"",
     "action == Action::\"call:bank.pay\"",
     "action == Action::\"call:mail.send\"",
     "action in [Action::\"call:bank.pay\", Action::\"call:docs.read\"]",
+    // No call at all, and every call.
+    "action == Action::\"call\"",
+    "action in [Action::\"call\", Action::\"call:bank.pay\"]",
 ];
-const RESOURCES: [&str; 6] = [
+const RESOURCES: [&str; 14] = [
+    "resource",
+    "resource",
+    "resource",
     "resource",
     "resource",
     "resource == Tool::\"bank.pay\"",
     "resource in Upstream::\"bank\"",
     "resource is Tool in Upstream::\"mail\"",
     "resource is Tool",
+    // No tool, but for the last.
+    "resource is Upstream",
+    "resource == Upstream::\"bank\"",
+    "resource is Upstream in Upstream::\"bank\"",
+    "resource in Group::\"acme/g0\"",
+    "resource in Tool::\"bank.pay\"",
 ];
 /// Valid for every tool. The last two can fail.
 const CONDITIONS: [&str; 16] = [
