@@ -12,7 +12,7 @@ use crate::{
     mentions::Conjunct,
     policies::Policies,
     principal::Guise,
-    request::{self, Call, Question},
+    request::{self, Call, Question, Unaskable},
     vocabulary::Tool,
 };
 
@@ -103,14 +103,18 @@ impl Policies {
 
     fn looked_at_as(&self, call: &Call<'_>, tool: &Tool) -> Vec<Matched> {
         let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let question = request::of_call(call, tool, &buckets.iter().map(|bucket| &bucket.needs).collect()).ok();
         let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
-        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, question.as_ref())).collect()
+        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, call, tool)).collect()
     }
 
-    fn matched(&self, policy: &Loaded, question: Option<&Question>) -> Matched {
-        let outcome = question.ok_or_else(|| "it was not asked".to_owned());
-        let outcome = outcome.and_then(|question| self.outcome(policy, question));
+    fn matched(&self, policy: &Loaded, call: &Call<'_>, tool: &Tool) -> Matched {
+        // Each is asked by itself: that one cannot hold an argument does not keep the others from an answer.
+        let question = request::of_call(call, tool, &[&policy.needs].into_iter().collect());
+        let question = question.map_err(|unaskable| match unaskable {
+            Unaskable::Arguments(reason) => format!("it looks at {reason}"),
+            Unaskable::Engine(reason) => reason,
+        });
+        let outcome = question.and_then(|question| self.outcome(policy, &question));
         Matched {
             policy: policy.id.clone(),
             place: policy.told.place.clone(),

@@ -26,6 +26,8 @@ pub enum Outlook {
 struct Foreseen {
     answer: Answer,
     unclear: Vec<Rule>,
+    /// Policies that do not hold, and that look at arguments which they may be unable to hold: such a call is refused.
+    strained: Vec<String>,
 }
 
 impl Policies {
@@ -43,16 +45,22 @@ impl Policies {
     ) -> Result<Outlook, Refused> {
         let Some(tool) = self.vocabulary().tool(name) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
         let (mut all, mut on, mut may_permit) = (Answer::default(), Vec::new(), true);
+        let mut strained = Vec::new();
         for (guise, principal) in principal.guises() {
-            let Foreseen { answer, unclear } = self.foreseen(principal, name, tool, circumstances)?;
+            let Foreseen { answer, unclear, strained: more } = self.foreseen(principal, name, tool, circumstances)?;
             may_permit &= !guise.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
             all = all.and_as(guise, &answer);
+            strained.extend(more);
             let heard = |rule: &&Rule| guise.needs_permit() || !rule.permits;
             on.extend(unclear.iter().filter(heard).map(|rule| rule.told.policy.clone()));
         }
         if on.is_empty() || all.refuses() || !may_permit {
-            return Ok(Outlook::Certain(all.decision()));
+            let decision = all.decision();
+            if strained.is_empty() || !decision.is_allowed() {
+                return Ok(Outlook::Certain(decision));
+            }
         }
+        on.extend(strained);
         on.sort_unstable();
         on.dedup();
         Ok(Outlook::Depends { on })
@@ -72,15 +80,17 @@ impl Policies {
         let needs = needs.iter().collect();
         let question = request::of_call_without_arguments(principal, tool, circumstances, &needs)?;
         let mut answer = settled.answer.clone().in_the_name_of(circumstances.tenant, principal, &settled);
-        let mut unclear: Vec<Rule> = Vec::new();
+        let (mut unclear, mut strained) = (Vec::new(), Vec::new());
         for rule in &settled.open {
             if !self.looks_at_arguments(rule) {
                 answer.ask(&question, rule);
             } else if self.may_hold(rule, &question) {
                 unclear.push(rule.clone());
+            } else if self.get(&rule.told.policy).is_none_or(|policy| tool.may_strain(&policy.needs)) {
+                strained.push(rule.told.policy.clone());
             }
         }
-        Ok(Foreseen { answer, unclear })
+        Ok(Foreseen { answer, unclear, strained })
     }
 
     fn looks_at_arguments(&self, rule: &Rule) -> bool {

@@ -33,6 +33,18 @@ pub(crate) struct Attribute {
     pub nullable: bool,
 }
 
+impl ArgumentType {
+    /// Whether a value that fits the contract may be one that Cedar cannot hold exactly.
+    pub(crate) fn may_not_fit(&self) -> bool {
+        match self {
+            Self::Text | Self::Bool => false,
+            Self::Long | Self::Decimal => true,
+            Self::Set(items) => items.may_not_fit(),
+            Self::Record(members) => members.values().any(|member| member.kind.may_not_fit()),
+        }
+    }
+}
+
 /// An argument that policies cannot see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untyped {
