@@ -23,26 +23,9 @@ pub enum Standing {
     Depends,
 }
 
-/// A tool and how it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The name of the tool's contract.
-    pub tool: String,
-    /// How it stands.
-    pub standing: Standing,
-}
-
 impl Policies {
-    /// How every tool stands with a principal, by name. Of the circumstances, the tenant, the environment and the client
-    /// count; what only a single call has does not.
-    pub fn list(&self, principal: &Principal, circumstances: &Circumstances<'_>) -> Vec<Listed> {
-        let tools = self.vocabulary().tools().keys();
-        tools
-            .map(|tool| Listed { tool: tool.clone(), standing: self.standing(principal, tool, circumstances) })
-            .collect()
-    }
-
-    /// How one tool stands with a principal.
+    /// How a tool stands with a principal. Of the circumstances, the tenant, the environment and the client count; what only a
+    /// single call has does not.
     pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Standing {
         let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
         let as_whom = principal.guises().map(|(guise, principal)| {
