@@ -272,6 +272,12 @@ impl Loaded {
         !["principal", "action", "context"].iter().any(looks)
     }
 
+    /// Whether it names a group, or looks at those of somebody. A word in a string counts too, to no harm.
+    pub(crate) fn looks_at_groups(&self) -> bool {
+        let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
+        self.text.contains("groups") || (self.text.contains("Group") && names_one())
+    }
+
     /// The policy as JSON, and its conditions.
     pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
         let json = self.policy.to_json().map_err(|error| error.to_string())?;

@@ -46,6 +46,7 @@ pub struct Principal {
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
     scopes: Texts,
+    groups: Texts,
     pub(crate) tenant: String,
     /// Who else has to be asked about.
     others: Vec<(Guise, Principal)>,
@@ -152,6 +153,11 @@ impl Principal {
         self.scopes.clone()
     }
 
+    /// The groups it is in, as policies see them.
+    pub fn groups(&self) -> Texts {
+        self.groups.clone()
+    }
+
     fn of(
         uid: EntityUid,
         entities: Vec<Entity>,
@@ -161,8 +167,9 @@ impl Principal {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
         let scopes = identity.scopes.iter().cloned().collect();
+        let groups = identity.groups.iter().cloned().collect();
         let tenant = identity.tenant.clone();
-        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, tenant, others: Vec::new() })
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
     }
 
     /// Everything a policy can look into when this principal calls this tool.

@@ -86,14 +86,14 @@ impl Party {
         }
     }
 
-    /// The same from a record, which has no groups.
-    pub(super) fn recorded(caller: &Caller, scopes: &[String]) -> Self {
+    /// The same from a record.
+    pub(super) fn recorded(caller: &Caller, scopes: &[String], groups: &[String]) -> Self {
         Self {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
             actors: caller.actors.clone(),
             scopes: scopes.to_vec(),
-            groups: BTreeSet::new(),
+            groups: groups.iter().cloned().collect(),
         }
     }
 

@@ -39,13 +39,25 @@ fn house(servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> House {
 
 /// A guest by a real key with these rights.
 fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Guest {
+    member(tenant, principal, &[], change)
+}
+
+/// The same in these groups.
+fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&mut Rights)) -> Guest {
     let now = SystemClock.now();
     let mut rights = Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let [tenant, principal, label] = [tenant, principal, "test"].map(str::to_owned);
     let expires_at = Timestamp::from_unix_ms(now.unix_ms() + 600_000);
     let MadeKey { stored, text } = api_key::make(
-        KeyTerms { tenant, principal, label, groups: std::collections::BTreeSet::new(), rights, expires_at },
+        KeyTerms {
+            tenant,
+            principal,
+            label,
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            rights,
+            expires_at,
+        },
         now,
     )
     .unwrap();
@@ -227,6 +239,37 @@ async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
             "{first:?} {narrowed:?} {again:?}"
         );
     }
+}
+
+/// What is decided again is decided of the caller in their groups, or told as not known.
+#[tokio::test]
+async fn groups_are_on_record_and_recalled() {
+    let rules =
+        "@id(\"staff\") forbid (principal in Group::\"acme/staff\", action == Action::\"call:up.echo\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    let authorities = house.engine.authorities();
+    let policies = authorities.policies();
+    for (groups, expected) in [(&["staff", "desk"][..], false), (&["desk"], true), (&[], true)] {
+        let guest = member("acme", "ada", groups, |_| {});
+        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{groups:?}");
+        let mut record = house.last_record();
+        let kept = record.policy.as_ref().unwrap().groups.clone().unwrap();
+        assert_eq!(
+            kept.as_slice().iter().map(String::as_str).collect::<BTreeSet<_>>(),
+            groups.iter().copied().collect()
+        );
+        let recalled = crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap();
+        let again = policies.outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
+        assert!(recalled.groups_known);
+        assert!(
+            matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
+            "{groups:?} {again:?}"
+        );
+        record.policy.as_mut().unwrap().groups = None;
+        assert!(!crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap().groups_known);
+    }
+    assert_eq!(policies.look_at_groups("up.echo"), ["staff"]);
+    assert_eq!(policies.look_at_groups("up.write"), Vec::<&str>::new());
 }
 
 const CONDITIONS: [&str; 9] = [
