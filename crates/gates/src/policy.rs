@@ -37,6 +37,7 @@ pub(crate) fn gate(
     *told = Some(PolicyRecord {
         by: decision.ids(),
         scopes: principal.scopes(),
+        groups: Some(principal.groups()),
         task: aims.task.clone(),
         intent: aims.intent.clone(),
         shadow: shadow.map(|shadow| shadow.would_have(&call).to_record()),

@@ -16,7 +16,7 @@ use servanda_contract::{
     json::{CanonicalBytes, canonicalize},
 };
 use servanda_policy::{
-    Call, Circumstances, Defaults, Identity, Limits, Policies, Principal, Source, ToolFacts, Vocabulary,
+    Call, Circumstances, Defaults, Identity, Limits, Policies, Principal, Source, Standing, ToolFacts, Vocabulary,
 };
 
 const BASE: &str = include_str!("../tests/fixtures/pay.yaml");
@@ -51,7 +51,8 @@ fn report(name: &str, policies: usize, tools: usize, write: fn(&mut String, usiz
     took.sort_unstable();
     let at = |part: usize| us(took[took.len() * part / 1000]);
     let begun = Instant::now();
-    let listed = loaded.list(&world.principals[0], &world.circumstances).len();
+    let stands = |tool: &&str| loaded.standing(&world.principals[0], tool, &world.circumstances) != Standing::Denied;
+    let listed = vocabulary.tool_names().filter(stands).count();
     let list_ms = begun.elapsed().as_micros();
     println!(
         "{name:38} {:8} {tools:6} {load_ms:9} {:>7} {:>7} {:>7} {:>8}   (vocabulary {vocabulary_ms} ms, listed {listed})",

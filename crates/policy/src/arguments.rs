@@ -62,7 +62,14 @@ impl<'de> Visitor<'de> for RecordSeed<'_> {
         let mut fields: Vec<(String, RestrictedExpression)> = Vec::new();
         while let Some(name) = access.next_key::<std::borrow::Cow<'de, str>>()? {
             let Some(attribute) = self.wanted(&name) else {
-                access.next_value::<IgnoredAny>()?;
+                let looked_at = self.needs.is_some_and(|needs| needs.argument(&name));
+                let there = access.next_value::<Option<IgnoredAny>>()?.is_some();
+                // Only a tool that takes members that it does not declare has such a one.
+                if looked_at && there {
+                    return Err(A::Error::custom(
+                        "a member that its contract does not declare, which a policy cannot see",
+                    ));
+                }
                 continue;
             };
             let seed = ValueSeed { kind: &attribute.kind, nullable: attribute.nullable };

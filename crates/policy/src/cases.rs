@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use servanda_contract::{
-    Timestamp,
+    Acting, Timestamp,
     document::{self, DocumentError},
     json::canonicalize,
 };
@@ -67,6 +67,10 @@ pub struct CasePrincipal {
     /// The agent that acts, if it is not the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// Whether the agent showed a credential of its own or an issuer vouches for it. Else its name is only claimed, as that of
+    /// every agent that `servanda delegate` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<bool>,
     /// The scopes they have.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub scopes: BTreeSet<String>,
@@ -191,6 +195,10 @@ impl CasePrincipal {
             scopes: self.scopes.clone(),
             groups: self.groups.clone(),
         };
+        if let (Some(agent), Some(false)) = (&self.agent, self.proven) {
+            let claimed = Acting { name: agent.clone(), proven: false };
+            return Principal::acting(vocabulary, &identity(self.user.as_deref().unwrap_or(LOCAL)), &[claimed]);
+        }
         match (&self.agent, &self.user) {
             (None, user) => Principal::user(vocabulary, &identity(user.as_deref().unwrap_or(LOCAL))),
             (Some(agent), None) => Principal::agent(vocabulary, &identity(agent), None),

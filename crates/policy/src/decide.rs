@@ -10,7 +10,7 @@ use crate::{
     bucket::Rule,
     mentions::Needs,
     policies::Policies,
-    principal::Principal,
+    principal::{Guise, Principal},
     request::{self, Call, Question, Unaskable},
     vocabulary::Tool,
 };
@@ -93,13 +93,27 @@ impl Policies {
 
     fn judge(&self, call: &Call<'_>) -> Result<By, Refused> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
+        if call.principal.is_plain() {
+            let (settled, said) = self.said(call, tool)?;
+            return if said.is_silent() { settled.judged.clone() } else { said.beside(&settled.answer).judged() };
+        }
+        let mut all = Answer::default();
+        for (guise, principal) in call.principal.guises() {
+            let (settled, said) = self.said(&Call { principal, ..*call }, tool)?;
+            all = all.and_as(guise, &said.beside(&settled.answer));
+        }
+        all.judged()
+    }
+
+    /// What is settled of a call by one who is nobody else, and what those policies say that have to see it.
+    fn said(&self, call: &Call<'_>, tool: &Tool) -> Result<(Arc<Settled>, Answer), Refused> {
         let settled = self.settled(call.principal, call.tool, tool)?;
         let mut said = Answer::default().in_the_name_of(call.circumstances.tenant, call.principal, &settled);
         if !settled.open.is_empty() {
             let question = request::of_call(call, tool, &[&settled.needs].into_iter().collect())?;
             settled.open.iter().for_each(|rule| said.ask(&question, rule));
         }
-        if said.is_silent() { settled.judged.clone() } else { said.beside(&settled.answer).judged() }
+        Ok((settled, said))
     }
 
     pub(crate) fn settled(&self, principal: &Principal, name: &str, tool: &Tool) -> Result<Arc<Settled>, Unaskable> {
@@ -148,6 +162,8 @@ pub(crate) struct Answer {
     forbids: Vec<Arc<Determining>>,
     failed: Vec<Arc<Determining>>,
     errors: Vec<String>,
+    /// Nothing permits it to somebody to whom it has to be permitted.
+    lacks_permit: bool,
 }
 
 impl Default for Settled {
@@ -169,6 +185,13 @@ impl Answer {
         self.failed.extend_from_slice(&others.failed);
         self.errors.extend_from_slice(&others.errors);
         self
+    }
+
+    /// Together with what is said where the caller is looked at as somebody else.
+    pub(crate) fn and_as(self, guise: Guise, said: &Self) -> Self {
+        let permits = if guise.needs_permit() { said.permits.clone() } else { Vec::new() };
+        let lacks_permit = self.lacks_permit || (guise.needs_permit() && permits.is_empty());
+        Self { lacks_permit, ..self.beside(&Self { permits, ..said.clone() }) }
     }
 
     /// With what is said to a call in that tenant's name.
@@ -203,12 +226,13 @@ impl Answer {
     fn judged(mut self) -> Result<By, Refused> {
         if !self.errors.is_empty() {
             self.errors.sort();
+            self.errors.dedup();
             return Err(Refused { cause: Cause::ErrorInPolicy { errors: self.errors }, by: By::of(self.failed) });
         }
         if !self.forbids.is_empty() {
             return Err(Refused { cause: Cause::Forbidden, by: By::of(self.forbids) });
         }
-        if self.permits.is_empty() {
+        if self.permits.is_empty() || self.lacks_permit {
             return Err(Refused::for_cause(Cause::NotPermitted));
         }
         Ok(By::of(self.permits))
@@ -224,6 +248,7 @@ impl By {
     /// Sorted, so that the same decision always reads the same.
     fn of(mut policies: Vec<Arc<Determining>>) -> Self {
         policies.sort_unstable();
+        policies.dedup();
         let ids = policies.iter().map(|determining| determining.policy.clone()).collect();
         Self { policies: policies.into(), ids }
     }

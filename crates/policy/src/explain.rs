@@ -1,7 +1,7 @@
 //! A decision in words: which policies were looked at, what each said, and if it said nothing, which of its conditions did
 //! not hold. For people who ask afterwards; it takes its time.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use cedar_policy::{Effect, Policy, PolicySet};
 use serde::Serialize;
@@ -11,7 +11,9 @@ use crate::{
     load::Loaded,
     mentions::Conjunct,
     policies::Policies,
-    request::{self, Call, Question},
+    principal::Guise,
+    request::{self, Call, Question, Unaskable},
+    vocabulary::Tool,
 };
 
 /// Why a call is decided as it is.
@@ -42,6 +44,9 @@ pub struct Matched {
     pub effect: &'static str,
     /// What it said.
     pub outcome: Outcome,
+    /// Said of somebody that the caller is only claimed to be, or that acted before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
 }
 
 /// What a policy said to a call.
@@ -69,7 +74,8 @@ impl Policies {
         let mut looked_at = self.looked_at(call);
         let silent = |matched: &Matched| matches!(matched.outcome, Outcome::DoesNotHold { .. });
         looked_at.sort_by(|left, right| (silent(left), &left.policy).cmp(&(silent(right), &right.policy)));
-        let passed_over = self.count() - looked_at.len();
+        let ids: BTreeSet<&str> = looked_at.iter().map(|matched| matched.policy.as_str()).collect();
+        let passed_over = self.count() - ids.len();
         let cause = match &decision {
             Decision::Allowed(_) => None,
             Decision::Refused(refused) => Some(refused.cause().clone()),
@@ -79,21 +85,43 @@ impl Policies {
 
     fn looked_at(&self, call: &Call<'_>) -> Vec<Matched> {
         let Some(tool) = self.vocabulary().tool(call.tool) else { return Vec::new() };
-        let buckets = self.index().buckets(call.tool, tool, call.principal);
-        let question = request::of_call(call, tool, &buckets.iter().map(|bucket| &bucket.needs).collect()).ok();
-        let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
-        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, question.as_ref())).collect()
+        let mut all: Vec<Matched> = Vec::new();
+        for (guise, principal) in call.principal.guises() {
+            let mut found = self.looked_at_as(&Call { principal, ..*call }, tool);
+            // What is said of everybody alike is told once, and whoever acted before needs no permit.
+            found.retain(|new| !all.iter().any(|told| told.policy == new.policy && told.outcome == new.outcome));
+            found.retain(|new| guise.needs_permit() || new.effect == "forbid");
+            let whose = match guise {
+                Guise::Proven => None,
+                Guise::Claimed => Some(format!("{}, which is only claimed", principal.uid)),
+                Guise::Before => Some(format!("{}, which acted before", principal.uid)),
+            };
+            all.extend(found.into_iter().map(|matched| Matched { of: whose.clone(), ..matched }));
+        }
+        all
     }
 
-    fn matched(&self, policy: &Loaded, question: Option<&Question>) -> Matched {
-        let outcome = question.ok_or_else(|| "it was not asked".to_owned());
-        let outcome = outcome.and_then(|question| self.outcome(policy, question));
+    fn looked_at_as(&self, call: &Call<'_>, tool: &Tool) -> Vec<Matched> {
+        let buckets = self.index().buckets(call.tool, tool, call.principal);
+        let ids = buckets.iter().flat_map(|bucket| &bucket.ids);
+        ids.filter_map(|id| self.get(id)).map(|policy| self.matched(policy, call, tool)).collect()
+    }
+
+    fn matched(&self, policy: &Loaded, call: &Call<'_>, tool: &Tool) -> Matched {
+        // Each is asked by itself: that one cannot hold an argument does not keep the others from an answer.
+        let question = request::of_call(call, tool, &[&policy.needs].into_iter().collect());
+        let question = question.map_err(|unaskable| match unaskable {
+            Unaskable::Arguments(reason) => format!("it looks at {reason}"),
+            Unaskable::Engine(reason) => reason,
+        });
+        let outcome = question.and_then(|question| self.outcome(policy, &question));
         Matched {
             policy: policy.id.clone(),
             place: policy.told.place.clone(),
             reason: policy.told.reason.clone(),
             effect: if policy.policy.effect() == Effect::Permit { "permit" } else { "forbid" },
             outcome: outcome.unwrap_or_else(|error| Outcome::Failed { error }),
+            of: None,
         }
     }
 
@@ -137,11 +165,21 @@ fn condition_words(alone: &Policy, conjunct: &Conjunct) -> String {
     format!("{} {{ {words} }}", conjunct.kind())
 }
 
+impl Explanation {
+    /// Whether some policy permits it, if only to one of those that the caller is or claims to be.
+    fn is_permitted_to_some(&self) -> bool {
+        self.looked_at.iter().any(|matched| matched.effect == "permit" && matched.outcome == Outcome::Holds)
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match &self.cause {
             None => "allowed: a policy permits it and none forbids it".to_owned(),
             Some(Cause::Forbidden) => "refused: a policy forbids it".to_owned(),
+            Some(Cause::NotPermitted) if self.is_permitted_to_some() => {
+                "refused: no policy permits it to everybody that the caller is or claims to be".to_owned()
+            }
             Some(Cause::NotPermitted) => "refused: no policy permits it".to_owned(),
             Some(Cause::ErrorInPolicy { .. }) => "refused: a policy failed, so nobody knows what it says".to_owned(),
             Some(Cause::UnknownTool) => "refused: the policies know no such tool".to_owned(),
@@ -155,7 +193,8 @@ impl fmt::Display for Explanation {
                 Outcome::DoesNotHold { because } => format!("does not hold: {because}"),
                 Outcome::Failed { error } => format!("failed: {error}"),
             };
-            write!(formatter, "\n  {} `{}` {outcome} ({})", matched.effect, matched.policy, matched.place)?;
+            let of = matched.of.as_ref().map_or_else(String::new, |of| format!(" of {of},"));
+            write!(formatter, "\n  {} `{}`{of} {outcome} ({})", matched.effect, matched.policy, matched.place)?;
             let silent = matches!(matched.outcome, Outcome::DoesNotHold { .. });
             if let Some(reason) = matched.reason.as_ref().filter(|_| !silent) {
                 write!(formatter, "\n    reason: {reason}")?;

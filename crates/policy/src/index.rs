@@ -11,6 +11,7 @@ use cedar_policy::{
 use crate::{
     bucket::{Bucket, Rule},
     load::{Loaded, MAY_NEVER_APPLY},
+    names::{CALL, Names},
     principal::{Principal, fingerprint},
     validate::tool_of,
     vocabulary::{Tool, Vocabulary},
@@ -133,6 +134,13 @@ impl Index {
     }
 }
 
+impl Place {
+    /// Whether it can apply to calls of this tool.
+    pub(crate) fn covers(&self, name: &str, tool: &Tool) -> bool {
+        self.tools.iter().any(|key| key.covers(name, tool))
+    }
+}
+
 impl ByPrincipal {
     fn named(&mut self, uid: &EntityUid) -> &mut Named {
         self.some.entry(fingerprint(uid)).or_default().entry(uid.clone()).or_default()
@@ -168,24 +176,25 @@ pub(crate) fn place(vocabulary: &Vocabulary, policy: &Policy) -> Result<Place, (
     let never = |message: String, hint: String| {
         if meant { Ok(Vec::new()) } else { Err((message, hint)) }
     };
-    let resource = match policy.resource_constraint() {
-        ResourceConstraint::Any | ResourceConstraint::Is(_) => ToolKey::Any,
-        ResourceConstraint::Eq(uid) | ResourceConstraint::In(uid) | ResourceConstraint::IsIn(_, uid) => tool_key(&uid),
+    parties_qualified(policy)?;
+    let principals = principals(policy);
+    let Some(resource) = resource_key(vocabulary.names(), policy) else {
+        // The validator says what is wrong with it, unless it may never apply: then it never does.
+        return Ok(Place { tools: Vec::new(), principals });
     };
     let known = match &resource {
         ToolKey::Any => true,
         ToolKey::Upstream(upstream) => vocabulary.has_upstream(upstream),
         ToolKey::Tool(tool) => vocabulary.tool(tool).is_some(),
     };
-    parties_qualified(policy)?;
-    let principals = principals(policy);
     let tools = if !known {
         never(unknown(&resource), did_you_mean(vocabulary, &resource))?
     } else if let Some(named) = named_tools(policy) {
+        let names_some = !named.is_empty();
         let fitting = named.into_iter().filter(|tool| fits(vocabulary, tool, &resource));
         let keys: Vec<ToolKey> = fitting.map(ToolKey::Tool).collect();
         match keys.len() {
-            0 if resource != ToolKey::Any => {
+            0 if names_some && resource != ToolKey::Any => {
                 let hint = "the action of a tool and its resource go together: name one of them".to_owned();
                 never("the action and the resource are of different tools".to_owned(), hint)?
             }
@@ -201,12 +210,14 @@ pub(crate) fn place(vocabulary: &Vocabulary, policy: &Policy) -> Result<Place, (
     Ok(Place { tools, principals })
 }
 
-/// The tools of the action constraint, if it names only actions of tools. Unknown ones are left to the validator.
+/// The tools of the action constraint; none if it is about all of them. Unknown ones are left to the validator.
 fn named_tools(policy: &Policy) -> Option<Vec<String>> {
     let mut tools: Vec<String> = match policy.action_constraint() {
         ActionConstraint::Any => return None,
-        ActionConstraint::Eq(action) => vec![tool_of(&action)?],
-        ActionConstraint::In(actions) => actions.iter().map(tool_of).collect::<Option<_>>()?,
+        // No call's action is the group itself.
+        ActionConstraint::Eq(action) => tool_of(&action).into_iter().collect(),
+        ActionConstraint::In(actions) if actions.iter().any(is_every_call) => return None,
+        ActionConstraint::In(actions) => actions.iter().filter_map(tool_of).collect(),
     };
     tools.sort_unstable();
     tools.dedup();
@@ -221,12 +232,27 @@ fn fits(vocabulary: &Vocabulary, tool: &str, resource: &ToolKey) -> bool {
     }
 }
 
-fn tool_key(uid: &EntityUid) -> ToolKey {
-    match uid.type_name().basename() {
-        "Tool" => ToolKey::Tool(uid.id().unescaped().to_owned()),
-        "Upstream" => ToolKey::Upstream(uid.id().unescaped().to_owned()),
-        // The validator says what is wrong with it.
-        _ => ToolKey::Any,
+fn is_every_call(action: &EntityUid) -> bool {
+    action.type_name().basename() == "Action" && action.id().unescaped() == CALL
+}
+
+/// The tools that the resource constraint is about; none if it is about no tool.
+fn resource_key(names: &Names, policy: &Policy) -> Option<ToolKey> {
+    match policy.resource_constraint() {
+        ResourceConstraint::Any => Some(ToolKey::Any),
+        ResourceConstraint::Is(kind) => (kind == names.tool).then_some(ToolKey::Any),
+        ResourceConstraint::Eq(uid) => tool_key(names, &uid).filter(|key| matches!(key, ToolKey::Tool(_))),
+        ResourceConstraint::In(uid) => tool_key(names, &uid),
+        ResourceConstraint::IsIn(kind, uid) => tool_key(names, &uid).filter(|_| kind == names.tool),
+    }
+}
+
+fn tool_key(names: &Names, uid: &EntityUid) -> Option<ToolKey> {
+    let id = uid.id().unescaped().to_owned();
+    match uid.type_name() {
+        kind if *kind == names.tool => Some(ToolKey::Tool(id)),
+        kind if *kind == names.upstream => Some(ToolKey::Upstream(id)),
+        _ => None,
     }
 }
 

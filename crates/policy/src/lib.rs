@@ -25,15 +25,15 @@ mod schema;
 mod shadow;
 mod split;
 mod types;
+mod unseen;
 mod validate;
 mod vocabulary;
-mod what_if;
 
 pub use cases::{Case, CaseOutcome, CasePrincipal, Cases, Expected, Surroundings, run_cases};
 pub use decide::{Allowed, Cause, Decision, Determining, Refused};
 pub use explain::{Explanation, Matched, Outcome};
 pub use findings::{Finding, FindingKind, LoadFailure};
-pub use list::{Listed, Standing};
+pub use list::Standing;
 pub use load::{Defaults, Limits, Source};
 pub use outlook::Outlook;
 pub use policies::{ALWAYS_TEXT, DEFAULTS_TEXT, Policies};
@@ -42,7 +42,6 @@ pub use request::{Call, Circumstances};
 pub use shadow::{Shadow, WouldHave};
 pub use types::Untyped;
 pub use vocabulary::{ToolFacts, Vocabulary, VocabularyError};
-pub use what_if::{Change, what_if};
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,9 @@ use crate::{
     bucket::Bucket,
     mentions::AllNeeds,
     policies::Policies,
-    principal::Principal,
+    principal::{Guise, Principal},
     request::{self, Circumstances, Question},
+    vocabulary::Tool,
 };
 
 /// How a tool stands with a principal before there is a call.
@@ -22,37 +23,39 @@ pub enum Standing {
     Depends,
 }
 
-/// A tool and how it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The name of the tool's contract.
-    pub tool: String,
-    /// How it stands.
-    pub standing: Standing,
-}
-
 impl Policies {
-    /// How every tool stands with a principal, by name. Of the circumstances, the tenant, the environment and the client
-    /// count; what only a single call has does not.
-    pub fn list(&self, principal: &Principal, circumstances: &Circumstances<'_>) -> Vec<Listed> {
-        let tools = self.vocabulary().tools().keys();
-        tools
-            .map(|tool| Listed { tool: tool.clone(), standing: self.standing(principal, tool, circumstances) })
-            .collect()
-    }
-
-    /// How one tool stands with a principal.
+    /// How a tool stands with a principal. Of the circumstances, the tenant, the environment and the client count; what only a
+    /// single call has does not.
     pub fn standing(&self, principal: &Principal, tool: &str, circumstances: &Circumstances<'_>) -> Standing {
         let Some(known) = self.vocabulary().tool(tool) else { return Standing::Denied };
+        let as_whom = principal.guises().map(|(guise, principal)| {
+            self.seen(principal, tool, known, circumstances).map_or(Standing::Denied, |seen| seen.standing(guise))
+        });
+        as_whom.fold(Standing::Allowed, Standing::and)
+    }
+
+    /// What can be told of one who is nobody else.
+    fn seen(&self, principal: &Principal, tool: &str, known: &Tool, circumstances: &Circumstances<'_>) -> Option<Seen> {
         let buckets = self.index().buckets(tool, known, principal);
         let needs: AllNeeds<'_> = buckets.iter().map(|bucket| &bucket.list_needs).collect();
-        let Ok(question) = request::of_list(principal, known, circumstances, &needs) else { return Standing::Denied };
+        let question = request::of_list(principal, known, circumstances, &needs).ok()?;
         // An argument that is looked at may be one that no policy can hold exactly, and such a call is refused.
         let mut seen = Seen { open: needs.any_argument(), ..Seen::default() };
         for bucket in buckets {
             seen.look(self, &question, bucket);
         }
-        seen.standing()
+        Some(seen)
+    }
+}
+
+impl Standing {
+    /// How a tool stands with somebody who is looked at in two ways.
+    const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Denied, _) | (_, Self::Denied) => Self::Denied,
+            (Self::Allowed, Self::Allowed) => Self::Allowed,
+            _ => Self::Depends,
+        }
     }
 }
 
@@ -92,10 +95,11 @@ impl Seen {
         }
     }
 
-    fn standing(&self) -> Standing {
-        if self.refuses_all || !(self.permits_all || self.permits_some) {
+    fn standing(&self, guise: Guise) -> Standing {
+        let permitted = self.permits_all || !guise.needs_permit();
+        if self.refuses_all || !(permitted || self.permits_some) {
             Standing::Denied
-        } else if self.permits_all && !self.open {
+        } else if permitted && !self.open {
             Standing::Allowed
         } else {
             Standing::Depends

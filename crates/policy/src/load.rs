@@ -10,7 +10,7 @@ use crate::{
     decide::Determining,
     findings::{Finding, FindingKind},
     index::{Place, place},
-    mentions::{Conjunct, Needs, conjuncts, with_conjuncts},
+    mentions::{Conjunct, Look, Needs, conjuncts, with_conjuncts},
     split::{Piece, clauses, pieces, position},
     validate,
     vocabulary::Vocabulary,
@@ -76,6 +76,8 @@ pub(crate) struct Loaded {
     /// How it is told of in decisions.
     pub told: Arc<Determining>,
     pub needs: Needs,
+    /// Where in the arguments it looks.
+    pub looks: Vec<Look>,
     /// What has to hold beside the scope; none is nothing.
     pub condition: Option<Arc<Expression>>,
     /// What of it can be asked without a call; for policies that look at what only a call has.
@@ -115,12 +117,10 @@ pub(crate) fn load(
         reading.source(source);
     }
     let Reading { mut loaded, mut findings, .. } = reading;
-    findings.extend(validate::all(vocabulary, &loaded, sources));
-    if findings.is_empty() {
-        for policy in &mut loaded {
-            findings.extend(policy.look().err().map(|error| policy.finding(sources, 0, FindingKind::Engine, error)));
-        }
+    for policy in &mut loaded {
+        findings.extend(policy.look().err().map(|error| policy.finding(sources, 0, FindingKind::Engine, error)));
     }
+    findings.extend(validate::all(vocabulary, &loaded, sources));
     if findings.is_empty() {
         return Ok(loaded);
     }
@@ -203,7 +203,19 @@ impl Reading<'_> {
         let reason = policy.annotation("reason").filter(|reason| !reason.is_empty()).map(str::to_owned);
         let told = Arc::new(Determining { policy: id.clone(), place: format!("{file}:{line}"), reason });
         let (file, offset) = (Arc::clone(file), piece.offset);
-        self.loaded.push(Loaded { id, file, offset, text, policy, place, told, needs, condition, listing: None });
+        self.loaded.push(Loaded {
+            id,
+            file,
+            offset,
+            text,
+            policy,
+            place,
+            told,
+            needs,
+            looks: Vec::new(),
+            condition,
+            listing: None,
+        });
         Ok(())
     }
 
@@ -260,6 +272,12 @@ impl Loaded {
         !["principal", "action", "context"].iter().any(looks)
     }
 
+    /// Whether it names a group, or looks at those of somebody. A word in a string counts too, to no harm.
+    pub(crate) fn looks_at_groups(&self) -> bool {
+        let names_one = || self.policy.entity_literals().iter().any(|uid| uid.type_name().basename() == "Group");
+        self.text.contains("groups") || (self.text.contains("Group") && names_one())
+    }
+
     /// The policy as JSON, and its conditions.
     pub(crate) fn conjuncts(&self) -> Result<(serde_json::Value, Vec<Conjunct>), String> {
         let json = self.policy.to_json().map_err(|error| error.to_string())?;
@@ -281,6 +299,7 @@ impl Loaded {
         let (json, conjuncts) = self.conjuncts()?;
         for conjunct in &conjuncts {
             self.needs.add(&conjunct.needs());
+            self.looks.extend(conjunct.looks());
         }
         if self.needs.beyond_list {
             let needs_call = |conjunct: &&Conjunct| conjunct.needs().beyond_list;

@@ -24,6 +24,15 @@ pub(crate) struct Needs {
 #[derive(Debug)]
 pub(crate) struct AllNeeds<'a>(Vec<&'a Needs>);
 
+/// A place in the arguments that a policy looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// The way to it from the arguments.
+    pub path: Vec<String>,
+    /// It looks at the value; else only at whether there is one.
+    pub value: bool,
+}
+
 /// One condition that must hold: a part of `when { … && … }`, or an `unless`.
 #[derive(Debug, Clone)]
 pub(crate) struct Conjunct {
@@ -141,6 +150,42 @@ impl Conjunct {
 
     pub(crate) fn needs(&self) -> Needs {
         Needs::of(&self.body)
+    }
+
+    /// Where in the arguments it looks.
+    pub(crate) fn looks(&self) -> Vec<Look> {
+        let mut found = Vec::new();
+        look(&self.body, true, &mut found);
+        found
+    }
+}
+
+fn look(expression: &Value, value: bool, into: &mut Vec<Look>) {
+    if let Some(path) = context_path(expression) {
+        let value = value && expression.get("has").is_none();
+        match path.as_slice() {
+            // Whether there are arguments at all is no question about any of them.
+            [] | ["args"] if !value => {}
+            [] => into.push(Look { path: Vec::new(), value }),
+            ["args", path @ ..] => {
+                into.push(Look { path: path.iter().map(|step| (*step).to_owned()).collect(), value });
+            }
+            _ => {}
+        }
+        return;
+    }
+    match expression {
+        Value::Object(members) => {
+            for (operator, inner) in members {
+                // A set is empty whatever its items look like.
+                match inner.get("arg").filter(|_| operator == "isEmpty") {
+                    Some(set) => look(set, false, into),
+                    None => look(inner, true, into),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|inner| look(inner, true, into)),
+        _ => {}
     }
 }
 

@@ -3,10 +3,11 @@
 
 use crate::{
     bucket::Rule,
-    decide::{Cause, Decision, Refused},
+    decide::{Answer, Cause, Decision, Refused},
     policies::Policies,
     principal::Principal,
     request::{self, Circumstances, Question},
+    vocabulary::Tool,
 };
 
 /// What can be told without arguments.
@@ -19,6 +20,14 @@ pub enum Outlook {
         /// Their ids.
         on: Vec<String>,
     },
+}
+
+/// What is certain, and the policies of which it is not.
+struct Foreseen {
+    answer: Answer,
+    unclear: Vec<Rule>,
+    /// Policies that do not hold, and that look at arguments which they may be unable to hold: such a call is refused.
+    strained: Vec<String>,
 }
 
 impl Policies {
@@ -35,29 +44,53 @@ impl Policies {
         circumstances: &Circumstances<'_>,
     ) -> Result<Outlook, Refused> {
         let Some(tool) = self.vocabulary().tool(name) else { return Err(Refused::for_cause(Cause::UnknownTool)) };
+        let (mut all, mut on, mut may_permit) = (Answer::default(), Vec::new(), true);
+        let mut strained = Vec::new();
+        for (guise, principal) in principal.guises() {
+            let Foreseen { answer, unclear, strained: more } = self.foreseen(principal, name, tool, circumstances)?;
+            may_permit &= !guise.needs_permit() || answer.permits() || unclear.iter().any(|rule| rule.permits);
+            all = all.and_as(guise, &answer);
+            strained.extend(more);
+            let heard = |rule: &&Rule| guise.needs_permit() || !rule.permits;
+            on.extend(unclear.iter().filter(heard).map(|rule| rule.told.policy.clone()));
+        }
+        if on.is_empty() || all.refuses() || !may_permit {
+            let decision = all.decision();
+            if strained.is_empty() || !decision.is_allowed() {
+                return Ok(Outlook::Certain(decision));
+            }
+        }
+        on.extend(strained);
+        on.sort_unstable();
+        on.dedup();
+        Ok(Outlook::Depends { on })
+    }
+
+    /// What can be told of one who is nobody else.
+    fn foreseen(
+        &self,
+        principal: &Principal,
+        name: &str,
+        tool: &Tool,
+        circumstances: &Circumstances<'_>,
+    ) -> Result<Foreseen, Refused> {
         let settled = self.settled(principal, name, tool)?;
-        let open = &settled.open;
-        let needs = open.iter().filter_map(|rule| self.get(&rule.told.policy));
+        let needs = settled.open.iter().filter_map(|rule| self.get(&rule.told.policy));
         let needs: Vec<_> = needs.map(|policy| policy.needs.without_arguments()).collect();
         let needs = needs.iter().collect();
         let question = request::of_call_without_arguments(principal, tool, circumstances, &needs)?;
-        let answer = settled.answer.clone();
-        let mut answer = answer.in_the_name_of(circumstances.tenant, principal, &settled);
-        let mut unclear: Vec<&Rule> = Vec::new();
-        for rule in open {
+        let mut answer = settled.answer.clone().in_the_name_of(circumstances.tenant, principal, &settled);
+        let (mut unclear, mut strained) = (Vec::new(), Vec::new());
+        for rule in &settled.open {
             if !self.looks_at_arguments(rule) {
                 answer.ask(&question, rule);
             } else if self.may_hold(rule, &question) {
-                unclear.push(rule);
+                unclear.push(rule.clone());
+            } else if self.get(&rule.told.policy).is_none_or(|policy| tool.may_strain(&policy.needs)) {
+                strained.push(rule.told.policy.clone());
             }
         }
-        let may_permit = answer.permits() || unclear.iter().any(|rule| rule.permits);
-        if unclear.is_empty() || answer.refuses() || !may_permit {
-            return Ok(Outlook::Certain(answer.decision()));
-        }
-        let mut on: Vec<String> = unclear.iter().map(|rule| rule.told.policy.clone()).collect();
-        on.sort_unstable();
-        Ok(Outlook::Depends { on })
+        Ok(Foreseen { answer, unclear, strained })
     }
 
     fn looks_at_arguments(&self, rule: &Rule) -> bool {

@@ -87,6 +87,13 @@ impl Policies {
         self.look_at_client
     }
 
+    /// The policies about a tool that look at the caller's groups: what they say is not known where the groups are not.
+    pub fn look_at_groups(&self, tool: &str) -> Vec<&str> {
+        let Some(known) = self.vocabulary.tool(tool) else { return Vec::new() };
+        let looking = self.loaded.iter().filter(|policy| policy.looks_at_groups() && policy.place.covers(tool, known));
+        looking.map(|policy| policy.id.as_str()).collect()
+    }
+
     pub(crate) fn index(&self) -> &Index {
         &self.index
     }

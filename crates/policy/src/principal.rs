@@ -1,5 +1,8 @@
 //! Who calls, as policies see them. Names are qualified by their tenant, so that one tenant's `admins` are never taken for
 //! another's.
+//!
+//! Anybody who holds a credential can put a name of their choice in front of it. What somebody claims to be counts against them
+//! and never for them: the principal is who is proven to act, and a call has to be allowed to everybody they claim to be as well.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,7 +11,7 @@ use std::{
 };
 
 use cedar_policy::{Entities, Entity, EntityUid, RestrictedExpression};
-use servanda_contract::{Caller, record::Texts};
+use servanda_contract::{Acting, record::Texts};
 
 use crate::{
     memory::Memory,
@@ -43,7 +46,21 @@ pub struct Principal {
     /// What the principal is or is in: the only scopes of policies that can hold for it.
     pub(crate) keys: Vec<(u64, EntityUid)>,
     scopes: Texts,
+    groups: Texts,
     pub(crate) tenant: String,
+    /// Who else has to be asked about.
+    others: Vec<(Guise, Principal)>,
+}
+
+/// As whom a principal is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guise {
+    /// Who is proven to act.
+    Proven,
+    /// A name that whoever acts only claims: a call has to be allowed to it too.
+    Claimed,
+    /// One who handed on what the principal acts with: what is forbidden to it is not to be had through others.
+    Before,
 }
 
 /// A party that no policy can speak of.
@@ -101,15 +118,44 @@ impl Principal {
         Self::of(uid, entities, keys, agent)
     }
 
-    /// The principal of a caller of whom nothing is known but the name.
-    pub fn caller(vocabulary: &Vocabulary, caller: &Caller) -> Result<Self, PrincipalError> {
-        let user = Identity { id: caller.principal.clone(), tenant: caller.tenant.clone(), ..Identity::default() };
-        Self::user(vocabulary, &user)
+    /// Whoever acts for a user, the one who acts now first. The principal is the first that is proven, and the user if none is.
+    pub fn acting(vocabulary: &Vocabulary, user: &Identity, actors: &[Acting]) -> Result<Self, PrincipalError> {
+        let agent = |actor: &Acting| {
+            let agent = Identity { id: actor.name.clone(), ..user.clone() };
+            Self::agent(vocabulary, &agent, Some(user))
+        };
+        let proven = actors.iter().position(|actor| actor.proven);
+        let mut principal = proven.and_then(|at| actors.get(at)).map_or_else(|| Self::user(vocabulary, user), agent)?;
+        for (at, actor) in actors.iter().enumerate().filter(|(at, _)| Some(*at) != proven) {
+            let guise = if proven.is_none_or(|proven| at < proven) { Guise::Claimed } else { Guise::Before };
+            let other = agent(actor)?;
+            let known = principal.guises().any(|(_, known)| known.uid == other.uid);
+            if !known {
+                principal.others.push((guise, other));
+            }
+        }
+        Ok(principal)
+    }
+
+    /// Everybody a call has to be asked about for: itself first, and most have nobody else.
+    pub(crate) fn guises(&self) -> impl Iterator<Item = (Guise, &Self)> {
+        let others = self.others.iter().map(|(guise, other)| (*guise, other));
+        std::iter::once((Guise::Proven, self)).chain(others)
+    }
+
+    /// Whether it is nobody but itself.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.others.is_empty()
     }
 
     /// What it was given leave for, as policies see it.
     pub fn scopes(&self) -> Texts {
         self.scopes.clone()
+    }
+
+    /// The groups it is in, as policies see them.
+    pub fn groups(&self) -> Texts {
+        self.groups.clone()
     }
 
     fn of(
@@ -121,8 +167,9 @@ impl Principal {
         let store = Entities::from_entities(entities.iter().cloned(), None)
             .map_err(|error| PrincipalError::Engine { reason: error.to_string() })?;
         let scopes = identity.scopes.iter().cloned().collect();
+        let groups = identity.groups.iter().cloned().collect();
         let tenant = identity.tenant.clone();
-        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, tenant })
+        Ok(Self { uid, entities, store, memory: Arc::default(), keys, scopes, groups, tenant, others: Vec::new() })
     }
 
     /// Everything a policy can look into when this principal calls this tool.
@@ -142,6 +189,13 @@ pub(crate) fn fingerprint(uid: &EntityUid) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);
     hasher.finish()
+}
+
+impl Guise {
+    /// Whether nothing is allowed unless it is permitted to this one.
+    pub(crate) const fn needs_permit(self) -> bool {
+        matches!(self, Self::Proven | Self::Claimed)
+    }
 }
 
 fn keyed(uid: EntityUid) -> (u64, EntityUid) {

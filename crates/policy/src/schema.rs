@@ -19,7 +19,8 @@ entity User in [Group] {
   scopes: Set<String>,
   groups: Set<String>,
 };
-// The principal of a call is the agent if there is one, else the user. An agent is in its user and in its user's groups.
+// The principal of a call is the agent that is proven to act, else the user. An agent is in its user and in its user's groups.
+// A name that is only claimed never permits anything, and what is forbidden to it is forbidden.
 entity Agent in [User, Group] {
   id: String,
   tenant: String,

@@ -1,16 +1,9 @@
 //! Policies that are tried out: what they would have said is worked out and recorded, and nothing can take it for a
 //! permission. There is deliberately no way from [`WouldHave`] to a [`Decision`].
 
-use std::sync::Arc;
-
-use serde::Serialize;
 use servanda_contract::record::{self, ShadowRecord, Texts};
 
-use crate::{
-    decide::{Cause, Decision, Determining},
-    policies::Policies,
-    request::Call,
-};
+use crate::{decide::Decision, policies::Policies, request::Call};
 
 /// A set of policies that decides nothing.
 #[derive(Debug)]
@@ -27,17 +20,11 @@ pub struct Shadow {
 ///     perform(would_have);
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WouldHave {
-    /// Always true, so that no reader of a record takes it for a decision.
-    shadow: bool,
-    #[serde(rename = "would_have_refused")]
-    refused: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<Cause>,
-    by: Vec<Arc<Determining>>,
-    #[serde(skip)]
-    ids: Texts,
+    /// Why it would have been refused, if so.
+    refused_for: Option<&'static str>,
+    by: Texts,
 }
 
 impl Shadow {
@@ -49,46 +36,24 @@ impl Shadow {
     /// What enforcement would have done.
     pub fn would_have(&self, call: &Call<'_>) -> WouldHave {
         let decision = self.policies.decide(call);
-        let (by, ids) = (decision.by().to_vec(), decision.ids());
-        match decision {
-            Decision::Allowed(_) => WouldHave { shadow: true, refused: false, cause: None, by, ids },
-            Decision::Refused(refused) => {
-                WouldHave { shadow: true, refused: true, cause: Some(refused.cause().clone()), by, ids }
-            }
-        }
+        let refused_for = match &decision {
+            Decision::Allowed(_) => None,
+            Decision::Refused(refused) => Some(refused.cause().word()),
+        };
+        WouldHave { refused_for, by: decision.ids() }
     }
 
     /// The policies, to read and explain them.
     pub const fn policies(&self) -> &Policies {
         &self.policies
     }
-
-    /// The policies, to put them into force.
-    pub fn into_policies(self) -> Policies {
-        self.policies
-    }
 }
 
 impl WouldHave {
-    /// Whether the call would have been refused.
-    pub const fn would_have_refused(&self) -> bool {
-        self.refused
-    }
-
     /// As records have it.
     pub fn to_record(&self) -> ShadowRecord {
-        let would_have = if self.refused { record::WouldHave::Refused } else { record::WouldHave::Allowed };
-        let cause = self.cause.as_ref().map(|cause| cause.word().to_owned());
-        ShadowRecord { would_have, cause, by: self.ids.clone() }
-    }
-
-    /// Why, if so.
-    pub const fn cause(&self) -> Option<&Cause> {
-        self.cause.as_ref()
-    }
-
-    /// The policies that would have made the difference.
-    pub fn by(&self) -> &[Arc<Determining>] {
-        &self.by
+        let (refused, allowed) = (record::WouldHave::Refused, record::WouldHave::Allowed);
+        let would_have = if self.refused_for.is_some() { refused } else { allowed };
+        ShadowRecord { would_have, cause: self.refused_for.map(str::to_owned), by: self.by.clone() }
     }
 }

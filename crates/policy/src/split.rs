@@ -58,8 +58,10 @@ pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
         offset -= 1;
     }
     let before = text.get(..offset).unwrap_or_default();
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let line_start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    // A carriage return by itself ends a line, one before a line feed does not end another.
+    let breaks = before.replace("\r\n", "\n");
+    let line = breaks.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
     (line, before.get(line_start..).unwrap_or_default().chars().count() + 1)
 }
 
@@ -145,7 +147,8 @@ impl Counts {
 fn token_len(rest: &str) -> usize {
     let first = rest.chars().next().unwrap_or(' ');
     if rest.starts_with("//") {
-        rest.find('\n').unwrap_or(rest.len())
+        // As Cedar has it: a carriage return ends a comment too, and what follows counts.
+        rest.find(['\n', '\r']).unwrap_or(rest.len())
     } else if first == '"' {
         string_len(rest)
     } else if first.is_ascii_alphabetic() || first == '_' {

@@ -1,9 +1,11 @@
 //! The Cedar type of a tool's arguments, from the JSON Schema of its contract. What Cedar has no type for is left out and
 //! listed, so that a policy that looks at it does not validate instead of meaning something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
+
+use crate::unseen::{Part, Unseen, declared};
 
 /// Types nested deeper than this are left out.
 const DEPTH_MAX: usize = 12;
@@ -31,6 +33,18 @@ pub(crate) struct Attribute {
     pub nullable: bool,
 }
 
+impl ArgumentType {
+    /// Whether a value that fits the contract may be one that Cedar cannot hold exactly.
+    pub(crate) fn may_not_fit(&self) -> bool {
+        match self {
+            Self::Text | Self::Bool => false,
+            Self::Long | Self::Decimal => true,
+            Self::Set(items) => items.may_not_fit(),
+            Self::Record(members) => members.values().any(|member| member.kind.may_not_fit()),
+        }
+    }
+}
+
 /// An argument that policies cannot see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untyped {
@@ -43,15 +57,15 @@ pub struct Untyped {
 }
 
 /// The type of a tool's arguments, and what is left out of it with the reason.
-pub(crate) fn arguments_of(schema: &Value) -> (BTreeMap<String, Attribute>, Vec<(String, String)>) {
+pub(crate) fn arguments_of(schema: &Value) -> (BTreeMap<String, Attribute>, Vec<Unseen>) {
     let mut reading = Reading { root: schema, left_out: Vec::new(), attributes: 0, following: Vec::new() };
-    let members = reading.record(schema, "", 0);
+    let members = reading.record(schema, &[], 0);
     (members, reading.left_out)
 }
 
 struct Reading<'a> {
     root: &'a Value,
-    left_out: Vec<(String, String)>,
+    left_out: Vec<Unseen>,
     attributes: usize,
     /// The references that are being followed.
     following: Vec<String>,
@@ -61,37 +75,55 @@ struct Reading<'a> {
 type Typed = (Option<ArgumentType>, bool);
 
 impl Reading<'_> {
-    fn record(&mut self, schema: &Value, at: &str, depth: usize) -> BTreeMap<String, Attribute> {
-        for keyword in ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"] {
-            if schema.get(keyword).is_some() {
-                self.leave_out(at, format!("what only `{keyword}` declares is not seen"));
-            }
-        }
+    fn record(&mut self, schema: &Value, at: &[String], depth: usize) -> BTreeMap<String, Attribute> {
+        self.leave_out_others(schema, at);
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let empty = Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
         let mut members = BTreeMap::new();
         for (name, inner) in properties {
-            let pointer = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+            let member = [at, std::slice::from_ref(name)].concat();
             self.attributes += 1;
             if self.attributes > ATTRIBUTES_MAX {
-                self.leave_out(&pointer, format!("the tool has more than {ATTRIBUTES_MAX} attributes"));
-                break;
+                let reason = format!("the tool has more than {ATTRIBUTES_MAX} attributes");
+                self.leave_out(&member, reason, Part::Whole);
+                continue;
             }
-            match self.typed(inner, &pointer, depth + 1) {
+            match self.typed(inner, &member, depth + 1) {
                 Ok((Some(kind), nullable)) => {
                     let required = required.contains(&name.as_str()) && !nullable;
                     members.insert(name.clone(), Attribute { kind, required, nullable });
                 }
-                Ok((None, _)) => self.leave_out(&pointer, "it is always null".to_owned()),
-                Err(reason) => self.leave_out(&pointer, reason),
+                Ok((None, _)) => self.leave_out(&member, "it is always null".to_owned(), Part::Nothing),
+                Err(reason) => self.leave_out(&member, reason, Part::Whole),
             }
         }
         members
     }
 
-    fn typed(&mut self, schema: &Value, at: &str, depth: usize) -> Result<Typed, String> {
+    /// Members of an object that something else than its `properties` declares.
+    fn leave_out_others(&mut self, schema: &Value, at: &[String]) {
+        let own = schema.get("properties").and_then(Value::as_object);
+        let but_for: BTreeSet<String> = own.into_iter().flat_map(Map::keys).cloned().collect();
+        for keyword in ["$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties"] {
+            let Some(value) = schema.get(keyword) else { continue };
+            // What follows on `if` stands beside it.
+            let beside = ["then", "else"].into_iter().filter(|_| keyword == "if");
+            let parts = beside.filter_map(|word| Some((word.to_owned(), schema.get(word)?.clone())));
+            let parts: Map<String, Value> = [(keyword.to_owned(), value.clone())].into_iter().chain(parts).collect();
+            let part = Part::Others { names: declared(self.root, &Value::Object(parts)), but_for: but_for.clone() };
+            self.leave_out(at, format!("what only `{keyword}` declares is not seen"), part);
+        }
+        // What the arguments themselves may have beside what is declared is looked for when a call brings it.
+        let open = schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+        if open && !at.is_empty() {
+            let part = Part::Others { names: None, but_for };
+            self.leave_out(at, "what only `additionalProperties` allows is not seen".to_owned(), part);
+        }
+    }
+
+    fn typed(&mut self, schema: &Value, at: &[String], depth: usize) -> Result<Typed, String> {
         if depth > DEPTH_MAX {
             return Err(format!("it is nested deeper than {DEPTH_MAX}"));
         }
@@ -113,7 +145,7 @@ impl Reading<'_> {
     }
 
     /// A schema that does not name its type itself.
-    fn untold(&mut self, members: &Map<String, Value>, at: &str, depth: usize) -> Result<Typed, String> {
+    fn untold(&mut self, members: &Map<String, Value>, at: &[String], depth: usize) -> Result<Typed, String> {
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             return self.referred(reference, at, depth);
         }
@@ -123,7 +155,7 @@ impl Reading<'_> {
         by_values(members)
     }
 
-    fn referred(&mut self, reference: &str, at: &str, depth: usize) -> Result<Typed, String> {
+    fn referred(&mut self, reference: &str, at: &[String], depth: usize) -> Result<Typed, String> {
         if self.following.iter().any(|followed| followed == reference) {
             return Err("it contains itself".to_owned());
         }
@@ -135,7 +167,7 @@ impl Reading<'_> {
         typed
     }
 
-    fn named(&mut self, kind: &str, schema: &Value, at: &str, depth: usize) -> Result<Typed, String> {
+    fn named(&mut self, kind: &str, schema: &Value, at: &[String], depth: usize) -> Result<Typed, String> {
         let kind = match kind {
             "string" => ArgumentType::Text,
             "integer" => ArgumentType::Long,
@@ -154,19 +186,19 @@ impl Reading<'_> {
         Ok((Some(kind), false))
     }
 
-    fn set(&mut self, schema: &Value, at: &str, depth: usize) -> Result<ArgumentType, String> {
+    fn set(&mut self, schema: &Value, at: &[String], depth: usize) -> Result<ArgumentType, String> {
         if schema.get("prefixItems").is_some() {
             return Err("its items differ by position".to_owned());
         }
         let items = schema.get("items").ok_or("its items may be anything")?;
-        match self.typed(items, &format!("{at}/*"), depth + 1)? {
+        match self.typed(items, &[at, &["*".to_owned()]].concat(), depth + 1)? {
             (Some(kind), false) => Ok(ArgumentType::Set(Box::new(kind))),
             _ => Err("its items may be null".to_owned()),
         }
     }
 
     /// Alternatives of one type are that type; `null` among them makes it optional.
-    fn union(&mut self, one_of: &[Value], at: &str, depth: usize) -> Result<Typed, String> {
+    fn union(&mut self, one_of: &[Value], at: &[String], depth: usize) -> Result<Typed, String> {
         let mut found: Option<ArgumentType> = None;
         let mut nullable = false;
         for inner in one_of {
@@ -182,8 +214,8 @@ impl Reading<'_> {
         Ok((found, nullable))
     }
 
-    fn leave_out(&mut self, pointer: &str, reason: String) {
-        self.left_out.push((pointer.to_owned(), reason));
+    fn leave_out(&mut self, path: &[String], reason: String, part: Part) {
+        self.left_out.push(Unseen { path: path.to_vec(), reason, part });
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     index::nearest,
     load::{Loaded, MAY_NEVER_APPLY, Source, told},
     names::CALL_OF,
-    schema,
+    schema, unseen,
     vocabulary::Vocabulary,
 };
 
@@ -30,11 +30,17 @@ const TOOLS_TOGETHER_MAX: usize = 8;
 /// Every mistake of every policy.
 pub(crate) fn all(vocabulary: &Vocabulary, loaded: &[Loaded], sources: &[Source<'_>]) -> Vec<Finding> {
     let mut groups: BTreeMap<Concern, Vec<&Loaded>> = BTreeMap::new();
+    let mut findings = Vec::new();
     for policy in loaded {
-        groups.entry(Concern::of(policy)).or_default().push(policy);
+        // What cannot be seen is absent to the validator, whose advice would lead astray.
+        match unseen::findings(vocabulary, policy, sources) {
+            none if none.is_empty() => groups.entry(Concern::of(policy)).or_default().push(policy),
+            some => findings.extend(some),
+        }
     }
     let groups = batched(groups);
-    groups.iter().flat_map(|(concern, policies)| group(vocabulary, concern, policies, sources)).collect()
+    findings.extend(groups.iter().flat_map(|(concern, policies)| group(vocabulary, concern, policies, sources)));
+    findings
 }
 
 /// Puts policies about single actions together: each looks at its own action only, and to make a schema takes longer than

@@ -12,9 +12,11 @@ use servanda_contract::{
 
 use crate::{
     memory,
+    mentions::{AllNeeds, Needs},
     names::{CALL, Names, uid},
     schema,
     types::{Attribute, Untyped, arguments_of},
+    unseen::Unseen,
 };
 
 /// What is known of one tool.
@@ -76,6 +78,10 @@ pub(crate) struct Tool {
     pub action: EntityUid,
     pub upstream: String,
     pub arguments: BTreeMap<String, Attribute>,
+    /// What of its arguments policies cannot see.
+    pub unseen: Vec<Unseen>,
+    /// It takes arguments that its contract does not declare.
+    pub open: bool,
     /// The tool and its action. What a call adds is the principal.
     pub entities: Entities,
 }
@@ -134,15 +140,19 @@ impl Vocabulary {
         }
         let compiled = CompiledSchema::compile(&contract.affordance.input_schema, Profile::Arguments)
             .map_err(|source| VocabularyError::Schema { tool: tool.clone(), source })?;
-        let (arguments, left_out) = arguments_of(compiled.effective());
-        let untyped = |(pointer, reason)| Untyped { tool: tool.clone(), pointer, reason };
-        self.untyped.extend(left_out.into_iter().map(untyped));
+        let (arguments, unseen) = arguments_of(compiled.effective());
+        let untyped = |left_out: &Unseen| {
+            let steps = left_out.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1")));
+            Untyped { tool: tool.clone(), pointer: steps.collect(), reason: left_out.reason.clone() }
+        };
+        self.untyped.extend(unseen.iter().map(untyped));
+        let open = compiled.may_have("");
         let resource = uid(&self.names.tool, tool);
         let action = self.names.tool_action(tool);
         let entities = self.entities(facts, &resource, &action).map_err(|reason| engine(tool, &reason))?;
         let upstream = contract.binding.upstream.clone();
         let number = memory::next_number();
-        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, entities });
+        self.tools.insert(tool.clone(), Tool { number, resource, action, upstream, arguments, unseen, open, entities });
         Ok(())
     }
 
@@ -153,6 +163,16 @@ impl Vocabulary {
         let tool = tool.map_err(|error| error.to_string())?;
         let action = Entity::new_no_attrs(action.clone(), HashSet::from([uid(&self.names.action, CALL)]));
         Entities::from_entities([tool, action], None).map_err(|error| error.to_string())
+    }
+}
+
+impl Tool {
+    /// Whether a call may bring an argument that policies look at and cannot hold, so that it is refused.
+    pub(crate) fn may_strain(&self, needs: &Needs) -> bool {
+        let all: AllNeeds<'_> = [needs].into_iter().collect();
+        let undeclared = |name: &String| !self.arguments.contains_key(name);
+        self.arguments.iter().any(|(name, argument)| all.argument(name) && argument.kind.may_not_fit())
+            || self.open && (needs.whole || needs.all_arguments || needs.arguments.iter().any(undeclared))
     }
 }
 

@@ -191,6 +191,8 @@ pub(crate) struct Loaded {
     pub folder: PathBuf,
     /// The file itself.
     pub file: PathBuf,
+    /// The folder of policies that nobody has to name was there: a gateway that had it does not go on without.
+    pub had_policies: bool,
 }
 
 impl Default for LimitsConfig {
@@ -299,7 +301,7 @@ impl Loaded {
         let shown = file.display().to_string();
         let config: Config = document::read(&shown, &text).map_err(|error| bad_document(&error))?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let loaded = Self { config, folder: folder.to_owned(), file: file.to_owned() };
+        let loaded = Self { config, folder: folder.to_owned(), file: file.to_owned(), had_policies: false };
         loaded.check()?;
         Ok(loaded)
     }

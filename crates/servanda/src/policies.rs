@@ -9,7 +9,7 @@ use servanda_contract::ToolContract;
 use servanda_engine::{Authorities, Tenants};
 use servanda_policy::{Defaults, Limits, LoadFailure, Policies, Shadow, Source, Vocabulary};
 
-pub(crate) use files::watched;
+pub(crate) use files::{has_folder, watched};
 
 use crate::{
     config::{Loaded, PolicyMode},

@@ -56,7 +56,8 @@ pub(crate) struct Files {
 impl Files {
     /// Reads the configuration. Whatever else belongs to it has to be read after this.
     pub(crate) fn read(config: &Path) -> Result<Self, Failure> {
-        let loaded = Loaded::read(config)?;
+        let mut loaded = Loaded::read(config)?;
+        loaded.had_policies = policies::has_folder(&loaded);
         let vigil = Vigil::begin(Glimpse::of(&loaded));
         Ok(Self { loaded, vigil })
     }
@@ -105,7 +106,10 @@ pub(crate) async fn keep_up(station: &Station, files: Files, screen: Screen) -> 
         }
         let (before, rules) = (station.engine.catalog(), station.engine.authorities());
         let reloaded = match Files::read(&loaded.file) {
-            Ok(now) => station.reload(&now.loaded).await.map(|()| now),
+            Ok(mut now) => {
+                now.loaded.had_policies |= loaded.had_policies && loaded.config.policy.files.is_none();
+                station.reload(&now.loaded).await.map(|()| now)
+            }
             Err(failure) => Err(failure),
         };
         match reloaded {

@@ -15,6 +15,9 @@ pub struct PolicyRecord {
     /// The scopes of the caller's credential, as policies saw them.
     #[serde(default, skip_serializing_if = "Texts::is_empty")]
     pub scopes: Texts,
+    /// The caller's groups, as policies saw them; not said by records from before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Texts>,
     /// The task that the client said it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,

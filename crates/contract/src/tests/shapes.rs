@@ -136,6 +136,7 @@ fn a_record_of_what_policies_said_and_others_would_have() {
     let policy = PolicyRecord {
         by: by("default.writes"),
         scopes: by("invoices:write"),
+        groups: Some(by("staff")),
         task: Some("month-end".to_owned()),
         intent: Some("write".to_owned()),
         shadow: Some(shadow),
@@ -143,6 +144,9 @@ fn a_record_of_what_policies_said_and_others_would_have() {
     let record = CallRecord { policy: Some(policy), outcome: Outcome::Completed, refusal: None, ..record() };
     golden_json("record_policy.json", &record);
     assert_eq!(serde_json::from_value::<CallRecord>(json!(record)).unwrap(), record);
+    // Nobody's groups are something else than groups that nobody kept.
+    let reread = |policy: &serde_json::Value| serde_json::from_value::<PolicyRecord>(policy.clone()).unwrap().groups;
+    assert_eq!((reread(&json!({})), reread(&json!({ "groups": [] }))), (None, Some(crate::record::Texts::default())));
     // Whoever looks for a verdict does not find this one.
     let shadow = json!(record)["policy"]["shadow"].clone();
     assert!(["decision", "verdict", "outcome", "allowed", "refused"].iter().all(|word| shadow.get(word).is_none()));

@@ -11,13 +11,11 @@ use servanda_authority::{
     Actor, Authenticated,
     rights::{Scope, Scopes},
 };
-use servanda_contract::Caller;
+use servanda_contract::{Acting, Caller};
 use servanda_policy::{Identity, Principal, PrincipalError, Vocabulary};
 
 /// Callers whose principals are kept. When there are more, all are forgotten and worked out again as they come.
 const PRINCIPALS_MAX: usize = 4_096;
-/// What goes before the name of an agent that nobody but its holder vouches for.
-const UNPROVEN: &str = "unproven:";
 
 /// The principals that were worked out.
 #[derive(Debug, Default)]
@@ -38,8 +36,8 @@ struct Known {
 pub(super) struct Party {
     tenant: String,
     principal: String,
-    /// Who acts, and whether that is proven.
-    agent: Option<(String, bool)>,
+    /// Who acts, the one who acts now first, and whether that is proven.
+    actors: Vec<Acting>,
     scopes: Vec<String>,
     groups: BTreeSet<String>,
 }
@@ -70,7 +68,7 @@ impl Principals {
     fn number(&self, authenticated: &Authenticated) -> u64 {
         let mut hasher = self.state.build_hasher();
         (authenticated.tenant(), authenticated.principal()).hash(&mut hasher);
-        agent(authenticated).hash(&mut hasher);
+        authenticated.actors().hash(&mut hasher);
         scopes(authenticated).for_each(|scope| scope.hash(&mut hasher));
         authenticated.groups().hash(&mut hasher);
         hasher.finish()
@@ -82,28 +80,29 @@ impl Party {
         Self {
             tenant: authenticated.tenant().to_owned(),
             principal: authenticated.principal().to_owned(),
-            agent: agent(authenticated).map(|(name, proven)| (name.to_owned(), proven)),
+            actors: authenticated.actors().iter().map(acting).collect(),
             scopes: scopes(authenticated).map(str::to_owned).collect(),
             groups: authenticated.groups().clone(),
         }
     }
 
-    /// The same from a record, which has no groups.
-    pub(super) fn recorded(caller: &Caller, scopes: &[String]) -> Self {
+    /// The same from a record.
+    pub(super) fn recorded(caller: &Caller, scopes: &[String], groups: &[String]) -> Self {
         Self {
             tenant: caller.tenant.clone(),
             principal: caller.principal.clone(),
-            agent: caller.actors.first().map(|actor| (actor.name.clone(), actor.proven)),
+            actors: caller.actors.clone(),
             scopes: scopes.to_vec(),
-            groups: BTreeSet::new(),
+            groups: groups.iter().cloned().collect(),
         }
     }
 
     fn is_of(&self, authenticated: &Authenticated) -> bool {
-        let own_agent = self.agent.as_ref().map(|(name, proven)| (name.as_str(), *proven));
+        let own = self.actors.iter().map(|actor| (actor.name.as_str(), actor.proven));
+        let actors = authenticated.actors().iter().map(|actor| (actor.name(), actor.is_proven()));
         self.tenant == authenticated.tenant()
             && self.principal == authenticated.principal()
-            && own_agent == agent(authenticated)
+            && own.eq(actors)
             && scopes(authenticated).eq(self.scopes.iter().map(String::as_str))
             && self.groups == *authenticated.groups()
     }
@@ -115,21 +114,12 @@ impl Party {
             scopes: self.scopes.iter().cloned().collect(),
             groups: self.groups.clone(),
         };
-        match &self.agent {
-            None => Principal::user(vocabulary, &user),
-            Some((name, proven)) => {
-                // A rule that names an agent is not met by whoever calls itself so.
-                let id = format!("{}{name}", if *proven { "" } else { UNPROVEN });
-                Principal::agent(vocabulary, &Identity { id, ..user.clone() }, Some(&user))
-            }
-        }
+        Principal::acting(vocabulary, &user, &self.actors)
     }
 }
 
-/// Who acts now, and whether that is proven.
-fn agent(authenticated: &Authenticated) -> Option<(&str, bool)> {
-    let actor: &Actor = authenticated.actors().first()?;
-    Some((actor.name(), actor.is_proven()))
+fn acting(actor: &Actor) -> Acting {
+    Acting { name: actor.name().to_owned(), proven: actor.is_proven() }
 }
 
 fn scopes(authenticated: &Authenticated) -> impl Iterator<Item = &str> {

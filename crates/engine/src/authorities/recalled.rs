@@ -1,7 +1,7 @@
 //! A recorded call as policies would see it again: who called, what, and in which circumstances. Its arguments are not on
 //! record, and in which environment the gateway was then is not either: it is taken to be the present one.
 
-use servanda_contract::CallRecord;
+use servanda_contract::{CallRecord, record::Texts};
 use servanda_policy::{Circumstances, Principal, PrincipalError, Vocabulary};
 
 use super::principals::Party;
@@ -15,6 +15,9 @@ pub struct Recalled<'a> {
     pub tool: &'a str,
     /// When, where and what for.
     pub circumstances: Circumstances<'a>,
+    /// Whether the record has the caller's groups. Where it does not, the principal is in none, and what policies that look at
+    /// groups say means nothing.
+    pub groups_known: bool,
 }
 
 impl<'a> Recalled<'a> {
@@ -26,7 +29,8 @@ impl<'a> Recalled<'a> {
     ) -> Result<Option<Self>, PrincipalError> {
         let (Some(contract), Some(policy)) = (&record.contract, &record.policy) else { return Ok(None) };
         let caller = &record.caller;
-        let principal = Party::recorded(caller, policy.scopes.as_slice()).principal(vocabulary)?;
+        let groups = policy.groups.as_ref().map_or(&[][..], Texts::as_slice);
+        let principal = Party::recorded(caller, policy.scopes.as_slice(), groups).principal(vocabulary)?;
         let circumstances = Circumstances {
             tenant: &caller.tenant,
             environment,
@@ -35,6 +39,6 @@ impl<'a> Recalled<'a> {
             task: policy.task.as_deref(),
             intent: policy.intent.as_deref(),
         };
-        Ok(Some(Self { principal, tool: &contract.name, circumstances }))
+        Ok(Some(Self { principal, tool: &contract.name, circumstances, groups_known: policy.groups.is_some() }))
     }
 }

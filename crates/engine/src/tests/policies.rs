@@ -5,13 +5,15 @@ use std::{collections::BTreeSet, sync::Arc};
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::json;
 use servanda_authority::{
-    Authenticated, Rights,
+    Authenticated, Narrowing, Rights, Secret,
     api_key::{self, KeyTerms, MadeKey, PresentedKey},
+    capability::{Caveat, Delegation, RootKeys, attenuate},
     rights::{Scopes, Tools},
 };
 use servanda_catalog::names::Naming;
 use servanda_contract::{GateName, Timestamp, record::WouldHave, time::Clock as _, tool::SideEffectClass};
 use servanda_mcp::{Era, RpcError};
+use servanda_policy::Outlook;
 
 use crate::{
     CallAnswer, Gateway as _, Guest, InquiryAnswer, Listing, Subject, SystemClock, Tenants, Terms,
@@ -37,13 +39,25 @@ fn house(servers: &[(&str, Arc<Scripted>)], rules: &Rules<'_>) -> House {
 
 /// A guest by a real key with these rights.
 fn holder(tenant: &str, principal: &str, change: impl FnOnce(&mut Rights)) -> Guest {
+    member(tenant, principal, &[], change)
+}
+
+/// The same in these groups.
+fn member(tenant: &str, principal: &str, groups: &[&str], change: impl FnOnce(&mut Rights)) -> Guest {
     let now = SystemClock.now();
     let mut rights = Rights { scopes: Scopes::of(["billing:write"]).unwrap(), ..Rights::unlimited() };
     change(&mut rights);
     let [tenant, principal, label] = [tenant, principal, "test"].map(str::to_owned);
     let expires_at = Timestamp::from_unix_ms(now.unix_ms() + 600_000);
     let MadeKey { stored, text } = api_key::make(
-        KeyTerms { tenant, principal, label, groups: std::collections::BTreeSet::new(), rights, expires_at },
+        KeyTerms {
+            tenant,
+            principal,
+            label,
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            rights,
+            expires_at,
+        },
         now,
     )
     .unwrap();
@@ -178,6 +192,84 @@ async fn what_others_would_have_done_is_on_record_and_changes_nothing() {
         assert_eq!((shadow.would_have, shadow.cause.as_deref()), (WouldHave::Refused, Some("forbidden")));
         assert_eq!(shadow.by.as_slice(), ["next"]);
     }
+}
+
+/// A guest who acts for `acme/ada` under these names, the first by the operator's word and each next one by its holder's alone.
+fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Guest {
+    let (ada, now) = (holder("acme", "ada", |_| {}), SystemClock.now());
+    let keys = RootKeys::new("k", [("k".to_owned(), Secret::new([7; 32]))].into()).unwrap();
+    let delegation = Delegation {
+        actor: serde_json::from_value(json!({ "name": first.0, "proven": first.1 })).unwrap(),
+        actor_lineage: Vec::new(),
+        narrowing: Narrowing::default(),
+        lifetime_ms: 600_000,
+    };
+    let mut text = keys.delegate(&ada.authority, delegation, now).unwrap().text;
+    for name in narrowed {
+        let caveat = Caveat { actor: Some((*name).to_owned()), narrowing: Narrowing::default() };
+        text = attenuate(text.as_text().unwrap(), &caveat).unwrap();
+    }
+    let authority = keys.verify(text.as_text().unwrap(), now).unwrap();
+    Guest { caller: authority.caller(), authority: Arc::new(authority), ..guest(Era::Modern, &json!({})) }
+}
+
+#[tokio::test]
+async fn a_forbid_on_an_agent_holds_for_whoever_claims_its_name_or_hides_it() {
+    let rules = "forbid (principal == Agent::\"acme/bot\", action == Action::\"call:up.echo\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    for (first, narrowed, expected) in [
+        (("bot", true), &[][..], false),
+        (("bot", false), &[], false),
+        (("bot", true), &["x"], false),
+        (("bot", false), &["x", "y"], false),
+        (("x", true), &["bot"], false),
+        (("x", false), &[], true),
+        (("x", true), &["y"], true),
+    ] {
+        let guest = agent_of_ada(first, narrowed);
+        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{first:?} {narrowed:?}");
+        let listed = house.engine.listing(&guest).await;
+        assert_eq!(names(&listed).contains(&"up__echo"), expected, "{first:?} {narrowed:?}");
+        let record = house.last_record();
+        let authorities = house.engine.authorities();
+        let recalled = crate::Recalled::of(&record, authorities.policies().vocabulary(), "test").unwrap().unwrap();
+        let again = authorities.policies().outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
+        assert!(
+            matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
+            "{first:?} {narrowed:?} {again:?}"
+        );
+    }
+}
+
+/// What is decided again is decided of the caller in their groups, or told as not known.
+#[tokio::test]
+async fn groups_are_on_record_and_recalled() {
+    let rules =
+        "@id(\"staff\") forbid (principal in Group::\"acme/staff\", action == Action::\"call:up.echo\", resource);";
+    let house = house(&[("up", server())], &Rules { policies: rules, ..Rules::default() });
+    let authorities = house.engine.authorities();
+    let policies = authorities.policies();
+    for (groups, expected) in [(&["staff", "desk"][..], false), (&["desk"], true), (&[], true)] {
+        let guest = member("acme", "ada", groups, |_| {});
+        assert_eq!(performed(&house, &guest, "up__echo").await, expected, "{groups:?}");
+        let mut record = house.last_record();
+        let kept = record.policy.as_ref().unwrap().groups.clone().unwrap();
+        assert_eq!(
+            kept.as_slice().iter().map(String::as_str).collect::<BTreeSet<_>>(),
+            groups.iter().copied().collect()
+        );
+        let recalled = crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap();
+        let again = policies.outlook(&recalled.principal, recalled.tool, &recalled.circumstances);
+        assert!(recalled.groups_known);
+        assert!(
+            matches!(&again, Outlook::Certain(decision) if decision.is_allowed() == expected),
+            "{groups:?} {again:?}"
+        );
+        record.policy.as_mut().unwrap().groups = None;
+        assert!(!crate::Recalled::of(&record, policies.vocabulary(), "test").unwrap().unwrap().groups_known);
+    }
+    assert_eq!(policies.look_at_groups("up.echo"), ["staff"]);
+    assert_eq!(policies.look_at_groups("up.write"), Vec::<&str>::new());
 }
 
 const CONDITIONS: [&str; 9] = [

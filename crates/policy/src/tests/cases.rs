@@ -75,6 +75,27 @@ fn cases_are_tried_and_explained() {
     golden("cases.txt", &text);
 }
 
+/// Each policy is asked by itself: only the one that looks at the number has no answer.
+#[test]
+fn an_argument_that_cannot_be_held_is_told_of_whoever_looks_at_it() {
+    let policies = policies(
+        "@id(\"all\") permit (principal, action, resource);\n@id(\"night\") forbid (principal, action, resource) when { \
+         context.env.name == \"night\" };\n@id(\"rate\") forbid (principal, action == Action::\"call:bank.pay\", resource) when { \
+         context.args has rate && context.args.rate.greaterThan(decimal(\"1.5\")) };",
+    );
+    let text = "cases:\n- { name: x, tool: bank.pay, args: { account: a, amount_cents: 1, to: { name: b }, rate: 1.00001 }, expect: deny }";
+    let outcomes = run_cases(&policies, &Cases::read("cases.yaml", text).unwrap());
+    let told = outcomes[0].explanation.as_ref().unwrap().to_string();
+    for line in [
+        "refused: a policy looks at a number with more than four decimals",
+        "permit `all` holds",
+        "forbid `night` does not hold: condition 1 of 1 is not met",
+        "forbid `rate` failed: it looks at a number with more than four decimals",
+    ] {
+        assert!(told.contains(line), "{line}\n{told}");
+    }
+}
+
 #[test]
 fn a_misspelt_case_is_not_read() {
     let error = Cases::read("cases.yaml", "cases:\n  - { name: x, tool: y, expect: allow, args_: {} }").unwrap_err();

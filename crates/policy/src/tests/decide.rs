@@ -132,7 +132,8 @@ fn lists_say_what_can_be_said_without_a_call() {
     let policies = policies(text);
     let standing = |id: &str| -> Vec<Standing> {
         let principal = Principal::user(policies.vocabulary(), &identity("acme", id, &[])).unwrap();
-        policies.list(&principal, &circumstances("acme")).into_iter().map(|listed| listed.standing).collect()
+        let stands = |tool: &str| policies.standing(&principal, tool, &circumstances("acme"));
+        policies.vocabulary().tool_names().map(stands).collect()
     };
     assert_eq!(standing("alice"), [Standing::Depends, Standing::Allowed, Standing::Denied]);
     assert_eq!(standing("bob"), [Standing::Depends, Standing::Allowed, Standing::Depends]);
@@ -146,33 +147,11 @@ fn a_shadow_tells_what_enforcement_would_have_done_and_is_marked() {
     let principal = Principal::user(&vocabulary, &identity("acme", "alice", &[])).unwrap();
     let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
     let call = Call { principal: &principal, tool: "bank.pay", arguments: &arguments, circumstances: &circumstances };
-    let would_have = shadow.would_have(&call);
-    assert!(would_have.would_have_refused());
-    assert_eq!(
-        serde_json::to_value(&would_have).unwrap(),
-        json!({
-            "shadow": true, "would_have_refused": true, "cause": "forbidden",
-            "by": [{ "policy": "no", "place": "mine.cedar:1", "reason": "not today" }],
-        })
-    );
-    let decision = shadow.into_policies().decide(&call);
-    assert_eq!(ids(&decision), ["no"]);
-}
-
-#[test]
-fn what_if_tells_only_what_changes() {
-    let vocabulary = super::vocabulary_of(&contracts());
-    let now = load_in(&vocabulary, "", Defaults::On).unwrap();
-    let then =
-        load_in(&vocabulary, "@id(\"no\") forbid (principal, action, resource == Tool::\"bank.pay\");", Defaults::On);
-    let principal = Principal::user(&vocabulary, &identity("acme", "alice", &[])).unwrap();
-    let (arguments, circumstances) = (canonical(&payment(1)), circumstances("acme"));
-    let call = |tool| Call { principal: &principal, tool, arguments: &arguments, circumstances: &circumstances };
-    let changes = crate::what_if(&now, &then.unwrap(), [("1", call("bank.pay")), ("2", call("docs.read"))]);
-    let told: Vec<_> =
-        changes.iter().map(|change| (change.call.as_str(), change.allowed_now, change.allowed_then)).collect();
-    assert_eq!(told, [("1", true, false)]);
-    assert_eq!(changes[0].by_then[0].policy, "no");
+    let told = serde_json::to_value(shadow.would_have(&call).to_record()).unwrap();
+    assert_eq!(told, json!({ "would_have": "refused", "cause": "forbidden", "by": ["no"] }));
+    let nothing = Shadow::new(load_in(&vocabulary, "", Defaults::On).unwrap());
+    let told = serde_json::to_value(nothing.would_have(&call).to_record()).unwrap();
+    assert_eq!(told, json!({ "would_have": "allowed", "by": ["default.writes"] }));
 }
 
 #[test]
@@ -216,6 +195,22 @@ fn comments_and_strings_in_conditions_are_what_cedar_takes_them_for() {
     assert!(decide(&policies, "docs.read", &payment(1)).is_allowed());
     let bob = Principal::user(policies.vocabulary(), &identity("acme", "bob", &[])).unwrap();
     assert!(!decide_as(&policies, &bob, "docs.read", &payment(1)).is_allowed());
+}
+
+#[test]
+fn a_carriage_return_ends_a_comment_as_it_does_for_cedar() {
+    let rules = "permit (principal, action, resource);\r// Nobody pays.\r@id(\"no\") forbid (principal, action, resource) // all\r\
+        when { principal.id == \"alice\" // and\r && resource.risk > 0 }; // done\r";
+    for text in
+        [rules.to_owned(), format!("// My rules.\r{rules}"), rules.replace('\r', "\r\n"), rules.replace('\r', "\n")]
+    {
+        let policies = policies(&text);
+        assert_eq!(policies.written(), 2, "{text:?}");
+        assert_eq!(ids(&decide(&policies, "bank.pay", &payment(1))), ["no"], "{text:?}");
+        assert!(decide(&policies, "docs.read", &payment(1)).is_allowed(), "{text:?}");
+    }
+    let finding = &super::failure("// one\r// two\r\r  permit;").findings()[0].clone();
+    assert_eq!((finding.line, finding.column > 2), (4, true), "{finding}");
 }
 
 #[test]

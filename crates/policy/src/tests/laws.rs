@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::{canonical, contracts, identity, load_in, vocabulary_of};
 use crate::{
-    Call, Cause, Circumstances, Decision, Defaults, Policies, Principal, Standing, Vocabulary, mentions::Needs, request,
+    Call, Cause, Circumstances, Decision, Defaults, Identity, Policies, Principal, Standing, Vocabulary,
+    mentions::Needs, request,
 };
 
 const PRINCIPALS: [&str; 8] = [
@@ -22,20 +23,34 @@ const PRINCIPALS: [&str; 8] = [
     "principal is Agent",
     "principal is User in Group::\"acme/g0\"",
 ];
-const ACTIONS: [&str; 5] = [
+const ACTIONS: [&str; 9] = [
+    "action",
+    "action",
     "action",
     "action in Action::\"call\"",
     "action == Action::\"call:bank.pay\"",
     "action == Action::\"call:mail.send\"",
     "action in [Action::\"call:bank.pay\", Action::\"call:docs.read\"]",
+    // No call at all, and every call.
+    "action == Action::\"call\"",
+    "action in [Action::\"call\", Action::\"call:bank.pay\"]",
 ];
-const RESOURCES: [&str; 6] = [
+const RESOURCES: [&str; 14] = [
+    "resource",
+    "resource",
+    "resource",
     "resource",
     "resource",
     "resource == Tool::\"bank.pay\"",
     "resource in Upstream::\"bank\"",
     "resource is Tool in Upstream::\"mail\"",
     "resource is Tool",
+    // No tool, but for the last.
+    "resource is Upstream",
+    "resource == Upstream::\"bank\"",
+    "resource is Upstream in Upstream::\"bank\"",
+    "resource in Group::\"acme/g0\"",
+    "resource in Tool::\"bank.pay\"",
 ];
 /// Valid for every tool. The last two can fail.
 const CONDITIONS: [&str; 16] = [
@@ -81,12 +96,12 @@ fn policy() -> impl Strategy<Value = String> {
         })
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub(super) fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(policy(), 1..10).prop_map(|policies| policies.concat())
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
+pub(super) struct Asked {
     user: (usize, usize),
     agent: bool,
     tool: &'static str,
@@ -95,9 +110,18 @@ struct Asked {
 }
 
 impl Asked {
-    fn principal(&self, policies: &Policies) -> Principal {
+    pub(super) fn user(&self) -> Identity {
         let (user, group) = self.user;
-        let user = identity("acme", &format!("u{user}"), &[&format!("g{group}")]);
+        identity("acme", &format!("u{user}"), &[&format!("g{group}")])
+    }
+
+    pub(super) fn decide(&self, policies: &Policies, principal: &Principal) -> Decision {
+        let (arguments, circumstances) = (canonical(&self.arguments), &self.circumstances);
+        policies.decide(&Call { principal, tool: self.tool, arguments: &arguments, circumstances })
+    }
+
+    fn principal(&self, policies: &Policies) -> Principal {
+        let user = self.user();
         if self.agent {
             Principal::agent(policies.vocabulary(), &identity("acme", "a0", &["g2"]), Some(&user)).unwrap()
         } else {
@@ -124,7 +148,7 @@ fn arguments(tool: &'static str) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+pub(super) fn asked() -> impl Strategy<Value = Asked> {
     let tool = prop::sample::select(&["bank.pay", "mail.send", "docs.read"][..]);
     let word = |word: &'static str| prop::option::of(Just(word));
     let circumstances =
@@ -147,7 +171,7 @@ fn asked() -> impl Strategy<Value = Asked> {
         })
 }
 
-fn loaded(text: &str, defaults: Defaults) -> Policies {
+pub(super) fn loaded(text: &str, defaults: Defaults) -> Policies {
     static VOCABULARY: LazyLock<Arc<Vocabulary>> = LazyLock::new(|| vocabulary_of(&contracts()));
     load_in(&VOCABULARY, text, defaults).unwrap_or_else(|failure| panic!("{failure}"))
 }
@@ -261,6 +285,41 @@ proptest! {
         prop_assert!(again.is_ok(), "{:?}", again.err());
         let entities = Entities::from_entities(question.entities.iter().cloned(), Some(schema));
         prop_assert!(entities.is_ok(), "{:?}", entities.err());
+    }
+}
+
+/// Texts between which a policy may be taken apart, with the characters that end or hide things in the way.
+const BETWEEN: [&str; 9] =
+    [" ", "\n", "\r", "\r\n", "// x; } \" unless {\n", "// y { ;\r", "//\r\r", "\u{2028}\u{85}", "\t// \u{2028} ;\r\n"];
+/// Strings with what could be taken for the end of one, of a policy or of a clause.
+const STRINGS: [&str; 5] = [r#""a;b""#, r#""\" } ; // ""#, r#""\\""#, "\"//\n when {\"", r#""\u{22};\'\0""#];
+
+proptest! {
+    /// Taking a file apart finds the policies and the clauses that Cedar finds in the whole of it.
+    #[test]
+    fn a_file_is_taken_apart_as_cedar_would(
+        rules in prop::collection::vec((0..STRINGS.len(), 0..STRINGS.len(), any::<bool>()), 0..4),
+        between in prop::collection::vec(prop::sample::select(&BETWEEN[..]), 80),
+    ) {
+        let mut between = between.into_iter().cycle();
+        let mut text = between.next().unwrap().to_owned();
+        for (at, (note, owner, when)) in rules.iter().enumerate() {
+            let (id, clause) = (format!("\"{at}\""), if *when { "when" } else { "unless" });
+            let words = [
+                "@", "id", "(", &id, ")", "@", "unless", "(", STRINGS[*note], ")", "permit", "(", "principal", ",", "action", ",",
+                "resource", ")", clause, "{", "resource", ".", "owner", "==", STRINGS[*owner], "}", "when", "{", "true", "}", ";",
+            ];
+            for word in words {
+                text.extend([word, between.next().unwrap()]);
+            }
+        }
+        let whole: PolicySet = text.parse().unwrap();
+        let pieces = crate::split::pieces(&text);
+        prop_assert_eq!(pieces.len(), whole.num_of_policies(), "{:?}", text);
+        for (piece, (_, _, when)) in pieces.iter().zip(&rules) {
+            let kinds: Vec<bool> = crate::split::clauses(piece.text).iter().map(|(when, _)| *when).collect();
+            prop_assert_eq!(kinds, [*when, true], "{:?}", piece.text);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is wrong with policies is told with file and line, and nothing is loaded.
 
-use super::{contracts, failure, golden, load_in, policies, vocabulary_of};
+use super::{contracts, decide, failure, golden, load_in, payment, policies, vocabulary_of};
 use crate::{Defaults, FindingKind, Limits, Policies, Source};
 
 /// One mistake a policy.
@@ -35,6 +35,9 @@ when { resource.colour == "red" };
 @id("untyped") forbid (principal, action == Action::"call:bank.pay", resource) when { context.args.either == "x" };
 
 @id("arguments of all") forbid (principal, action, resource) when { context.args.amount_cents > 5 };
+
+@id("untyped of one") forbid (principal, action, resource)
+when { context.args has either && context.args.either == "x" };
 
 @id("types differ") forbid (principal, action, resource) when { context.args has to && context.args.to == "x" };
 
@@ -77,6 +80,26 @@ fn what_may_never_apply_can_be_said() {
     }
     let still = failure("@may_never_apply(\"no\") forbid (principal, action, resource) when { resource.x };");
     assert_eq!(still.findings()[0].kind, FindingKind::Type, "only that is excused");
+}
+
+/// What can never apply applies to nothing, not to everything.
+#[test]
+fn what_never_applies_decides_nothing() {
+    for scope in [
+        "principal, action == Action::\"call\", resource",
+        "principal, action, resource is Upstream",
+        "principal, action, resource == Upstream::\"bank\"",
+        "principal, action, resource is Upstream in Upstream::\"bank\"",
+        "principal, action, resource in Group::\"acme/staff\"",
+        "principal is Upstream, action, resource",
+        "principal == Group::\"acme/staff\", action, resource",
+    ] {
+        let permit = policies(&format!("@may_never_apply(\"why\") permit ({scope});"));
+        assert!(!decide(&permit, "bank.pay", &payment(1)).is_allowed(), "{scope}");
+        let rules =
+            format!("permit (principal, action, resource); @id(\"no\") @may_never_apply(\"why\") forbid ({scope});");
+        assert!(decide(&policies(&rules), "bank.pay", &payment(1)).is_allowed(), "{scope}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What the tests share: a small world of tools, principals and calls.
 
+mod acting;
 mod cases;
 mod conversion;
 mod decide;
@@ -8,6 +9,7 @@ mod hostile;
 mod laws;
 mod load;
 mod outlook;
+mod unseen;
 mod vocabulary;
 
 use std::{fs, path::Path, sync::Arc};

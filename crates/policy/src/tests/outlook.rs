@@ -62,7 +62,18 @@ fn it_depends_only_where_arguments_can_make_a_difference() {
         (
             "permit (principal, action, resource);\nforbid (principal, action == Action::\"call:bank.pay\", resource) when { \
              principal.id == \"bob\" && context.args.amount_cents > 1 };",
+            // It does not hold, but an amount that no policy can hold refuses the call.
+            "depends on mine.cedar:2",
+        ),
+        (
+            "permit (principal, action, resource);\nforbid (principal, action == Action::\"call:bank.pay\", resource) when { \
+             principal.id == \"bob\" && context.args.account == \"x\" };",
             "allowed by mine.cedar:1",
+        ),
+        (
+            "forbid (principal, action == Action::\"call:bank.pay\", resource) when { \
+             principal.id == \"bob\" && context.args.amount_cents > 1 };",
+            "refused",
         ),
     ];
     for (text, expected) in table {

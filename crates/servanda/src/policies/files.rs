@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -26,7 +27,21 @@ pub(super) fn named(loaded: &Loaded) -> Result<Vec<PathBuf>, Failure> {
         return expand_all(loaded, "policy.files", patterns);
     }
     let folder = loaded.beside(Path::new(FOLDER));
-    if folder.is_dir() { in_folder(&folder) } else { Ok(Vec::new()) }
+    match fs::metadata(&folder) {
+        Ok(_) => in_folder(&folder),
+        // Nobody is meant to lose every policy because a folder was moved, or is not mounted.
+        Err(error) if error.kind() == ErrorKind::NotFound && loaded.had_policies => {
+            Err(Failure::bad_input(format!("the policies' folder `{}` is gone", folder.display()))
+                .hint("put it back; if there are to be no policies, leave it empty or say so: `policy: { files: [] }`"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unreadable_folder(&folder, &error)),
+    }
+}
+
+/// Whether the folder is there that is meant where nothing is said.
+pub(crate) fn has_folder(loaded: &Loaded) -> bool {
+    loaded.config.policy.files.is_none() && fs::metadata(loaded.beside(Path::new(FOLDER))).is_ok()
 }
 
 /// The files of `policy.shadow`.
@@ -100,16 +115,32 @@ fn expand(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         };
     }
     let folder = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
-    let entries = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.to_owned()));
-    let mut files: Vec<PathBuf> = entries
-        .filter(|entry| fits(name, entry))
-        .map(|entry| parent.join(entry))
-        .filter(|file| file.is_file())
-        .collect();
-    files.sort();
-    files.truncate(FILES_MAX);
-    Ok(files)
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|error| unreadable_folder(folder, &error))?,
+    };
+    let mut files = BTreeSet::new();
+    for entry in entries {
+        let file = entry.map_err(|error| unreadable_folder(folder, &error))?.file_name();
+        let path = parent.join(&file);
+        if file.to_str().is_some_and(|file| fits(name, file)) && path.is_file() {
+            files.insert(path);
+        }
+        few_enough(files.len())?;
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// Files that are not read would be policies that do not hold.
+fn few_enough(files: usize) -> Result<(), Failure> {
+    if files <= FILES_MAX {
+        return Ok(());
+    }
+    Err(Failure::bad_input(format!("there are more than {FILES_MAX} files of policies")))
+}
+
+fn unreadable_folder(folder: &Path, error: &std::io::Error) -> Failure {
+    Failure::bad_input(format!("cannot read the policies' folder `{}`: {error}", folder.display()))
 }
 
 /// Whether a name is what a pattern means.
@@ -125,19 +156,19 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = BTreeSet::new();
     let mut folders = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
-        let entries = fs::read_dir(&folder).map_err(|error| {
-            Failure::bad_input(format!("cannot read the policies' folder `{}`: {error}", folder.display()))
-        })?;
+        let entries = fs::read_dir(&folder).map_err(|error| unreadable_folder(&folder, &error))?;
         for entry in entries {
-            let path = entry?.path();
-            if path.is_dir() && depth < DEPTH_MAX {
+            let path = entry.map_err(|error| unreadable_folder(&folder, &error))?.path();
+            if path.is_dir() {
+                if depth >= DEPTH_MAX {
+                    let message = format!("`{}` is deeper than {DEPTH_MAX} folders in each other", path.display());
+                    return Err(Failure::bad_input(message).hint("move its policies up, or name it by itself"));
+                }
                 folders.push((path, depth + 1));
             } else if path.extension().is_some_and(|ending| ending == ENDING) {
                 found.insert(path);
             }
-            if found.len() > FILES_MAX {
-                return Err(Failure::bad_input(format!("there are more than {FILES_MAX} files of policies")));
-            }
+            few_enough(found.len())?;
         }
     }
     Ok(found.into_iter().collect())
@@ -145,7 +176,34 @@ fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use std::fs;
+
+    use super::{DEPTH_MAX, FILES_MAX, expand, few_enough, fits, in_folder};
+
+    #[test]
+    fn what_would_not_be_read_is_an_error() {
+        assert!(few_enough(FILES_MAX).is_ok() && few_enough(FILES_MAX + 1).is_err());
+        let world = tempfile::tempdir().unwrap();
+        let mut folder = world.path().to_owned();
+        for _ in 0..DEPTH_MAX {
+            folder.push("in");
+        }
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a.cedar"), "").unwrap();
+        assert_eq!(in_folder(world.path()).unwrap().len(), 1);
+        fs::create_dir(folder.join("deeper")).unwrap();
+        assert!(in_folder(world.path()).is_err());
+    }
+
+    #[test]
+    fn a_name_with_a_star_means_no_more_files_than_are_read() {
+        let world = tempfile::tempdir().unwrap();
+        for number in 0..=FILES_MAX {
+            fs::write(world.path().join(format!("{number}.cedar")), "").unwrap();
+        }
+        assert_eq!(expand(&world.path().join("1*.cedar")).unwrap().len(), 1_112);
+        assert!(expand(&world.path().join("*.cedar")).is_err());
+    }
 
     #[test]
     fn a_star_is_any_part_of_a_name() {

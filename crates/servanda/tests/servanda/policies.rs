@@ -86,6 +86,11 @@ fn what_policies_say_to_calls_and_of_them() {
     let slow = ["call", "company__misbehave_slow", r#"{"milliseconds":20000}"#, "--timeout-ms", "700"];
     let unknown = world.run(&slow).ended(4).call_id();
     page.run(&["policy", "explain", &unknown]).ended(0);
+    let again = world.run(&slow).call_id();
+    let effect_of = |call: &str| world.run(&["explain", call, "--json"]).ended(0).json()["effect_id"].clone();
+    assert_eq!((effect_of(&again), effect_of(&again).is_string()), (effect_of(&unknown), true));
+    page.head("but only for the call that it is of");
+    page.run(&["policy", "explain", &again]).ended(0);
     page.head("or somebody has them");
     world.write("args.json", MUCH);
     page.run(&["policy", "explain", &refused, "--arguments", "args.json"]).ended(0);
@@ -103,8 +108,8 @@ fn what_policies_say_to_calls_and_of_them() {
     world.write("next/slow.cedar", QUICK);
     page.run(&["policy", "what-if", "--policies", "next", "--since", "1d"]).ended(0);
     let report = world.run(&["policy", "what-if", "--policies", "next", "--json"]).ended(0).json();
-    // The effect of the slow call keeps its arguments; the payment would be refused whatever it was.
-    assert_eq!((&report["calls"], &report["same"], &report["depends"]), (&json!(4), &json!(2), &json!(0)));
+    // The effect of the slow call keeps its arguments, and not those of the next; the payment would be refused whatever it was.
+    assert_eq!((&report["calls"], &report["same"], &report["depends"]), (&json!(5), &json!(2), &json!(1)));
     let changed: Vec<&Value> = report["changes"].as_array().unwrap().iter().map(|change| &change["call_id"]).collect();
     assert_eq!(changed, [&json!(unknown), &json!(paid)]);
     let report = world.run(&["policy", "what-if", "--policies", "policies", "--json"]).ended(0).json();
@@ -187,6 +192,13 @@ fn a_running_gateway_takes_other_policies_and_keeps_the_good_ones() {
     assert_eq!(agent.tools().len(), 3);
     std::fs::remove_file(world.path("policies/pay.cedar")).unwrap();
     until("the tool to be back", || (agent.tools().len() == 4).then_some(()));
+    world.write("policies/pay.cedar", NOBODY_PAYS);
+    until("the tool to be gone again", || (agent.tools().len() == 3).then_some(()));
+    std::fs::rename(world.path("policies"), world.path("elsewhere")).unwrap();
+    until("the folder to be missed", || gateway.said().contains("policies` is gone").then_some(()));
+    assert_eq!(agent.tools().len(), 3, "a folder that is gone takes no policy away");
+    with_policy(&world, &json!({ "files": [] }));
+    until("none to be what was said", || (agent.tools().len() == 4).then_some(()));
     gateway.terminate();
     assert_eq!(gateway.wait(), Some(0));
 }

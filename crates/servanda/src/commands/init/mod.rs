@@ -150,7 +150,12 @@ fn plan(config: &Path, folder: &Path, there: Option<Loaded>, imported: &mut Impo
     let Some(mut loaded) = there else {
         imported.settle(config, &imported.upstreams.keys().cloned().collect());
         let upstreams = imported.upstreams.clone();
-        let loaded = Loaded { config: Config::new(upstreams), folder: folder.to_owned(), file: config.to_owned() };
+        let loaded = Loaded {
+            config: Config::new(upstreams),
+            folder: folder.to_owned(),
+            file: config.to_owned(),
+            had_policies: false,
+        };
         return Ok(Plan { loaded, added: None });
     };
     let upstreams: BTreeMap<_, _> =

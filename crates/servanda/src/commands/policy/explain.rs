@@ -101,7 +101,14 @@ fn present(desk: &Desk<'_>, policies: &Policies, record: &CallRecord, arguments:
         }
         Err(error) => return Present::NotAsked(error.to_string()),
     };
-    let Recalled { principal, tool, circumstances } = &recalled;
+    let Recalled { principal, tool, circumstances, groups_known } = &recalled;
+    let looking = policies.look_at_groups(tool);
+    if !groups_known && !looking.is_empty() {
+        let by = looking.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+        return Present::NotAsked(format!(
+            "it is not known: the record has not the caller's groups, and {by} look at them"
+        ));
+    }
     match arguments {
         Arguments::Given { canonical: arguments, .. } | Arguments::OfEffect(arguments) => {
             Present::Explained(policies.explain(&Call { principal, tool, arguments, circumstances }))

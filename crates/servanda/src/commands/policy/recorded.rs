@@ -57,7 +57,9 @@ impl Books {
         let Some(handle) = &record.effect_id else { return Ok(None) };
         let target = Target::Id(EffectId::from(handle.clone()));
         let effect = self.effects.find(target).await.map_err(|error| Failure::failed(error.reason()))?;
-        Ok(effect.and_then(|effect| canonical(&effect.order.arguments)))
+        // A call may be about the effect of another one, whose arguments are not its own.
+        let own = effect.filter(|effect| effect.call_id == record.call_id);
+        Ok(own.and_then(|effect| canonical(&effect.order.arguments)))
     }
 }
 

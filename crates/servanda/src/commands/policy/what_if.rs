@@ -34,6 +34,8 @@ struct Report {
     without_contract: usize,
     /// Calls that the others would decide alike.
     same: usize,
+    /// Calls whose records have not the caller's groups, which some policy looks at.
+    groups_unknown: usize,
     /// Calls of which it cannot be told without their arguments.
     depends: usize,
     /// The policies that this is because of, and how often.
@@ -95,7 +97,11 @@ async fn compare(desk: &Desk<'_>, books: &Books, policies: &Policies, window: &W
             report.without_contract += 1;
             continue;
         }
-        let Recalled { principal, tool, circumstances } = &recalled;
+        let Recalled { principal, tool, circumstances, groups_known } = &recalled;
+        if !groups_known && !policies.look_at_groups(tool).is_empty() {
+            report.groups_unknown += 1;
+            continue;
+        }
         let outlook = match policies.outlook(principal, tool, circumstances) {
             // Only where they make a difference are arguments looked for.
             Outlook::Depends { on } => match books.arguments(record).await? {
@@ -161,6 +167,9 @@ fn page(report: &Report) -> String {
     line(report.same, "the same");
     if report.depends > 0 {
         line(report.depends, "not known: it depends on arguments, which records do not keep");
+    }
+    if report.groups_unknown > 0 {
+        line(report.groups_unknown, "not known: it depends on groups, which these records do not have");
     }
     if report.not_asked > 0 {
         line(report.not_asked, "never came to the policies");
