@@ -201,6 +201,7 @@ fn agent_of_ada(first: (&str, bool), narrowed: &[&str]) -> Guest {
     let delegation = Delegation {
         actor: serde_json::from_value(json!({ "name": first.0, "proven": first.1 })).unwrap(),
         actor_lineage: Vec::new(),
+        actor_budgets: Vec::new(),
         narrowing: Narrowing::default(),
         lifetime_ms: 600_000,
     };
