@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_> {
             .iter()
             .any(|(name, attribute)| attribute.required && self.wanted(name).is_some() && !there(name));
         if absent {
-            return Err(A::Error::custom("a required member is absent"));
+            return Err(A::Error::custom("a required member, and it is absent"));
         }
         RestrictedExpression::new_record(fields).map_err(|_| A::Error::custom("a member is there twice"))
     }

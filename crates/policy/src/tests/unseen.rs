@@ -30,14 +30,14 @@ fn with(path: &Value) -> Value {
     json!({ "type": "object", "properties": { "path": path } })
 }
 
-#[test]
-fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
+/// A condition, the schema of the second tool, and whether the condition looks at what cannot be seen of it.
+fn conditions() -> Vec<(&'static str, Value, bool)> {
     let several = json!({ "type": ["string", "array"] });
     let inside = |to: Value| json!({ "type": "object", "properties": { "to": to } });
     let to =
         |path: &Value| inside(json!({ "type": "object", "properties": { "path": path, "x": { "type": "string" } } }));
     let partly = json!({ "type": "object", "properties": { "name": { "type": "string" }, "x": {} } });
-    let table = [
+    vec![
         (PATH, with(&several), true),
         (PATH, with(&json!({})), true),
         (PATH, with(&json!({ "type": "object", "additionalProperties": { "type": "string" } })), true),
@@ -80,8 +80,12 @@ fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
             json!({ "type": "object", "properties": { "list": { "type": "array", "items": { "type": "object", "properties": { "a": { "type": "string" }, "b": {} } } } } }),
             false,
         ),
-    ];
-    for (condition, schema, refused) in table {
+    ]
+}
+
+#[test]
+fn a_rule_over_all_tools_is_not_loaded_if_one_has_what_it_cannot_see() {
+    for (condition, schema, refused) in conditions() {
         let vocabulary = beside(&schema);
         for (scope, concerned) in [
             ("principal, action, resource", true),

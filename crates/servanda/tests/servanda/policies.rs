@@ -138,6 +138,13 @@ fn cases_hold_policies() {
     page.run(&["policy", "test", "cases.yaml", "--policies", "next"]).ended(1);
     world.write("typo.yaml", "cases:\n- { name: a typo is no refusal, tool: company.pay_invoce, expect: deny }\n");
     page.run(&["policy", "test", "typo.yaml"]).ended(1);
+    world.write(
+        "unfit.yaml",
+        "cases:\n\
+         - { name: nor is a misspelt argument, tool: company.pay_invoice, args: { amount_cent: 10001 }, expect: deny }\n\
+         - { name: nor one of another type, tool: company.pay_invoice, args: { amount_cents: much }, expect: deny }\n",
+    );
+    page.run(&["policy", "test", "unfit.yaml"]).ended(1);
     world.write("bad.yaml", "cases:\n- { name: x, tol: y, expect: deny }\n");
     page.run(&["policy", "test", "bad.yaml"]).ended(2);
     page.run(&["policy", "test", "absent.yaml"]).ended(2);

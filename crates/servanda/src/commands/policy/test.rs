@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+use servanda_gates::CompiledContract;
 use servanda_identity::layers::gateway::near_names;
 use servanda_policy::{Case, CaseOutcome, Cases, Policies, run_cases};
 
@@ -23,7 +25,7 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
     if cases.cases.is_empty() {
         return Err(Failure::bad_input(format!("there are no cases in `{}`", file.display())));
     }
-    let outcomes = outcomes(&policies, &cases);
+    let outcomes = outcomes(desk, &policies, &cases);
     let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
     if screen.json {
         screen.json(&outcomes)?;
@@ -40,13 +42,24 @@ pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen:
     Ok(())
 }
 
-/// A tool that nobody knows is refused, and a case that expects that would pass for a typo: it does not.
-fn outcomes(policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
+/// A tool that nobody knows is refused, and so are arguments that no call can have; a case that expects a refusal would pass for a
+/// typo: it does not.
+fn outcomes(desk: &Desk<'_>, policies: &Policies, cases: &Cases) -> Vec<CaseOutcome> {
     let mut outcomes = run_cases(policies, cases);
     for (outcome, case) in outcomes.iter_mut().zip(&cases.cases) {
         outcome.failures.extend(unknown_tool(policies, case));
+        outcome.failures.extend(unfit_arguments(desk, case));
     }
     outcomes
+}
+
+/// Names and types that no call has. What a case leaves out is left open: it need not write down a whole call.
+fn unfit_arguments(desk: &Desk<'_>, case: &Case) -> Vec<String> {
+    let is_its = |contract: &&CompiledContract| contract.contract().identity.name == case.tool;
+    let Some(contract) = desk.contracts.iter().find(is_its) else { return Vec::new() };
+    let found = contract.input().judge(&Value::Object(case.args.clone()));
+    let wrong = found.structure.into_iter().chain(found.types).filter(|error| error.actual != "missing");
+    wrong.map(|error| format!("no call has such arguments: {}", error.message)).collect()
 }
 
 fn unknown_tool(policies: &Policies, case: &Case) -> Option<String> {
