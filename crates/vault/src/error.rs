@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::SecretReference;
+use crate::{NotAReference, SecretReference};
 
 /// Why a secret cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,9 @@ pub enum NoSecret {
         /// The system's word for it.
         kind: std::io::ErrorKind,
     },
+    /// Nothing can be called that.
+    #[error(transparent)]
+    Name(#[from] NotAReference),
     /// There is no encrypted store here.
     #[error("the secret `{0}` is in the encrypted store, and there is none here")]
     NoStore(SecretReference),
@@ -133,6 +136,7 @@ impl NoSecret {
             | Self::TooLong { reference, .. } => how_to_set(reference),
             Self::Exposed { path } => format!("chmod 600 {}", path.display()),
             Self::Unreadable { path, .. } => format!("ls -l {}", path.display()),
+            Self::Name(_) => "servanda secret list".to_owned(),
             Self::NoStore(_) => "run servanda in the folder of its configuration".to_owned(),
             Self::Store(fault) => fault.hint(),
         }

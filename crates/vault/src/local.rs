@@ -178,6 +178,7 @@ impl LocalStore {
             Err(StoreFault::NoKey { path }) => {
                 let made = Secret::random(KEY_BYTES).map_err(|_| StoreFault::NoRandomness)?;
                 let text = Secret::from(format!("{}\n", STANDARD.encode(made.expose())));
+                files::leave_out_of_git(&self.folder)?;
                 files::replace(&path, text.expose())?;
                 self.key()
             }

@@ -16,7 +16,8 @@ use crate::{LocalStore, NoSecret, SecretName, SecretReference};
 /// Bytes of the longest secret.
 pub const SECRET_BYTES_MAX: usize = servanda_authority::scrubber::SECRET_BYTES_MAX;
 
-/// One place that keeps secrets under names. Implement it for others.
+/// One place that keeps secrets under names. Another is an implementation of this, a word of [`SecretReference`] for it, and its line in
+/// [`Vault::get`].
 pub trait SecretStore: Send + Sync + fmt::Debug {
     /// The secret of that name.
     fn get(&self, name: &str) -> Result<Secret, NoSecret>;
@@ -95,15 +96,19 @@ impl Vault {
         match reference {
             SecretReference::Environment(name) => EnvironmentStore.get(name),
             SecretReference::File(path) => self.files.read(path),
-            SecretReference::Store(name) => self.in_store(name),
+            SecretReference::Store(name) => {
+                let store = self.local.as_ref().ok_or_else(|| NoSecret::NoStore(reference.clone()))?;
+                store.get(name.as_str())
+            }
         }
     }
+}
 
-    fn in_store(&self, name: &SecretName) -> Result<Secret, NoSecret> {
-        let reference = || SecretReference::Store(name.clone());
-        let store = self.local.as_ref().ok_or_else(|| NoSecret::NoStore(reference()))?;
-        let secret = store.read(name)?.ok_or_else(|| NoSecret::Missing(reference()))?;
-        checked(secret, reference)
+impl SecretStore for LocalStore {
+    fn get(&self, name: &str) -> Result<Secret, NoSecret> {
+        let name: SecretName = name.parse()?;
+        let secret = self.read(&name)?.ok_or_else(|| NoSecret::Missing(SecretReference::Store(name.clone())))?;
+        checked(secret, || SecretReference::Store(name.clone()))
     }
 }
 

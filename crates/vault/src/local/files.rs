@@ -56,6 +56,16 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StoreFault> {
     made.map_err(|source| fault(folder, "cannot be made", source))
 }
 
+/// Has git leave a folder alone that has a key in it, unless somebody has said something about it: a project is soon committed as a whole.
+pub(super) fn leave_out_of_git(folder: &Path) -> Result<(), StoreFault> {
+    let path = folder.join(".gitignore");
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path) {
+        Ok(mut file) => file.write_all(b"*\n").map_err(|source| fault(&path, "cannot be written", source)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(source) => Err(fault(&path, "cannot be written", source)),
+    }
+}
+
 /// Puts these bytes in the place of a file, or leaves it as it was. Whoever calls has the lock.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreFault> {
     let temporary = path.with_extension("tmp");

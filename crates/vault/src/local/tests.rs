@@ -55,6 +55,20 @@ fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
 }
 
 #[test]
+fn git_leaves_the_key_alone_unless_somebody_says_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let ignored = |state: &Path| fs::read_to_string(state.join(".gitignore")).unwrap();
+    let state = folder.path().join("new");
+    LocalStore::new(&state, None).set(&name("crm"), &secret(CANARY), at(1_000)).unwrap();
+    assert_eq!(ignored(&state), "*\n");
+    let state = folder.path().join("known");
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join(".gitignore"), "secrets.key\n").unwrap();
+    LocalStore::new(&state, None).set(&name("crm"), &secret(CANARY), at(1_000)).unwrap();
+    assert_eq!(ignored(&state), "secrets.key\n");
+}
+
+#[test]
 fn what_is_wrong_with_the_store_is_told_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
