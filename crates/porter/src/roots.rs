@@ -8,7 +8,7 @@ use servanda_gates::{JournalError, Note, NoteKind, Notebook};
 use zeroize::Zeroizing;
 
 /// By which the secret is kept.
-const PURPOSE: &str = "agent-credential/root/1";
+const PURPOSE: &str = "agent-credential/roots";
 /// By which credentials name it.
 const KEY_ID: &str = "1";
 const KEY_BYTES: usize = 32;
