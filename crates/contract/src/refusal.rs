@@ -102,6 +102,8 @@ pub enum EffectKnowledge {
     Happened,
     /// It was sent and nobody knows; not safe to send again.
     Unknown,
+    /// This call sent nothing. An earlier call with the same key may have been done: make the same call again with the same key.
+    UnknownBefore,
 }
 
 /// A refused call. Serialised as the structured feedback an agent reads.
@@ -239,6 +241,21 @@ impl Refusal {
         "make the same call again with the same key: it is done once; without a key, look at the target first"
             .clone_into(&mut self.hint);
         self.next_action = NextAction::RetryWithSameKey;
+    }
+
+    /// Says that an earlier call with the same key may have been done, which this call did not find out. It claims nothing about
+    /// that call, and keeps the caller from doing the same in another way.
+    pub fn leave_unknown_before(&mut self) {
+        self.effect = EffectKnowledge::UnknownBefore;
+        self.message.push_str("; an earlier call with this key may have been done");
+        let same_key =
+            "make the same call again with the same key, which is done once; do not use another key or another tool";
+        if self.repairable || self.fail_closed {
+            self.hint = format!("{}; to learn what became of the earlier call, {same_key}", self.hint);
+        } else {
+            same_key.clone_into(&mut self.hint);
+            self.next_action = NextAction::RetryWithSameKey;
+        }
     }
 
     /// Recognises the same errors again: gate, class and fields, without the wording.

@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use servanda_contract::time::Clock;
+use servanda_contract::{time::Clock, tool::EffectClass};
 use servanda_gates::{
     GateLimits, Journal, Notebook,
-    effect::{EffectId, Effects, OwnerId},
+    effect::{EffectId, Effects, OwnerId, owner_silence_ms_max},
 };
 use servanda_mcp::{RpcError, envelope::code};
+use servanda_upstream::{Lease, OwnerLease};
 use tokio::{
     sync::{Semaphore, broadcast, watch},
     task::JoinError,
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) effects: Arc<dyn Effects>,
     /// This process, among those that share the effects.
     pub(crate) owner: OwnerId,
+    /// Until when the store takes this process for alive.
+    pub(crate) owner_lease: Arc<OwnerLease>,
     pub(crate) keys: Keys,
     pub(crate) in_hand: Arc<InHand>,
     /// Places for looking whether a mark was made that nobody uses.
@@ -139,6 +142,16 @@ impl Tallies {
 }
 
 impl Core {
+    /// The lease of a dispatch for which the store was asked at that moment. What can be repeated may be sent for as long as this
+    /// process lives; anything else only while no other process can have judged it.
+    pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> Lease {
+        let own = Lease::new(lease_end(asked_at));
+        match class {
+            EffectClass::R | EffectClass::K => own.extended_by(Arc::clone(&self.owner_lease)),
+            EffectClass::Q | EffectClass::N => own,
+        }
+    }
+
     /// The world as it is now.
     pub(crate) fn scene(&self) -> Arc<Scene> {
         self.scene.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -166,6 +179,11 @@ impl Core {
         }
         let _ = self.news.send(news);
     }
+}
+
+/// When a lease ends for which the store was asked at that moment: before the store says so.
+pub(crate) fn lease_end(asked_at: Instant) -> Instant {
+    asked_at + Duration::from_millis(owner_silence_ms_max())
 }
 
 /// That many milliseconds from now.

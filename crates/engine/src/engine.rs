@@ -205,6 +205,7 @@ impl Engine {
             notebook,
             effects,
             owner: OwnerId::new(),
+            owner_lease: Arc::default(),
             in_hand: Arc::default(),
             abandoning: Arc::new(Semaphore::new(ABANDONING_MAX)),
             tallies: Arc::default(),

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use servanda_contract::tool::{KeyPlacement, ToolContract};
 use servanda_gates::Fenced;
 use servanda_mcp::{envelope::to_json, fields::meta};
-use servanda_upstream::{Counterpart, Delivery, Entrusted};
+use servanda_upstream::{Counterpart, Delivery, Entrusted, Lease};
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Leg;
@@ -22,6 +22,8 @@ pub(crate) struct Outline {
     pub(crate) meta: Vec<(String, Box<RawValue>)>,
     pub(crate) key_header: Option<(String, String)>,
     pub(crate) entrusted: Option<Arc<Entrusted>>,
+    /// Under which lease its bytes may leave; none where it is no effect.
+    pub(crate) lease: Option<Lease>,
 }
 
 impl Outline {
@@ -60,6 +62,7 @@ impl Outline {
             key_header: self.key_header.clone(),
             continuation: leg.continuation,
             entrusted: self.entrusted.clone(),
+            lease: self.lease.clone(),
             ..Delivery::until(leg.deadline)
         }
     }

@@ -8,7 +8,10 @@ use servanda_contract::{
 };
 use servanda_gates::{
     Note,
-    effect::{Applied, Change, Claim, EffectState, End, Event, Reply, StoredAnswer, Target},
+    effect::{
+        self, Applied, Change, Claim, Concluded, Effect, EffectState, End, Event, Reply, Rules, StoredAnswer, Target,
+        concluded,
+    },
 };
 
 use crate::{
@@ -19,11 +22,11 @@ use crate::{
 
 /// How long an answer waits for its record.
 const RECORD_MS_MAX: u64 = 5_000;
-/// How often the end of an effect is offered to a store that does not take it, how long after the first time, and how long
-/// between two times at the most.
-const SETTLE_ATTEMPTS_MAX: u32 = 24;
+/// How long after the first time the end of an effect is offered again to a store that does not answer, how long between two
+/// times at the most, and how often that is told.
 const SETTLE_WAIT_MS: u64 = 250;
-const SETTLE_WAIT_MS_MAX: u64 = 5_000;
+const SETTLE_WAIT_MS_MAX: u64 = 2_000;
+const SETTLE_TOLD_EVERY: u32 = 16;
 
 /// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
 /// what it could not keep.
@@ -54,12 +57,29 @@ pub(crate) struct Settling {
 }
 
 /// What settling came to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settled {
-    /// Whether the end is on record.
-    pub(crate) on_record: bool,
-    /// The state it was settled in; none if it was not, or is another's by now.
-    pub(crate) state: Option<EffectState>,
+    /// What may be done with the answer.
+    pub(crate) concluded: Concluded,
+    /// The effect as the ledger has it; none if the ledger has not said yet.
+    pub(crate) effect: Option<Arc<Effect>>,
+}
+
+impl Settled {
+    /// A call that is no effect: there is nothing to settle.
+    pub(crate) const NOTHING: Self = Self { concluded: Concluded::Accepted, effect: None };
+    const NOT_YET: Self = Self { concluded: Concluded::NotYet, effect: None };
+
+    /// The state it was settled in; none if it was not, or if the ledger follows another dispatch.
+    pub(crate) fn state(&self) -> Option<EffectState> {
+        let accepted = self.effect.as_ref().filter(|_| self.concluded == Concluded::Accepted);
+        accepted.map(|effect| effect.state)
+    }
+
+    /// What is known of the key.
+    pub(crate) fn of_key(&self) -> EffectKnowledge {
+        effect::of_key(self.effect.as_deref())
+    }
 }
 
 /// Settles an effect and puts the record of its call down, both or neither. The answer waits for that, but not for ever: a
@@ -70,13 +90,10 @@ pub(crate) async fn settle(core: &Arc<Core>, settling: Settling) -> Settled {
     let inside = Arc::clone(core);
     let settled = core.in_flight.spawn(async move { offer(&inside, settling).await });
     let on_record = tokio::time::timeout(Duration::from_millis(RECORD_MS_MAX), settled).await;
-    let settled = match on_record {
-        Ok(Ok(settled)) => settled,
-        _ => Settled { on_record: false, state: None },
-    };
-    if !settled.on_record {
+    let Ok(Ok(settled)) = on_record else {
         tracing::error!(%call_id, "the end of a call is not on record yet, so its caller is not told that it is done");
-    }
+        return Settled::NOT_YET;
+    };
     settled
 }
 
@@ -92,12 +109,15 @@ pub(crate) async fn note_deliveries(core: &Core, call_id: &CallId, notes: Vec<No
     }
 }
 
+/// Offers an end to the ledger until the ledger has answered. What happened is never dropped, however long the store is away:
+/// while this process lives, it holds the effect and knows its end.
 async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
-    let Settling { claim, end, record, quarantine, held } = settling;
+    let Settling { claim, end, record, quarantine, held: _held } = settling;
     // Made once: an end that is offered again is the same event.
     let notices = core.told(&core.scene()).of_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
-    for attempt in 0..SETTLE_ATTEMPTS_MAX {
+    let mut attempt = 0_u32;
+    loop {
         let change = Change {
             target: Target::Id(effect.clone()),
             event: Event::Settle(claim.clone(), end.clone()),
@@ -106,34 +126,68 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
             notices: notices.clone(),
         };
         match core.effects.apply(change).await {
-            Ok(Applied { reply: Reply::Settled, effect }) => {
+            Ok(Applied { reply, effect }) => {
                 if !notices.is_empty() {
                     core.outbox.wake();
                 }
-                if let Some(effect) = &effect {
-                    works::ended(core, effect).await;
-                }
-                return Settled { on_record: true, state: effect.map(|effect| effect.state) };
-            }
-            Ok(applied) => {
-                // After an error it may have been this very end that was taken.
-                if attempt == 0 {
-                    tracing::warn!(%call_id, %effect, reply = ?applied.reply, "an answer came too late to settle its effect");
-                }
-                keep(core, record, quarantine).await;
-                return Settled { on_record: true, state: None };
+                let settled = Settled { concluded: concluded(Some(&reply), Rules::IN_FORCE), effect };
+                take_note(core, &reply, settled.effect.as_deref(), record, quarantine).await;
+                return settled;
             }
             Err(error) => {
-                tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
+                if attempt % SETTLE_TOLD_EVERY == 0 {
+                    tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
+                }
                 let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
                 tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                attempt = attempt.saturating_add(1);
             }
         }
     }
-    tracing::error!(%call_id, %effect, "the end of an effect is not on record: it will be taken for unknown");
-    drop(held);
-    keep(core, record, quarantine).await;
-    Settled { on_record: false, state: None }
+}
+
+/// What follows once the ledger has answered an end.
+async fn take_note(
+    core: &Arc<Core>,
+    reply: &Reply,
+    effect: Option<&Effect>,
+    record: CallRecord,
+    quarantine: Option<Bytes>,
+) {
+    let (call_id, handle) = (record.call_id.clone(), record.effect_id.clone().unwrap_or_default());
+    match reply {
+        Reply::Settled => {}
+        // The record was written beside the conflict.
+        Reply::Contradicted => tracing::error!(
+            %call_id, effect = %handle,
+            "an answer contradicts what the ledger said about its effect: a person has to look; see `servanda effects show {handle}`"
+        ),
+        reply => {
+            tracing::warn!(%call_id, effect = %handle, ?reply, "the ledger did not take the end of a call: its effect went on without it");
+            keep(core, as_the_ledger_says(record, effect), quarantine).await;
+            return;
+        }
+    }
+    if let Some(effect) = effect {
+        works::ended(core, effect).await;
+    }
+}
+
+/// The record of a call whose end the ledger did not take: it says no more and no less than the ledger.
+fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRecord {
+    let is_done =
+        effect.is_some_and(|effect| matches!(effect.state, EffectState::Completed | EffectState::FailedFinal));
+    match &mut record.refusal {
+        Some(refusal) if refusal.effect == EffectKnowledge::None => {
+            if effect::of_key(effect) != EffectKnowledge::None {
+                refusal.leave_unknown_before();
+                record.outcome = Outcome::Unknown;
+            }
+        }
+        None if !is_done => record.outcome = Outcome::Unknown,
+        _ => {}
+    }
+    record
 }
 
 /// At least the record, where it can still be kept.
@@ -156,7 +210,7 @@ pub(crate) fn end_of(observed: &Observed<'_>, contract: &ToolContract, result: &
 /// What a refusal means for the effect.
 pub(crate) fn end_of_refusal(refusal: &Refusal) -> End {
     match refusal.effect {
-        EffectKnowledge::None => End::NotExecuted(refusal.message.clone()),
+        EffectKnowledge::None | EffectKnowledge::UnknownBefore => End::NotExecuted(refusal.message.clone()),
         EffectKnowledge::Happened => End::Completed(StoredAnswer::Refusal(Box::new(refusal.clone()))),
         EffectKnowledge::Unknown => End::Unknown(refusal.message.clone()),
     }

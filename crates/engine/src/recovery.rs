@@ -20,7 +20,7 @@ use servanda_gates::{
 };
 use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, Delivery, PerformFailure};
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::status::ask_and_settle;
@@ -29,7 +29,7 @@ use crate::{
     bridge::Leg,
     budgets,
     call::headers,
-    core::{Core, within_ms},
+    core::{Core, lease_end, within_ms},
     observe,
     outline::Outline,
     quarantine,
@@ -41,6 +41,8 @@ use crate::{
     upstream_failure, works,
 };
 
+/// How long after a beat that failed the next one is tried.
+const BEAT_AGAIN_MS: u64 = 500;
 /// How many are looked after in a round, and how many at once.
 const ORPHANS_MAX: u32 = 64;
 const AT_ONCE_MAX: usize = 8;
@@ -75,26 +77,47 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     }
 }
 
-/// Says that this process is alive until told to stop, so that nobody takes over what it does. With every beat it learns what
-/// others hold back or let go.
+/// Says that this process is alive until told to stop, so that no other process takes over what it does. As often it learns what
+/// others hold back or let go; a store that is slow to tell that does not keep it from beating.
 pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
-    loop {
-        if let Err(error) = core.effects.beat(core.owner.clone()).await {
-            tracing::warn!(%error, "this process could not say that it is alive; others may take over what it does");
+    let beating = async {
+        loop {
+            tokio::time::sleep(beat_once(core).await).await;
         }
-        if let Err(error) = quarantine::recall(core).await {
-            tracing::warn!(%error, "it could not be looked which tools are held back; what is known stays in force");
+    };
+    let recalling = async {
+        loop {
+            if let Err(error) = quarantine::recall(core).await {
+                tracing::warn!(%error, "which tools are held back could not be read; what is known stays in force");
+            }
+            tokio::time::sleep(beat()).await;
         }
-        tokio::select! {
-            () = tokio::time::sleep(beat()) => {}
-            () = stop.cancelled() => return,
+    };
+    tokio::select! {
+        () = beating => {}
+        () = recalling => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// Beats once, and says how long to wait before the next beat: a store that was away is told at once when it is back.
+async fn beat_once(core: &Core) -> Duration {
+    let asked_at = Instant::now();
+    match core.effects.beat(core.owner.clone()).await {
+        Ok(()) => {
+            core.owner_lease.extend(lease_end(asked_at));
+            beat()
+        }
+        Err(error) => {
+            tracing::warn!(%error, "this process could not say that it is alive; it is tried again");
+            beat().min(Duration::from_millis(BEAT_AGAIN_MS))
         }
     }
 }
 
 /// One round: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
 pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
-    match core.effects.orphans(ORPHANS_MAX).await {
+    match core.effects.orphans(core.owner.clone(), ORPHANS_MAX).await {
         Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
         Ok(orphans) => {
             let mut recovering = Vec::new();
@@ -197,6 +220,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         .then(|| unknown_record(core, record.clone(), &orphan.id));
     let notices = core.told(scene).of_effect(&orphan);
     let is_told = !notices.is_empty();
+    let asked_at = Instant::now();
     let recovery = recover(&orphan.id, &core.owner, written, notices, core.effects.as_ref()).await;
     if is_told {
         core.outbox.wake();
@@ -206,7 +230,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         (Err(error), _) => tracing::warn!(%effect, %error, "an effect that was left behind could not be taken"),
         (Ok(Recovery::Resend(fenced, taken)), Some(ready)) => {
             tracing::info!(%effect, "an effect that was left behind is sent again with its key");
-            resend(core, &ready, *fenced, &taken, record).await;
+            resend(core, &ready, *fenced, (&taken, asked_at), record).await;
         }
         (Ok(Recovery::Ask(claim, taken)), _) => {
             let deadline = within_ms(ASK_MS_MAX);
@@ -237,7 +261,13 @@ fn turn(core: &Core, orphan: &Effect, sends: Option<&Ready>) -> Result<Option<Tu
 }
 
 /// Sends the same bytes with the same key, and settles by what comes back.
-async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect, mut record: CallRecord) {
+async fn resend(
+    core: &Arc<Core>,
+    ready: &Ready,
+    fenced: Fenced,
+    (effect, asked_at): (&Effect, Instant),
+    mut record: CallRecord,
+) {
     let Ready { contract, member } = ready;
     let Some(claim) = fenced.claim().cloned() else { return };
     let held = Some(core.in_hand.hold(&claim.id));
@@ -250,6 +280,7 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
         meta: Vec::new(),
         key_header: None,
         entrusted: None,
+        lease: Some(core.lease(asked_at, effect.class)),
     };
     outline.carry_key(contract.contract(), Some(&fenced), None);
     // Nobody waits who could have said for how long.
@@ -265,7 +296,9 @@ async fn resend(core: &Arc<Core>, ready: &Ready, fenced: Fenced, effect: &Effect
     let performed = member.server.perform(fenced, delivery).await;
     core.cache.changed(&member.id, &effect.order.resources);
     member.guard.learn(&performed.outcome);
-    let Judged { end, outcome, refusal, quarantine } = judge(contract, &record.call_id, performed.outcome);
+    let was_sent_before = performed.fenced.was_sent_before();
+    let Judged { end, outcome, refusal, quarantine } =
+        judge(contract, &record.call_id, performed.outcome, was_sent_before);
     record.finished_at = Some(core.clock.now());
     record.outcome = outcome;
     record.class = refusal.as_ref().map(|refusal| refusal.error_code);
@@ -292,11 +325,17 @@ impl Judged {
 }
 
 /// What an answer, or that there is none, means for the effect and the record.
-pub(crate) fn judge(contract: &CompiledContract, call_id: &CallId, outcome: Result<Answer, PerformFailure>) -> Judged {
+pub(crate) fn judge(
+    contract: &CompiledContract,
+    call_id: &CallId,
+    outcome: Result<Answer, PerformFailure>,
+    was_sent_before: bool,
+) -> Judged {
     let answer = match outcome {
         Ok(answer) => answer,
         Err(failure) => {
-            let (refusal, outcome) = upstream_failure::interpret(call_id, contract.contract(), &failure);
+            let (refusal, outcome) =
+                upstream_failure::interpret(call_id, contract.contract(), &failure, was_sent_before);
             return Judged::refused(refusal, outcome);
         }
     };

@@ -7,7 +7,10 @@ use servanda_contract::{
     taxonomy::{EnvelopeCode, NextAction},
     tool::EffectClass,
 };
-use servanda_gates::JournalError;
+use servanda_gates::{
+    JournalError,
+    effect::{self, Rules},
+};
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_policy::PrincipalError;
 
@@ -135,7 +138,7 @@ pub(crate) fn no_upstream(call_id: CallId, id: &str) -> Box<Refusal> {
 }
 
 /// A call that could not be put on record in the time it had.
-pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass) -> Box<Refusal> {
+pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again: bool) -> Box<Refusal> {
     let mut refusal = Box::new(Refusal::new(
         call_id,
         GateName::Fence,
@@ -143,8 +146,11 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass) -> Box<Refusal
         "the call could not be put on record in time, so it was not sent".to_owned(),
         "try again later; operators: `servanda doctor` looks at the ledger".to_owned(),
     ));
-    if class == EffectClass::K {
-        refusal.leave_in_doubt();
+    let of_key = effect::of_unread_key(can_come_again, Rules::IN_FORCE);
+    match effect::unmarked(class, true, of_key) {
+        EffectKnowledge::None => {}
+        EffectKnowledge::Unknown => refusal.leave_in_doubt(),
+        EffectKnowledge::UnknownBefore | EffectKnowledge::Happened => refusal.leave_unknown_before(),
     }
     refusal
 }
@@ -185,6 +191,19 @@ pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
         "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
     );
     let mut refusal = refusal.with_effect(EffectKnowledge::Happened).with_handle(handle);
+    refusal.retryable = false;
+    refusal
+}
+
+/// A call whose effect another dispatch went on with while it was under way.
+pub(crate) fn went_on(call_id: &CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "the operation went on without this call while it was under way".to_owned(),
+        "make the same call again with the same key: it is answered with what became of the operation".to_owned(),
+    );
     refusal.retryable = false;
     refusal
 }

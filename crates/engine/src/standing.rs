@@ -5,13 +5,26 @@
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
 use servanda_gates::{
     OPERATION_ARGUMENT,
-    effect::{Awaits, Effect, EffectId, Reply},
+    effect::{Awaits, Effect, EffectId, Reply, of_key},
 };
 
 use crate::refusals;
 
-/// The refusal that a reply becomes.
+/// The refusal that a reply becomes. It claims no less than what the ledger says of the key; of a key that was used for another
+/// payload, this payload did nothing.
 pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
+    let mut refusal = of_reply(call_id, reply, effect);
+    let is_about_key = !matches!(reply, Reply::Mismatch | Reply::Twin(_));
+    if is_about_key && refusal.effect == EffectKnowledge::None {
+        refusal.effect = match of_key(effect) {
+            EffectKnowledge::None => EffectKnowledge::None,
+            _ => EffectKnowledge::UnknownBefore,
+        };
+    }
+    refusal
+}
+
+fn of_reply(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) -> Refusal {
     let call_id = call_id.clone();
     let handle = effect.map(|effect| &effect.id);
     match reply {
@@ -25,6 +38,7 @@ pub(crate) fn refusal(call_id: &CallId, reply: &Reply, effect: Option<&Effect>) 
         | Reply::Replay(_)
         | Reply::Ask(_)
         | Reply::Settled
+        | Reply::Contradicted
         | Reply::Stale
         | Reply::NotNow
         | Reply::NotFound => not_claimed(call_id),

@@ -5,13 +5,24 @@
 use servanda_contract::{
     CallId, GateName, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge, tool::ToolContract,
 };
+use servanda_gates::effect::{Rules, after_attempt};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 
-/// The refusal a failure becomes, and the outcome to record.
-pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &PerformFailure) -> (Refusal, Outcome) {
+/// The refusal a failure becomes, and the outcome to record. `was_sent_before` says that an earlier dispatch of the key may have
+/// done it.
+pub(crate) fn interpret(
+    call_id: &CallId,
+    contract: &ToolContract,
+    failure: &PerformFailure,
+    was_sent_before: bool,
+) -> (Refusal, Outcome) {
     let class = class(contract, failure);
-    let (effect, outcome) = knowledge(contract, failure);
+    let (attempt, outcome) = knowledge(contract, failure);
+    let effect = after_attempt(attempt, was_sent_before, Rules::IN_FORCE);
+    if attempt != effect {
+        return (earlier_dispatch_in_doubt(call_id, class, failure, effect), Outcome::Unknown);
+    }
     let hint = hint(failure, effect);
     let mut refusal =
         Refusal::new(call_id.clone(), GateName::Perform, class, failure.to_string(), hint).with_effect(effect);
@@ -30,6 +41,26 @@ pub(crate) fn interpret(call_id: &CallId, contract: &ToolContract, failure: &Per
         refusal.next_action = servanda_contract::taxonomy::NextAction::EscalateToOperator;
     }
     (refusal, outcome)
+}
+
+/// This attempt did nothing, and an earlier one with the same key may have done it. Only calls whose upstream knows keys are sent
+/// a second time, so that the same call with the same key is safe.
+fn earlier_dispatch_in_doubt(
+    call_id: &CallId,
+    class: TaxonomyClass,
+    failure: &PerformFailure,
+    effect: EffectKnowledge,
+) -> Refusal {
+    let message =
+        format!("{failure}; nothing was done this time, but an earlier call with this key may have been done");
+    let hint =
+        "make the same call again later with the same key: it is done once; do not use another key or another tool";
+    let mut refusal =
+        Refusal::new(call_id.clone(), GateName::Perform, class, message, hint.to_owned()).with_effect(effect);
+    refusal.retryable = true;
+    refusal.fail_closed = true;
+    refusal.next_action = servanda_contract::taxonomy::NextAction::RetryWithSameKey;
+    refusal
 }
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
@@ -54,7 +85,14 @@ pub(crate) fn error_of(failure: &PerformFailure) -> Option<RpcError> {
 
 /// What is known of a call that the protocol's own error answered: a server may do something first and answer that. A tool
 /// that changes nothing leaves nothing to know.
-pub(crate) fn after_protocol_error(contract: &ToolContract, failure: &PerformFailure) -> (EffectKnowledge, Outcome) {
+pub(crate) fn after_protocol_error(
+    contract: &ToolContract,
+    failure: &PerformFailure,
+    was_sent_before: bool,
+) -> (EffectKnowledge, Outcome) {
+    if was_sent_before {
+        return (EffectKnowledge::Unknown, Outcome::Unknown);
+    }
     if contract.effect_class().mutates() && !means_not_executed(contract, failure) {
         (EffectKnowledge::Unknown, Outcome::Unknown)
     } else {
@@ -255,8 +293,8 @@ mod tests {
             ),
         ];
         for (failure, class, for_reads, for_changes, outcome) in table {
-            let (read, _) = interpret(&CallId::new(), &contract(EffectClass::R), &failure);
-            let (change, changed) = interpret(&CallId::new(), &contract(EffectClass::N), &failure);
+            let (read, _) = interpret(&CallId::new(), &contract(EffectClass::R), &failure, false);
+            let (change, changed) = interpret(&CallId::new(), &contract(EffectClass::N), &failure, false);
             assert_eq!(
                 (read.error_code, read.effect, change.effect, changed),
                 (class, for_reads, for_changes, outcome),
@@ -280,7 +318,7 @@ mod tests {
             (PerformFailure::Died { why: "insufficient funds".to_owned() }, Outcome::Unknown),
         ];
         for (failure, expected) in table {
-            let (refusal, outcome) = interpret(&CallId::new(), &contract, &failure);
+            let (refusal, outcome) = interpret(&CallId::new(), &contract, &failure, false);
             assert_eq!(outcome, expected, "{failure}");
             assert_eq!(refusal.effect == EffectKnowledge::None, expected == Outcome::NotExecuted, "{failure}");
         }

@@ -12,8 +12,8 @@ use servanda_contract::{CallRecord, Refusal, tool::EffectClass};
 use crate::{
     Fenced, Intent, NotFenced, Permit, Question, WhyNot,
     budget::{Budgets, Cleared, Unfunded},
-    effect::{Applied, Change, Claim, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
-    fence::{self, Started},
+    effect::{Applied, Change, Claim, ClientKey, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
+    fence::{self, Started, Unmarked},
 };
 
 /// How far a permitted call came at once.
@@ -29,6 +29,7 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct Claimed {
     cleared: Cleared,
+    key: ClientKey,
     arguments: Value,
     claim: Option<Claim>,
     owner: OwnerId,
@@ -42,6 +43,7 @@ pub struct Current(Claimed);
 #[derive(Debug)]
 pub struct Funded {
     permit: Permit,
+    key: ClientKey,
     claim: Option<Claim>,
     owner: OwnerId,
 }
@@ -67,11 +69,12 @@ async fn claim(
     lease_ms: u64,
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
-    let owner = intent.owner.clone();
+    let (owner, key) = (intent.owner.clone(), intent.key.clone());
     let (cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
-        return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, None, owner))));
+        return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
+    let request = begin.request;
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
     let change = Change {
         target: target.clone(),
@@ -85,14 +88,17 @@ async fn claim(
         Ok(Applied { reply, effect }) => {
             return Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } }));
         }
-        // Nobody knows whether it was applied: only what is read afterwards is evidence.
+        // Whether it was applied is not known: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &owner, cleared.permit()) => Arc::new(effect),
-            _ => return Err(fence::unmarked(cleared, &error)),
+            found => {
+                let why = fence::no_mark(cleared.permit(), Unmarked { key: &key, request, error: &error, found });
+                return Err(Box::new(NotFenced { cleared, why }));
+            }
         },
     };
     Ok(match found.state {
-        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(cleared, Some(found.claim()), owner))),
+        EffectState::Claimed => Begun::Claimed(Box::new(Claimed::new(cleared, key, Some(found.claim()), owner))),
         // It was sent before and is sent again, or goes on with what it was asked for: how the state was, was asked then.
         _ => Begun::Fenced(Box::new(Fenced::marked(cleared.permit().call_id().clone(), &found))),
     })
@@ -100,15 +106,15 @@ async fn claim(
 
 /// Keeps back what a call draws exactly, for the effect that is claimed. After an error the claim is still the caller's to give up.
 pub async fn fund(current: Current, budgets: &dyn Budgets) -> Result<Funded, Unfunded> {
-    let Claimed { cleared, claim, owner, .. } = current.0;
+    let Claimed { cleared, key, claim, owner, .. } = current.0;
     let permit = cleared.reserve_for(claim.as_ref().map(|claim| claim.id.clone()), budgets).await?;
-    Ok(Funded { permit, claim, owner })
+    Ok(Funded { permit, key, claim, owner })
 }
 
 /// Lets a call out of which everything is known that its contract wants to know, and that is paid for. The record is what a crash
 /// leaves behind.
 pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn Effects) -> Result<Fenced, WhyNot> {
-    let Funded { permit, claim, owner } = funded;
+    let Funded { permit, key, claim, owner } = funded;
     let Some(claim) = claim else { return Ok(Fenced::unmarked(&permit)) };
     record.effect_id = Some(claim.id.to_string());
     let target = Target::Id(claim.id.clone());
@@ -124,7 +130,10 @@ pub async fn fence_funded(funded: Funded, mut record: CallRecord, effects: &dyn 
             Ok(Some(effect)) if own(&effect) && is_own(&effect, &owner, &permit) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(fence::no_mark(&permit, &error)),
+            found => {
+                let (key, request) = (&key, permit.payload_digest());
+                Err(fence::no_mark(&permit, Unmarked { key, request, error: &error, found }))
+            }
         },
     }
 }
@@ -152,9 +161,9 @@ impl Current {
 }
 
 impl Claimed {
-    fn new(cleared: Cleared, claim: Option<Claim>, owner: OwnerId) -> Self {
+    fn new(cleared: Cleared, key: ClientKey, claim: Option<Claim>, owner: OwnerId) -> Self {
         let arguments = parsed(cleared.permit().arguments().bytes());
-        Self { cleared, arguments, claim, owner }
+        Self { cleared, key, arguments, claim, owner }
     }
 
     /// The evidence of the claim; none if the call is no effect.

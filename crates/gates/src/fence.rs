@@ -7,15 +7,15 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{
-    CallId, CallRecord, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, tool::EffectClass,
+    CallId, CallRecord, Digest, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, tool::EffectClass,
 };
 
 use crate::{
     Permit,
     budget::Cleared,
     effect::{
-        Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go, Notice,
-        OwnerId, Reply, Target,
+        self, Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go,
+        Notice, OwnerId, Reply, Rules, Target,
     },
     order,
 };
@@ -40,6 +40,7 @@ struct Mark {
     claim: Claim,
     key: EffectKey,
     upstream_key: String,
+    was_sent_before: bool,
 }
 
 /// On what a permitted call is fenced.
@@ -131,6 +132,7 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
     let (cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
     let permit = cleared.permit();
     let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
+    let request = begin.request;
     let mut record = intent.record;
     if !begin.key.client_key.can_come_again() {
         // Of a key that was used before, the handle is another one.
@@ -146,12 +148,15 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
         Ok(_) => Ok(Fenced::unmarked(permit)),
         #[cfg(not(feature = "unfenced"))]
         Ok(Applied { reply, effect }) => Err(Box::new(NotFenced { cleared, why: WhyNot::Reply { reply, effect } })),
-        // Nobody knows whether it was applied: only what is read afterwards is evidence.
+        // Whether it was applied is not known: only what is read afterwards is evidence.
         Err(error) => match effects.find(target).await {
             Ok(Some(effect)) if is_own(&effect, &intent.owner, permit.call_id()) => {
                 Ok(Fenced::marked(permit.call_id().clone(), &effect))
             }
-            _ => Err(unmarked(cleared, &error)),
+            found => {
+                let why = no_mark(permit, Unmarked { key: &intent.key, request, error: &error, found });
+                Err(Box::new(NotFenced { cleared, why }))
+            }
         },
     }
 }
@@ -241,19 +246,35 @@ fn could_be_forgotten(cleared: Cleared, why: &str) -> Box<NotFenced> {
     Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })
 }
 
-/// A mark that could not be made, or of which nobody knows whether it was. Where that is so and the call can be repeated by its
-/// key, recovery may find the mark and send it: nobody can say then that it was not executed.
-pub(crate) fn no_mark(permit: &Permit, error: &JournalError) -> WhyNot {
-    let mut refusal = off_record(permit, &error.to_string());
-    if permit.effect_class() == EffectClass::K && error.leaves_doubt() {
-        refusal.leave_in_doubt();
-    }
-    WhyNot::NotOnRecord(refusal)
+/// A mark that was not made for all one knows, and what the store says about the key.
+pub(crate) struct Unmarked<'a> {
+    pub(crate) key: &'a ClientKey,
+    pub(crate) request: Digest,
+    pub(crate) error: &'a JournalError,
+    pub(crate) found: Result<Option<Effect>, JournalError>,
 }
 
-pub(crate) fn unmarked(cleared: Cleared, error: &JournalError) -> Box<NotFenced> {
-    let why = no_mark(cleared.permit(), error);
-    Box::new(NotFenced { cleared, why })
+/// Why a call is not sent whose mark could not be made. A store that cannot write may still be read: a key that is done is
+/// answered. Otherwise the refusal claims no less than what earlier calls with the key may have done.
+pub(crate) fn no_mark(permit: &Permit, unmarked: Unmarked<'_>) -> WhyNot {
+    let Unmarked { key, request, error, found } = unmarked;
+    if let Ok(Some(found)) = &found
+        && let Some(answer) = effect::replay(found, request)
+    {
+        return WhyNot::Reply { reply: Reply::Replay(answer), effect: Some(Arc::new(found.clone())) };
+    }
+    let of_key = match &found {
+        Ok(Some(found)) if found.request != request => EffectKnowledge::None,
+        Ok(found) => effect::of_key(found.as_ref()),
+        Err(_) => effect::of_unread_key(key.can_come_again(), Rules::IN_FORCE),
+    };
+    let mut refusal = off_record(permit, &error.to_string());
+    match effect::unmarked(permit.effect_class(), error.leaves_doubt(), of_key) {
+        EffectKnowledge::None => {}
+        EffectKnowledge::Unknown if of_key != EffectKnowledge::Unknown => refusal.leave_in_doubt(),
+        _ => refusal.leave_unknown_before(),
+    }
+    WhyNot::NotOnRecord(refusal)
 }
 
 pub(crate) fn not_on_record(cleared: Cleared, why: &str) -> Box<NotFenced> {
@@ -267,7 +288,8 @@ fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
         GateName::Fence,
         TaxonomyClass::DependencyUnavailable,
         format!("the call could not be put on record, so it was not sent: {why}"),
-        "try again when the gateway's store is writable; `servanda doctor` looks at it".to_owned(),
+        "make the same call again when the gateway's store takes writes; operators: `servanda doctor` looks at it"
+            .to_owned(),
     );
     Box::new(refusal.with_effect(EffectKnowledge::None))
 }
@@ -320,6 +342,7 @@ impl Fenced {
                 claim: effect.claim(),
                 key: effect.key.clone(),
                 upstream_key: order.upstream_key.clone(),
+                was_sent_before: effect.was_sent_before(),
             }),
         }
     }
@@ -347,6 +370,11 @@ impl Fenced {
     /// What may follow an uncertain dispatch.
     pub fn effect_class(&self) -> EffectClass {
         self.effect_class
+    }
+
+    /// Whether an earlier dispatch of its key may have done it: then this one proves nothing by having done nothing.
+    pub fn was_sent_before(&self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| mark.was_sent_before)
     }
 
     /// The evidence by which its end is settled; none if it is no effect.

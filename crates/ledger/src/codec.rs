@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Digest, TaxonomyClass, digest::Domain, record::RECORD_VERSION};
-use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
+use servanda_gates::effect::{Effect, EffectKey, StoredAnswer, due_ms, needs_owner};
 
 use crate::LedgerError;
 
@@ -27,6 +27,8 @@ pub(crate) struct EffectRow<'a> {
     pub(crate) answer: Option<&'a [u8]>,
     /// What it keeps others from changing, by name.
     pub(crate) holds: Option<String>,
+    /// Until when it does; the last moment there is where only its end counts.
+    pub(crate) holds_until_ms: Option<i64>,
 }
 
 /// What is read back of an effect.
@@ -78,10 +80,7 @@ pub(crate) fn key_digest(key: &EffectKey) -> Digest {
 
 impl<'a> EffectRow<'a> {
     pub(crate) fn of(effect: &'a Effect) -> Result<Self, LedgerError> {
-        let due_ms = match effect.state {
-            EffectState::Claimed => effect.lease_until_ms,
-            _ => effect.overdue_at_ms,
-        };
+        let held = effect.holds();
         Ok(Self {
             effect_id: effect.id.as_str(),
             key: &effect.key,
@@ -90,7 +89,7 @@ impl<'a> EffectRow<'a> {
             epoch: signed(effect.epoch),
             owner: effect.owner.as_str(),
             needs_owner: needs_owner(effect),
-            due_ms: signed(due_ms),
+            due_ms: signed(due_ms(effect)),
             expires_ms: signed(effect.expires_ms),
             body: encode(effect).map_err(|reason| unreadable(effect.id.as_str(), reason))?,
             arguments: &effect.order.arguments,
@@ -98,7 +97,8 @@ impl<'a> EffectRow<'a> {
                 Some(StoredAnswer::Result(bytes)) => Some(bytes),
                 _ => None,
             },
-            holds: match effect.holds() {
+            holds_until_ms: held.map(|held| held.until_ms.map_or(i64::MAX, signed)),
+            holds: match held {
                 Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
                 None => None,
             },

@@ -6,6 +6,7 @@
 //! store runs inside its own transaction.
 
 mod books;
+mod clock_watch;
 mod codec;
 mod error;
 mod placing;
@@ -147,8 +148,8 @@ impl Effects for Ledger {
         Effects::list(self.store.as_ref(), query)
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.store.orphans(limit)
+    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.orphans(owner, limit)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

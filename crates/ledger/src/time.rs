@@ -1,26 +1,63 @@
-//! The store's own time: the database says what time it is, so that all who share it agree. Tests move it.
+//! The store's own time: the database says what time it is, so that all who share it agree, and keeps what ledger time has come
+//! to. Tests let time pass, or let the clock jump.
+
+use servanda_gates::effect::{LedgerClock, LedgerNow};
 
 use crate::codec::unsigned;
 
 /// Turns what a database says into the store's time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoreTime {
+    /// Time that has passed.
     #[cfg(test)]
-    shift_ms: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    passed_ms: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    /// How far the database's clock jumped.
+    #[cfg(test)]
+    jumped_ms: std::sync::Arc<std::sync::atomic::AtomicI64>,
+}
+
+/// What a database says about the time: its clock, and what it keeps of ledger time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    pub(crate) clock_ms: i64,
+    pub(crate) kept: LedgerClock,
 }
 
 impl StoreTime {
-    /// The store's time when its database's clock says `clock_ms`.
+    /// The store's time by what its database says.
     #[cfg_attr(not(test), allow(clippy::unused_self, reason = "tests move it"))]
-    pub(crate) fn at(&self, clock_ms: i64) -> u64 {
+    pub(crate) fn now(&self, reading: Reading) -> LedgerNow {
+        let now = reading.kept.at(self.clock_ms(reading.clock_ms));
         #[cfg(test)]
-        let clock_ms = clock_ms + crate::codec::signed(self.shift_ms.load(std::sync::atomic::Ordering::SeqCst));
+        let now = {
+            let passed_ms = self.passed_ms.load(std::sync::atomic::Ordering::SeqCst);
+            LedgerNow { now_ms: now.now_ms + passed_ms, ledger_ms: now.ledger_ms + passed_ms }
+        };
+        now
+    }
+
+    /// What the database is to keep instead, if what it keeps is too old.
+    pub(crate) fn to_keep(&self, reading: Reading) -> Option<LedgerClock> {
+        reading.kept.kept_at(reading.kept.at(self.clock_ms(reading.clock_ms)))
+    }
+
+    /// What the database's clock says.
+    #[cfg_attr(not(test), allow(clippy::unused_self, reason = "tests move it"))]
+    pub(crate) fn clock_ms(&self, clock_ms: i64) -> u64 {
+        #[cfg(test)]
+        let clock_ms = clock_ms + self.jumped_ms.load(std::sync::atomic::Ordering::SeqCst);
         unsigned(clock_ms)
     }
 
-    /// From now on it is so much later.
+    /// So much time passes, and the store sees it pass.
     #[cfg(test)]
     pub(crate) fn advance(&self, by_ms: u64) {
-        self.shift_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);
+        self.passed_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// The database's clock jumps.
+    #[cfg(test)]
+    pub(crate) fn jump(&self, by_ms: i64) {
+        self.jumped_ms.fetch_add(by_ms, std::sync::atomic::Ordering::SeqCst);
     }
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Behalf, Entrusted, PerformFailure};
+use crate::{Behalf, Entrusted, Lease, PerformFailure};
 
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
@@ -103,6 +103,8 @@ pub struct Delivery {
     pub task: Option<Box<RawValue>>,
     /// What a call was judged to need, where [`Upstream::is_shown_credentials`](crate::Upstream::is_shown_credentials).
     pub entrusted: Option<Arc<Entrusted>>,
+    /// Under which lease its bytes may leave; none where it is no effect.
+    pub lease: Option<Lease>,
 }
 
 /// A request other than a tool call. It decides nothing and changes nothing that a contract speaks of.
@@ -218,6 +220,7 @@ impl Delivery {
             key_header: None,
             task: None,
             entrusted: None,
+            lease: None,
         }
     }
 }

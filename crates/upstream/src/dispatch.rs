@@ -257,6 +257,7 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
             None => Audience::Deaf { wants_log: delivery.log_level.is_some() },
         },
         tell_server: true,
+        lease: delivery.lease.clone(),
     }
 }
 

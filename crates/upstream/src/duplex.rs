@@ -79,7 +79,7 @@ impl Duplex {
             }
             Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
         };
-        let parcel = Parcel::new(body);
+        let parcel = Parcel::new(body).under(terms.lease.clone());
         let mut under_way = self.conversations.join(id, &terms, &parcel);
         if let Err(ended) = self.post(parcel.clone(), &terms).await {
             return ended;

@@ -137,7 +137,7 @@ impl HttpWire {
         let (id, version) = (request.id, request.version);
         let body = std::mem::take(&mut request.body);
         let body_bytes = body.len();
-        let parcel = Parcel::new(body);
+        let parcel = Parcel::new(body).under(terms.lease.clone());
         let mut under_way = self.conversations.join(id, &terms, &parcel);
         let asking = self.ask(&request, body_bytes, parcel.clone());
         tokio::pin!(asking);

@@ -24,6 +24,7 @@ mod http;
 mod inbound;
 mod injection;
 mod last_words;
+mod lease;
 mod lifecycle;
 mod link;
 mod listening;
@@ -62,6 +63,7 @@ pub use delivery::{
 };
 pub use failure::{PerformFailure, UpstreamError};
 pub use injection::is_argument_pointer;
+pub use lease::{Lease, OwnerLease};
 pub use lifecycle::UpstreamStatus;
 pub use own_watch::OwnWatch;
 pub use post::{Letter, NotPosted, Post, PostAddress, Receipt};

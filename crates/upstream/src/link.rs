@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Errand, PerformFailure, Rejection,
+    Errand, Lease, PerformFailure, Rejection,
     conversation::{Audience, Conversations},
     handshake::Peer,
     http::{EventWire, HttpWire},
@@ -80,6 +80,8 @@ pub(crate) struct Terms {
     pub(crate) audience: Audience,
     /// Whether the server is told when nobody waits any more. A handshake must not be cancelled.
     pub(crate) tell_server: bool,
+    /// Under which lease its bytes may leave, if they need one.
+    pub(crate) lease: Option<Lease>,
 }
 
 /// What a cancellation does to a request that has been sent.
@@ -174,6 +176,7 @@ impl Terms {
             when_cancelled: WhenCancelled::Abandon,
             audience: Audience::Nobody,
             tell_server: false,
+            lease: None,
         }
     }
 }

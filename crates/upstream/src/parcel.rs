@@ -7,33 +7,48 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// A message on its way to the transport, shared between the caller and whoever writes.
+use crate::Lease;
+
+/// A message on its way to the transport, shared between the caller and the transport.
 #[derive(Debug, Clone)]
-pub(crate) struct Parcel(Arc<Mutex<Option<Bytes>>>);
+pub(crate) struct Parcel {
+    bytes: Arc<Mutex<Option<Bytes>>>,
+    lease: Option<Lease>,
+}
 
 impl Parcel {
     pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
-        Self(Arc::new(Mutex::new(Some(bytes.into()))))
+        Self { bytes: Arc::new(Mutex::new(Some(bytes.into()))), lease: None }
     }
 
-    /// Takes the bytes to write them; none if they were withdrawn.
+    /// The same under a lease: when that has ended, the bytes stay.
+    pub(crate) fn under(self, lease: Option<Lease>) -> Self {
+        Self { lease, ..self }
+    }
+
+    /// Takes the bytes to write them; none if they were withdrawn or their lease has ended.
     pub(crate) fn take(&self) -> Option<Bytes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        if self.lease.as_ref().is_some_and(|lease| !lease.holds()) {
+            return None;
+        }
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Puts them back: taken, but provably not one byte was written.
     pub(crate) fn put_back(&self, bytes: Bytes) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        *self.bytes.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
     /// Withdraws the bytes. True means that they never leave; false that they did, or may have.
     pub(crate) fn withdraw(&self) -> bool {
-        self.take().is_some()
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     #[test]
@@ -45,6 +60,10 @@ mod tests {
         let withdrawn = Parcel::new("a");
         assert!(withdrawn.withdraw());
         assert!(withdrawn.take().is_none());
+
+        let late = Parcel::new("a").under(Some(Lease::new(Instant::now())));
+        assert!(late.take().is_none(), "its lease has ended");
+        assert!(late.withdraw(), "and not a byte left");
 
         let unwritten = Parcel::new("a");
         let bytes = unwritten.take().unwrap();

@@ -1,9 +1,11 @@
 //! How a performed call ends: its answer is checked, its effect settled and its record written in one, and then it is
 //! answered. Every function here is one way to end.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use servanda_contract::{
-    Digest, GateName, Refusal, TaxonomyClass, ToolContract,
+    CallRecord, Digest, GateName, Refusal, TaxonomyClass, ToolContract,
     digest::Domain,
     observation::{Observation, Occasion, Verification},
     record::Outcome,
@@ -13,12 +15,15 @@ use servanda_contract::{
 };
 use servanda_gates::{
     Fenced, Stopwatch as _,
-    effect::{Awaits, End},
+    effect::{self, Awaits, Concluded, End, Rules, Target},
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{Answer, PerformFailure};
 
-use super::passage::{Exchange, Mark, Passage};
+use super::{
+    passage::{Exchange, Mark, Passage},
+    replay,
+};
 use crate::{
     answer,
     bridge::{Claim, NotGiven, ROUND_MS_MAX},
@@ -26,11 +31,14 @@ use crate::{
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
     observe,
-    records::{self, Settling},
+    records::{self, Settled, Settling},
     refusals,
     tasks::{self, Began, Created},
     upstream_failure,
 };
+
+/// How long a refused call looks whether an earlier call with its key was done.
+const LOOK_BACK_MS_MAX: u64 = 1_000;
 
 impl Passage<'_> {
     pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<Box<UnderWay>>) -> CallAnswer {
@@ -69,26 +77,24 @@ impl Passage<'_> {
                 observation.status.retryable &= !fenced.effect_class().mutates();
                 let answered = answer::of_observed(&observed, &observation, member.exposure(), result.len());
                 let end = records::end_of(&observed, compiled.contract(), &result);
-                let (trace_id, received_at) = (self.record.trace_id.clone(), self.record.received_at);
-                let finished_at = self.record.finished_at.unwrap_or(received_at);
-                let attempt_number = self.record.attempts.unwrap_or(1);
-                if self.conclude(end, fenced.effect_class().mutates(), None).await {
+                if self.mark.is_none() {
+                    self.conclude(end, fenced.effect_class().mutates(), None).await;
                     return answered;
                 }
-                let identity = &compiled.contract().identity;
-                let (tool, version, call_id) = (&*identity.name, &*identity.version, fenced.call_id());
-                let (trace_id, idempotency_hit) = (&*trace_id, false);
-                let occasion = Occasion {
-                    tool,
-                    version,
-                    call_id,
-                    received_at,
-                    finished_at,
-                    trace_id,
-                    attempt_number,
-                    idempotency_hit,
-                };
-                unsaid(&occasion, fenced)
+                let (record, exposure) = (self.record.clone(), member.exposure());
+                let settled = self.conclude(end, fenced.effect_class().mutates(), None).await;
+                let occasion = occasion_of(&record, compiled.contract());
+                match settled.concluded {
+                    Concluded::Accepted => answered,
+                    Concluded::NotYet => unsaid(&occasion, fenced),
+                    Concluded::Otherwise => {
+                        let stored = settled
+                            .effect
+                            .as_ref()
+                            .and_then(|effect| replay::stored_answer(compiled, effect, &occasion, exposure));
+                        stored.unwrap_or_else(|| unsaid(&occasion, fenced))
+                    }
+                }
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(fenced.call_id(), fenced.effect_class(), broken);
@@ -103,16 +109,18 @@ impl Passage<'_> {
             // The state it went on from is used up.
             self.nonce = None;
         }
+        let was_sent_before = exchange.fenced.was_sent_before();
         if let Some(error) = upstream_failure::of_protocol(&failure, exchange.guest_era, exchange.wants_task) {
             let effect_class = exchange.fenced.effect_class();
-            let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure);
+            let (effect, outcome) = upstream_failure::after_protocol_error(contract, &failure, was_sent_before);
             let refusal = refusals::rejected_by_protocol(exchange.fenced.call_id(), &error).with_effect(effect);
             self.finish(outcome, refusal.error_code, Some(&refusal));
             let end = self.end_of_refusal(&refusal);
             self.conclude(end, effect_class.mutates(), None).await;
             return CallAnswer::Failed(error);
         }
-        let (mut refusal, outcome) = upstream_failure::interpret(exchange.fenced.call_id(), contract, &failure);
+        let call_id = exchange.fenced.call_id();
+        let (mut refusal, outcome) = upstream_failure::interpret(call_id, contract, &failure, was_sent_before);
         refusal.retry_after_ms = exchange.retry_after_ms.filter(|_| refusal.retryable);
         let answered = self.refuse(contract, refusal, outcome, None).await;
         CallAnswer::Result(answer::with_upstream_error(answered, &failure))
@@ -131,10 +139,17 @@ impl Passage<'_> {
             None => Err(no_claim()),
         };
         let end = match &passed {
-            Ok(passed) => End::Awaits(Awaits::Input(passed.nonce.clone()), passed.expires_at.unix_ms()),
+            Ok(passed) => {
+                let for_ms = passed.expires_at.since_ms(self.core.clock.now());
+                End::Awaits(Awaits::Input(passed.nonce.clone()), for_ms)
+            }
             Err(error) => End::Unknown(error.message.clone()),
         };
-        self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        let record = self.record.clone();
+        let settled = self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
+        if settled.concluded == Concluded::Otherwise {
+            return CallAnswer::Result(went_on(&record, exchange, &settled));
+        }
         passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
     }
 
@@ -169,16 +184,21 @@ impl Passage<'_> {
 
     /// The upstream made a task of it. How it ended is recorded when somebody learns of it.
     async fn task_created(mut self, exchange: Exchange, answer: &Answer, created: Created) -> CallAnswer {
-        let Exchange { contract, fenced, guest_era, member, .. } = exchange;
+        let Exchange { contract, fenced, guest_era, member, .. } = &exchange;
         let claim = self.mark.as_ref().map(|mark| mark.claim.clone());
         let began = Began { claim, touches: contract.touched(fenced.arguments()) };
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
-        match tasks::keep(self.core, &member, answer, &created, guest_era, &self.record, began).await {
+        match tasks::keep(self.core, member, answer, &created, *guest_era, &self.record, began).await {
             Ok(kept) => {
-                let end = End::Awaits(Awaits::Task(kept.id.clone()), kept.expires_at.unix_ms());
+                let for_ms = kept.expires_at.since_ms(self.core.clock.now());
+                let end = End::Awaits(Awaits::Task(kept.id.clone()), for_ms);
                 self.record.task_id = Some(kept.id);
-                self.conclude(end, true, None).await;
+                let record = self.record.clone();
+                let settled = self.conclude(end, true, None).await;
+                if settled.concluded == Concluded::Otherwise {
+                    return CallAnswer::Result(went_on(&record, &exchange, &settled));
+                }
                 CallAnswer::Task(kept.json)
             }
             Err(error) => {
@@ -189,7 +209,8 @@ impl Passage<'_> {
         }
     }
 
-    pub(super) async fn refuse_unresolved(mut self, refusal: Box<Refusal>) -> CallAnswer {
+    pub(super) async fn refuse_unresolved(mut self, mut refusal: Box<Refusal>) -> CallAnswer {
+        self.look_back(&mut refusal, Outcome::Refused).await;
         self.finish(Outcome::Refused, refusal.error_code, Some(&refusal));
         let observation = Observation::of_refusal(&self.occasion_of_record(), &refusal, Verification::none());
         self.put_on_record(false).await;
@@ -211,14 +232,47 @@ impl Passage<'_> {
         {
             refusal.handle = Some(mark.claim.id.to_string());
         }
+        let outcome = self.look_back(&mut refusal, outcome).await;
         self.finish(outcome, refusal.error_code, Some(&refusal));
-        let verification = answer::verification(contract);
-        let observation = Observation::of_refusal(&self.occasion(contract), &refusal, verification);
         // What may have happened must not be forgotten; a call that never left may be written down a moment later.
         let durable = refusal.effect != EffectKnowledge::None || quarantine.is_some();
         let end = self.end_of_refusal(&refusal);
-        self.conclude(end, durable, quarantine).await;
-        answer::of_refusal(&refusal, &observation)
+        let observed = |record: &CallRecord, refusal: &Refusal| {
+            let observation =
+                Observation::of_refusal(&occasion_of(record, contract), refusal, answer::verification(contract));
+            answer::of_refusal(refusal, &observation)
+        };
+        if self.mark.is_none() {
+            let answered = observed(&self.record, &refusal);
+            self.conclude(end, durable, quarantine).await;
+            return answered;
+        }
+        let record = self.record.clone();
+        let settled = self.conclude(end, durable, quarantine).await;
+        if refusal.effect == EffectKnowledge::None && settled.of_key() != EffectKnowledge::None {
+            refusal.leave_unknown_before();
+        }
+        observed(&record, &refusal)
+    }
+
+    /// A call that was refused before its key was looked up: an earlier call with the key may have been done, and the refusal must
+    /// not claim otherwise. Says how the call is recorded.
+    async fn look_back(&mut self, refusal: &mut Refusal, outcome: Outcome) -> Outcome {
+        let Some(key) = self.unread_key.take() else { return outcome };
+        if refusal.effect != EffectKnowledge::None || self.mark.is_some() {
+            return outcome;
+        }
+        let reading = self.core.effects.find(Target::Key(key));
+        let found = tokio::time::timeout(Duration::from_millis(LOOK_BACK_MS_MAX), reading).await;
+        let of_key = match found {
+            Ok(Ok(effect)) => effect::of_key(effect.as_ref()),
+            _ => effect::of_unread_key(true, Rules::IN_FORCE),
+        };
+        if of_key == EffectKnowledge::None {
+            return outcome;
+        }
+        refusal.leave_unknown_before();
+        Outcome::Refused
     }
 
     pub(super) fn finish(&mut self, outcome: Outcome, class: TaxonomyClass, refusal: Option<&Refusal>) {
@@ -232,25 +286,26 @@ impl Passage<'_> {
         self.record.verdicts = self.trail.take_verdicts();
     }
 
-    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says whether it is on record.
+    /// Puts down how it ended; where it is an effect, that is settled with the same commit. Says what the ledger made of it.
     ///
-    /// Then it is looked around the call once more, where that is wanted: after its end is on record, and before anybody is
-    /// answered. It keeps its turn meanwhile.
-    async fn conclude(mut self, end: End, durable: bool, quarantine: Option<Bytes>) -> bool {
+    /// Where the contract has probes, they are taken again after the end is on record and before the caller is answered. The call
+    /// keeps its turn meanwhile.
+    async fn conclude(mut self, end: End, durable: bool, quarantine: Option<Bytes>) -> Settled {
         let outcome = self.record.outcome;
         let took_ms = self.took_ms();
-        let (on_record, made) = match self.mark.take() {
+        let (settled, made) = match self.mark.take() {
             None => {
                 records::put_down(self.core, self.record, durable, quarantine).await;
-                (true, Made::by_outcome(outcome))
+                (Settled::NOTHING, Made::by_outcome(outcome))
             }
             Some(Mark { claim, held, class }) => {
                 let is_done = matches!(end, End::Completed(_) | End::Failed(_));
                 let settling = Settling { claim, end, record: self.record, quarantine, held: Some(held) };
                 let settled = records::settle(self.core, settling).await;
                 // What changes nothing is not executed as far as its effect is concerned, and may have cost something.
-                let by_effect = || Made::by_effect(settled.state, is_done);
-                (settled.on_record, if class.mutates() { by_effect() } else { Made::by_outcome(outcome) })
+                let by_effect = || Made::by_effect(settled.state(), is_done);
+                let made = if class.mutates() { by_effect() } else { Made::by_outcome(outcome) };
+                (settled, made)
             }
         };
         self.bill.close(self.core, made, took_ms).await;
@@ -260,7 +315,7 @@ impl Passage<'_> {
         if let Some(around) = self.around {
             Box::pin(around.end(self.core, self.scene, outcome)).await;
         }
-        on_record
+        settled
     }
 
     /// How long the upstream had it.
@@ -277,22 +332,35 @@ impl Passage<'_> {
     /// What a refusal means for the effect. A call that went on from a state and did not leave may go on from it again.
     fn end_of_refusal(&self, refusal: &Refusal) -> End {
         match (refusal.effect, &self.nonce) {
-            (EffectKnowledge::None, Some(nonce)) => {
-                let until_ms = self.core.clock.now().unix_ms().saturating_add(ROUND_MS_MAX);
-                End::Awaits(Awaits::Input(nonce.clone()), until_ms)
-            }
+            (EffectKnowledge::None, Some(nonce)) => End::Awaits(Awaits::Input(nonce.clone()), ROUND_MS_MAX),
             _ => records::end_of_refusal(refusal),
         }
     }
 
     pub(super) fn occasion<'o>(&'o self, contract: &'o ToolContract) -> Occasion<'o> {
-        let identity = &contract.identity;
-        Occasion { tool: &identity.name, version: &identity.version, ..self.occasion_of_record() }
+        occasion_of(&self.record, contract)
     }
 
     fn occasion_of_record(&self) -> Occasion<'_> {
         answer::occasion(&self.record)
     }
+}
+
+fn occasion_of<'o>(record: &'o CallRecord, contract: &'o ToolContract) -> Occasion<'o> {
+    let identity = &contract.identity;
+    Occasion { tool: &identity.name, version: &identity.version, ..answer::occasion(record) }
+}
+
+/// The answer of a call whose effect another dispatch went on with: only what the ledger says is told.
+fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolResult {
+    let contract = exchange.contract.contract();
+    let mut refusal = refusals::went_on(exchange.fenced.call_id());
+    refusal.handle = exchange.fenced.claim().map(|claim| claim.id.to_string());
+    if settled.of_key() != EffectKnowledge::None {
+        refusal.leave_unknown_before();
+    }
+    let observation = Observation::of_refusal(&occasion_of(record, contract), &refusal, answer::verification(contract));
+    answer::of_refusal(&refusal, &observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.

@@ -275,7 +275,8 @@ impl Passage<'_> {
             self.mark = None;
             self.bill.leave();
             abandon(self.core, effect_key, call_id.clone());
-            return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
+            let can_come_again = self.unread_key.take().is_some();
+            return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class, can_come_again)));
         };
         let why = match fenced {
             Ok(fenced) => return Ok(fenced),
@@ -320,8 +321,10 @@ impl Passage<'_> {
             let begun = begin(cleared, intent, lease_ms, self.core.effects.as_ref());
             let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
                 abandon(self.core, effect_key, call_id.clone());
-                return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class)));
+                let can_come_again = self.unread_key.take().is_some();
+                return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class, can_come_again)));
             };
+            let unread_key = self.unread_key.take();
             let NotFenced { cleared: back, why } = match begun {
                 Ok(begun) => return Ok(begun),
                 Err(not_fenced) => *not_fenced,
@@ -338,6 +341,7 @@ impl Passage<'_> {
                     (asked, cleared) = (true, back);
                 }
                 WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
+                    self.unread_key = unread_key;
                     tokio::select! {
                         biased;
                         () = cancel.cancelled() => return Err(NotSent::Refused(refusals::given_up(call_id))),

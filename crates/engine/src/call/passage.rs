@@ -11,7 +11,7 @@ use servanda_contract::{
 };
 use servanda_gates::{
     CompiledContract, Fenced, Mandate, Permit, Resolved, Stopwatch as _, Trail,
-    effect::{self, Effect, Reply},
+    effect::{self, ClientKey, Effect, EffectKey, Reply},
     pass_all,
 };
 use servanda_mcp::Era;
@@ -55,6 +55,8 @@ pub(super) struct Passage<'a> {
     pub(super) record: CallRecord,
     /// The effect it is, once it is fenced.
     pub(super) mark: Option<Mark>,
+    /// What the effect of its operation is looked up by, where its client gave a key and the store was not asked about it yet.
+    pub(super) unread_key: Option<EffectKey>,
     /// The state it goes on from, where that counts.
     pub(super) nonce: Option<String>,
     /// That nobody else changes the same meanwhile, until the end of this call is on record.
@@ -114,13 +116,14 @@ impl Passage<'_> {
         let trail = Trail::new(&stopwatch);
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
+        let unread_key = given_key(scene, &proposal);
         let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
         let (begun, work, around, mutation) = (started, way.work.clone(), None, None);
         let bill = Bill::new(&core.till);
         #[rustfmt::skip]
         let passage = Passage {
-            core, scene, started, begun, stopwatch, trail, record, mark, nonce, turn, work, entered, around, mutation,
-            bill, chain,
+            core, scene, started, begun, stopwatch, trail, record, mark, unread_key, nonce, turn, work, entered, around,
+            mutation, bill, chain,
         };
         Box::pin(passage.run(proposal, way)).await
     }
@@ -161,6 +164,8 @@ impl Passage<'_> {
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, Outcome::Refused, None).await);
             }
         };
+        let is_keyed = key.can_come_again() && permit.effect_class().mutates();
+        self.unread_key = is_keyed.then(|| permit.effect_key(key.clone()));
         if let Err(error) = self.enter_round(&permit, &key, &mut way).await {
             return self.refuse_round(error).await;
         }
@@ -176,12 +181,13 @@ impl Passage<'_> {
         let (exchange, ending) = match Box::pin(self.perform(permit, key, way)).await {
             Ok(performed) => performed,
             Err(NotSent::Refused(refusal)) => {
-                let unsent = refusal.effect == EffectKnowledge::None;
+                let unsent = matches!(refusal.effect, EffectKnowledge::None | EffectKnowledge::UnknownBefore);
                 self.leave_round(spent.filter(|_| unsent)).await;
-                let outcome = match (refusal.gate, refusal.error_code) {
-                    (GateName::State | GateName::Scope | GateName::Budget, _)
-                    | (_, TaxonomyClass::IdempotencyConflict) => Outcome::Refused,
-                    _ if unsent => Outcome::NotExecuted,
+                let outcome = match (refusal.gate, refusal.error_code, refusal.effect) {
+                    (GateName::State | GateName::Scope | GateName::Budget, _, _)
+                    | (_, TaxonomyClass::IdempotencyConflict, _)
+                    | (_, _, EffectKnowledge::UnknownBefore) => Outcome::Refused,
+                    (_, _, EffectKnowledge::None) => Outcome::NotExecuted,
                     _ => Outcome::Unknown,
                 };
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None).await);
@@ -312,6 +318,7 @@ impl Passage<'_> {
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let times = Times { timeout_ms, deadline };
         self.record.price = contract.price().ok().filter(|price| !price.is_free()).cloned().map(Box::new);
+        let asked_at = Instant::now();
         let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await;
         let fenced = fenced.inspect_err(|_| self.record.price = None)?;
         self.bill.sent();
@@ -323,6 +330,8 @@ impl Passage<'_> {
         let wants_task = way.task.is_some();
         let started_us = self.stopwatch.elapsed_us();
         let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way, submits).await;
+        let marked = errand.fenced.as_ref().filter(|fenced| fenced.claim().is_some());
+        errand.outline.lease = marked.map(|fenced| self.core.lease(asked_at, fenced.effect_class()));
         errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
         // Before, because what is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());
@@ -366,6 +375,7 @@ impl Passage<'_> {
             meta: tasks::with_their_id(self.core, &guest, terms.meta).await,
             key_header: None,
             entrusted,
+            lease: None,
         };
         let listener = Listener {
             era: guest.era,
@@ -429,6 +439,21 @@ impl Passage<'_> {
         let id = &permit.contract().contract().binding.upstream;
         self.scene.member(id).cloned().ok_or_else(|| refusals::no_upstream(permit.call_id().clone(), id))
     }
+}
+
+/// What the effect of a call would be looked up by whose client gave a key of its own: known before anything is judged, so that no
+/// refusal claims that nothing was done under it.
+fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
+    let keys = &proposal.keys;
+    let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
+    let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
+    contract.effect_class().mutates().then(|| EffectKey {
+        tenant: proposal.caller.tenant.clone(),
+        principal: proposal.caller.principal.clone(),
+        tool: contract.identity.name.clone(),
+        contract_major: contract.identity.major(),
+        client_key: ClientKey::Given(key.clone()),
+    })
 }
 
 /// A day: what no call outlasts, whatever its contract says.

@@ -70,7 +70,7 @@ impl Passage<'_> {
             return None;
         }
         let found = self.core.effects.find(Target::Key(permit.effect_key(key.clone()))).await.ok()??;
-        let answer = effect::replay(&found, permit.payload_digest(), self.core.clock.now().unix_ms())?;
+        let answer = effect::replay(&found, permit.payload_digest())?;
         Some((Reply::Replay(answer), Arc::new(found)))
     }
 }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servanda_contract::{Digest, Observation, Refusal, digest::Domain, record::Outcome};
+use servanda_contract::{Digest, Observation, Refusal, digest::Domain, observation::Occasion, record::Outcome};
 use servanda_gates::{
     CompiledContract,
-    effect::{Awaits, Effect, Ending, Reply, StoredAnswer},
+    effect::{Awaits, Effect, EffectState, Ending, Reply, StoredAnswer},
 };
 
 use super::passage::Passage;
@@ -43,6 +43,7 @@ impl Passage<'_> {
                 if let (Reply::Unknown, Some(effect)) = (&reply, &effect) {
                     self.tell_of_unknown(effect).await;
                 }
+                self.unread_key = None;
                 let refusal = standing::refusal(&call_id, &reply, effect.as_deref());
                 let task = match (&self.work, &reply, &effect) {
                     (Some(work), Reply::Running { awaits, .. }, Some(effect)) if is_ours(awaits.as_ref(), effect) => {
@@ -108,6 +109,22 @@ impl Passage<'_> {
         records::put_down(self.core, self.record, true, None).await;
         answer::of_refusal(&refusal, &observation)
     }
+}
+
+/// The answer that the ledger holds for an effect, where it holds one: for a call whose own answer the ledger did not take.
+pub(super) fn stored_answer(
+    contract: &CompiledContract,
+    effect: &Effect,
+    occasion: &Occasion<'_>,
+    exposure: Exposure<'_>,
+) -> Option<ToolResult> {
+    let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal);
+    let Some(StoredAnswer::Result(result)) = effect.answer.as_ref().filter(|_| is_done) else { return None };
+    let observed = observe::observe(contract, result).ok()?;
+    let occasion = Occasion { idempotency_hit: true, ..occasion.clone() };
+    let mut observation = answer::observation(&occasion, &observed, answer::verification(contract.contract()));
+    observation.status.retryable &= !effect.class.mutates();
+    Some(answer::of_observed(&observed, &observation, exposure, result.len()))
 }
 
 /// Whether an operation that is under way can be asked about by its own handle.

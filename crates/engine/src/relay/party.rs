@@ -47,6 +47,7 @@ impl Party {
             meta: tasks::with_their_id(core, &guest, terms.meta).await,
             key_header: None,
             entrusted: None,
+            lease: None,
         };
         let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
         let hearer = Hearer { sink: terms.remarks, level };

@@ -8,7 +8,10 @@ use servanda_contract::{
     digest::Domain,
     record::{Decision, Outcome, Verdict},
 };
-use servanda_gates::{CompiledContract, effect::End};
+use servanda_gates::{
+    CompiledContract,
+    effect::{Concluded, End},
+};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::code,
@@ -72,8 +75,11 @@ impl Ended<'_> {
                 observation.status.retryable &= !mutates;
                 let json = answer::of_observed(&observed, &observation, member.exposure(), result.len()).json;
                 let end = records::end_of(&observed, contract.contract(), result);
-                settle(core, ours, note, end, mutates, None).await;
-                Ok(with_result_type(&json, result))
+                // What the ledger does not hold as done is not told as done.
+                match settle(core, ours, note, end, mutates, None).await {
+                    Concluded::Accepted => Ok(with_result_type(&json, result)),
+                    Concluded::NotYet | Concluded::Otherwise => Err(not_on_record()),
+                }
             }
             Err(broken) => {
                 let refusal = refusals::quarantined(&note.record.call_id, contract.contract().effect_class(), broken);
@@ -104,7 +110,9 @@ impl Ended<'_> {
         if contract.contract().effect_class().mutates() {
             core.cache.changed(&member.id, &[]);
         }
-        let (refusal, outcome) = upstream_failure::interpret(&note.record.call_id, contract.contract(), failure);
+        let was_sent_before = note.claim().is_some_and(|claim| claim.epoch > 1);
+        let call_id = &note.record.call_id;
+        let (refusal, outcome) = upstream_failure::interpret(call_id, contract.contract(), failure, was_sent_before);
         note.record.finished_at = Some(core.clock.now());
         let end = records::end_of_refusal(&refusal);
         note.refused(outcome, refusal);
@@ -126,20 +134,37 @@ impl TaskNote {
 }
 
 /// Puts the end on record, unless it is there already.
-async fn settle(core: &Arc<Core>, ours: &str, note: TaskNote, end: End, durable: bool, quarantine: Option<Bytes>) {
+async fn settle(
+    core: &Arc<Core>,
+    ours: &str,
+    note: TaskNote,
+    end: End,
+    durable: bool,
+    quarantine: Option<Bytes>,
+) -> Concluded {
     if note.settled {
-        return;
+        return Concluded::Accepted;
     }
     let record = note.record.clone();
-    match note.claim() {
-        None => records::put_down(core, record, durable, quarantine).await,
-        Some(claim) => {
-            records::settle(core, Settling { claim, end, record, quarantine, held: None }).await;
+    let concluded = match note.claim() {
+        None => {
+            records::put_down(core, record, durable, quarantine).await;
+            Concluded::Accepted
         }
+        Some(claim) => records::settle(core, Settling { claim, end, record, quarantine, held: None }).await.concluded,
+    };
+    if concluded == Concluded::NotYet {
+        return concluded;
     }
     if let Err(error) = note::write(core, ours, &TaskNote { settled: true, ..note }).await {
         tracing::warn!(%error, task = ours, "that a task is settled could not be kept");
     }
+    concluded
+}
+
+fn not_on_record() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the task has ended, but its end is not on record")
+        .with_hint("ask for the task again; operators: `servanda doctor` looks at the ledger")
 }
 
 /// With the `resultType` that the upstream's own result had.

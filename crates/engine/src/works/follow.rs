@@ -68,7 +68,7 @@ impl Followed<'_> {
             &Submitted { epoch: self.claim.epoch, place, asked_at_ms: now_ms, until_ms },
         )
         .await;
-        let event = Event::Settle(self.claim.clone(), End::Awaits(Awaits::Task(id.to_string()), until_ms));
+        let event = Event::Settle(self.claim.clone(), End::Awaits(Awaits::Task(id.to_string()), left_ms));
         let change =
             Change { target: Target::Id(id.clone()), event, record: None, quarantine: None, notices: Vec::new() };
         let marked = match kept {

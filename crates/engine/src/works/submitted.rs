@@ -110,7 +110,8 @@ impl Adopted {
         };
         let outcome = outcome.map_err(upstream_failure::after_sending);
         core.cache.changed(&ready.member.id, &effect.order.resources);
-        let Judged { end, outcome, refusal, quarantine } = judge(&ready.contract, &record.call_id, outcome);
+        let Judged { end, outcome, refusal, quarantine } =
+            judge(&ready.contract, &record.call_id, outcome, effect.was_sent_before());
         record.finished_at = Some(core.clock.now());
         record.outcome = outcome;
         record.class = refusal.as_ref().map(|refusal| refusal.error_code);

@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, owner_silence_ms_max, step,
+    LedgerNow, OwnerId, Step, Target, due_ms, is_in_the_way, is_orphaned, notes_due, step,
 };
 use crate::{FleetingNotebook, JournalError, PortFuture};
 
@@ -54,6 +54,11 @@ impl FleetingEffects {
         self.kept().records.clone()
     }
 
+    /// The process's own clock is the store's: nothing outlives the process that a jump could harm.
+    fn now(&self) -> LedgerNow {
+        LedgerNow::plain(self.clock.now().unix_ms())
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,29 +72,28 @@ impl Kept {
         }
     }
 
-    fn is_gone(&self, owner: &OwnerId, now_ms: u64) -> bool {
-        self.beats.get(owner).is_some_and(|beat_ms| now_ms.saturating_sub(*beat_ms) > owner_silence_ms_max())
+    fn is_gone(&self, owner: &OwnerId, now: LedgerNow) -> bool {
+        now.is_gone(self.beats.get(owner).copied())
     }
 
-    fn around(&self, effect: Option<&Effect>, event: &Event, now_ms: u64) -> Circumstances {
-        let owner_is_gone = effect.is_some_and(|effect| self.is_gone(&effect.owner, now_ms));
+    fn around(&self, effect: Option<&Effect>, event: &Event, now: LedgerNow) -> Circumstances {
+        let owner_is_gone = effect.is_some_and(|effect| self.is_gone(&effect.owner, now));
         let twin = match (effect, event) {
             (None, Event::Begin(begin)) => self.twin(begin),
             _ => None,
         };
         let blocked_by = match event {
-            Event::Begin(begin) => self.in_the_way(begin, now_ms),
+            Event::Begin(begin) => self.in_the_way(begin, now.ledger_ms),
             _ => None,
         };
-        Circumstances { now_ms, owner_is_gone, twin, blocked_by }
+        Circumstances { owner_is_gone, twin, blocked_by, ..Circumstances::at(now) }
     }
 
-    fn in_the_way(&self, begin: &Begin, now_ms: u64) -> Option<EffectId> {
+    fn in_the_way(&self, begin: &Begin, ledger_ms: u64) -> Option<EffectId> {
         let blocks = |effect: &&Effect| {
-            let gone = self.is_gone(&effect.owner, now_ms);
             effect.key.tenant == begin.key.tenant
                 && effect.key != begin.key
-                && effect.holds().is_some_and(|held| is_in_the_way(held, begin, now_ms, gone))
+                && effect.holds().is_some_and(|held| is_in_the_way(held, begin, ledger_ms))
         };
         self.effects.values().find(blocks).map(|effect| effect.id.clone())
     }
@@ -109,11 +113,11 @@ impl Kept {
 
 impl Effects for FleetingEffects {
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
-        let now_ms = self.clock.now().unix_ms();
+        let now = self.now();
         let mut kept = self.kept();
         self.applied.fetch_add(1, Ordering::Relaxed);
         let before = kept.find(&change.target);
-        let around = kept.around(before.as_ref(), &change.event, now_ms);
+        let around = kept.around(before.as_ref(), &change.event, now);
         let Step { change: changed, reply } = step(before.as_ref(), &change.event, &around);
         if let Some(effect) = &changed {
             kept.effects.insert(effect.key.clone(), effect.clone());
@@ -140,11 +144,13 @@ impl Effects for FleetingEffects {
         Box::pin(std::future::ready(Ok(effects)))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        let (kept, now_ms) = (self.kept(), self.clock.now().unix_ms());
+    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        let (kept, now) = (self.kept(), self.now());
         let orphaned = |effect: &&Effect| {
-            let owner_is_gone = kept.is_gone(&effect.owner, now_ms);
-            is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now_ms) })
+            let owner_is_gone = kept.is_gone(&effect.owner, now);
+            let is_own = effect.state == EffectState::Dispatching && effect.owner == owner;
+            (is_own && due_ms(effect) <= now.ledger_ms)
+                || is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now) })
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let orphans = kept.effects.values().filter(orphaned).take(limit).cloned().collect();
@@ -152,15 +158,14 @@ impl Effects for FleetingEffects {
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        let now_ms = self.clock.now().unix_ms();
-        self.kept().beats.insert(owner, now_ms);
+        let now = self.now();
+        self.kept().beats.insert(owner, now.ledger_ms);
         Box::pin(std::future::ready(Ok(())))
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
-        let now_ms = self.clock.now().unix_ms();
+        let around = Circumstances::at(self.now());
         let mut kept = self.kept();
-        let around = Circumstances::at(now_ms);
         let over = |effect: &Effect| step(Some(effect), &Event::Expire, &around).change;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let tombstones: Vec<Effect> = kept.effects.values().filter_map(over).take(limit).collect();

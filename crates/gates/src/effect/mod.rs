@@ -3,11 +3,16 @@
 //!
 //! Deliberately not here: storage, and the choice of a client's key.
 
+mod clock;
 mod fleeting;
 mod key;
+mod orphan;
+mod rules;
+mod settle;
 mod step;
 #[cfg(test)]
 mod tests;
+mod told;
 mod turn;
 
 use std::{fmt, sync::Arc};
@@ -18,9 +23,13 @@ use servanda_contract::{Acting, CallId, CallRecord, Digest, Refusal, tool::Effec
 
 use crate::{JournalError, Note, PortFuture};
 
+pub use clock::{LedgerClock, LedgerNow};
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
-pub use step::{Circumstances, Step, is_orphaned, needs_owner, replay, step};
+pub use orphan::{due_ms, is_orphaned, needs_owner};
+pub use rules::{Rule, Rules};
+pub use step::{Circumstances, Step, replay, step};
+pub use told::{Concluded, after_attempt, concluded, of_key, of_unread_key, unmarked};
 pub use turn::{Held, is_in_the_way};
 
 /// Where an effect is in its life.
@@ -67,18 +76,21 @@ pub struct Effect {
     pub call_id: CallId,
     /// How it is performed.
     pub order: Order,
-    /// While claimed: when others may take it over.
+    /// Until when no other process takes it over, whatever is heard of its owner, in ledger time.
     pub lease_until_ms: u64,
-    /// While dispatching: when it is nobody's any more, whoever its owner is.
+    /// While dispatching: when its owner has given up waiting for an answer, in ledger time.
     pub overdue_at_ms: u64,
     /// While dispatching: what its end waits for, apart from an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<Awaits>,
     /// How often bytes were allowed to leave.
     pub dispatches: u32,
-    /// When they first were.
+    /// When they first were, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_dispatched_ms: Option<u64>,
+    /// The same in ledger time. An upstream's window for a key is over when either says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_dispatched_ledger_ms: Option<u64>,
     /// How it ended, for whoever asks again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<StoredAnswer>,
@@ -88,11 +100,14 @@ pub struct Effect {
     /// Who settled it by hand, and on what evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settlement: Option<Settlement>,
-    /// When it was first claimed.
+    /// Evidence that contradicts what the ledger said about it. A person has to look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<Conflict>,
+    /// When it was first claimed, by the store's clock.
     pub created_ms: u64,
-    /// When it last changed.
+    /// When it last changed, by the store's clock.
     pub changed_ms: u64,
-    /// When a settled one may become a tombstone.
+    /// When a settled one may become a tombstone, in ledger time.
     pub expires_ms: u64,
 }
 
@@ -172,6 +187,18 @@ pub struct Settlement {
     pub at_ms: u64,
 }
 
+/// An answer that contradicts what the ledger says: the ledger keeps both, and a person decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conflict {
+    /// What the ledger said when the answer came.
+    pub state: EffectState,
+    /// What the answer says, in a sentence.
+    pub says: String,
+    /// When it came, by the store's clock.
+    pub at_ms: u64,
+}
+
 /// What happens to an effect.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -183,7 +210,8 @@ pub enum Event {
     Release(Claim, String),
     /// A dispatch ended.
     Settle(Claim, End),
-    /// Somebody found it without an owner, and takes what can be taken.
+    /// A process found it without an owner and takes what can be taken. For an effect of its own that means that no call of
+    /// the process holds it any more.
     Recover(OwnerId),
     /// A person says what happened.
     SettleByHand(ByHand),
@@ -248,7 +276,7 @@ pub enum End {
     Absent(String),
     /// Nobody knows.
     Unknown(String),
-    /// It is under way elsewhere, and ends by then.
+    /// It is under way elsewhere, and ends within that many milliseconds.
     Awaits(Awaits, u64),
 }
 
@@ -289,9 +317,11 @@ pub enum Reply {
     KeyExpired,
     /// Class Q: whoever gets this asks the status tool and settles.
     Ask(Claim),
-    /// It was settled as asked.
+    /// The ledger holds this end.
     Settled,
-    /// It is not this caller's to change any more.
+    /// The end contradicts what the ledger says. Both are kept, and a person has to look.
+    Contradicted,
+    /// The ledger does not take it: the effect went on without this caller.
     Stale,
     /// There is nothing to be done in its state.
     NotNow,
@@ -384,8 +414,9 @@ pub trait Effects: Send + Sync + fmt::Debug {
     /// Some effects, newest first.
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
-    /// Effects that somebody has to look after: claims whose lease is over, dispatches without an owner or past their time.
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
+    /// Effects that a process has to look after: claims whose lease is over, dispatches whose owner is gone or that wait past
+    /// their time, and those of `owner` itself that are past their time, which it may hold still.
+    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Says that this process is alive. One that does not say so for a while is taken for gone.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;
@@ -394,9 +425,16 @@ pub trait Effects: Send + Sync + fmt::Debug {
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;
 }
 
-/// How long an owner may be silent before it is taken for gone. Owners say that they live three times as often.
+/// How long an owner may be silent before it is taken for gone, in ledger time; as long is the lease of a dispatch. Owners
+/// beat three times as often.
 pub fn owner_silence_ms_max() -> u64 {
     servanda_contract::faults::limit_ms("SERVANDA_OWNER_SILENCE_MS", 15_000)
+}
+
+/// How much ledger time passes at the most between two writes, however long the store's clock says that it was. A store that
+/// was away, or whose clock jumped, makes no owner look silent for longer than this.
+pub fn ledger_tick_ms_max() -> u64 {
+    owner_silence_ms_max() / 3
 }
 
 impl EffectState {

@@ -1,16 +1,20 @@
 //! Which state follows on which event. A pure function; every store runs it inside the transaction that reads the effect
 //! and writes what comes of it, so that no two of them can disagree about what is safe.
 //!
-//! Safety is in the compare of epoch and state, never in a time: leases and deadlines only say when to stop waiting.
+//! What one key may do to the world is in the compare of epoch and state, never in a time: leases and deadlines only say when
+//! to stop waiting.
 
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, OwnerId, Reply, Settlement,
+    Awaits, Begin, Claim, Effect, EffectId, EffectState, End, Event, Go, LedgerNow, OwnerId, Reply, Rule, Rules,
     StoredAnswer,
+    orphan::{is_orphaned, may_recover},
+    owner_silence_ms_max,
+    settle::{settle, settle_by_hand},
 };
 
-/// How much later than its own time limit a dispatch counts as nobody's: its owner has given up long before.
+/// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
 const OVERDUE_GRACE_MS: u64 = 5_000;
 /// When to ask again for something that is under way, at the least and at the most.
 const RETRY_AFTER_MS: (u64, u64) = (250, 30_000);
@@ -20,20 +24,25 @@ const KEY_WINDOW_MARGIN_MS_MAX: u64 = 300_000;
 /// What is true around an effect at the moment of the event, as the store sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circumstances {
-    /// The store's time.
+    /// What the store's clock says.
     pub now_ms: u64,
-    /// Whether the effect's owner has not been heard of for a while.
+    /// Ledger time.
+    pub ledger_ms: u64,
+    /// Whether the effect's owner has not been heard of for too long.
     pub owner_is_gone: bool,
     /// For a call without a key: an effect of the same caller and payload that ended unknown.
     pub twin: Option<EffectId>,
     /// For a call that takes turns: another effect that is under way and changes the same.
     pub blocked_by: Option<EffectId>,
+    /// Which rules are in force: all of them, but in the model.
+    pub rules: Rules,
 }
 
 impl Circumstances {
     /// Nothing but the time.
-    pub const fn at(now_ms: u64) -> Self {
-        Self { now_ms, owner_is_gone: false, twin: None, blocked_by: None }
+    pub const fn at(now: LedgerNow) -> Self {
+        let LedgerNow { now_ms, ledger_ms } = now;
+        Self { now_ms, ledger_ms, owner_is_gone: false, twin: None, blocked_by: None, rules: Rules::IN_FORCE }
     }
 }
 
@@ -56,20 +65,25 @@ pub fn step(effect: Option<&Effect>, event: &Event, around: &Circumstances) -> S
     };
     match event {
         Event::Begin(begin) => again(effect, begin, around),
-        Event::Fence(claim) => fence(effect, claim, around.now_ms),
-        Event::Release(claim, why) => settle(effect, claim, &End::NotExecuted(why.clone()), around.now_ms),
-        Event::Settle(claim, end) => settle(effect, claim, end, around.now_ms),
+        Event::Fence(claim) => fence(effect, claim, around),
+        Event::Release(claim, why) => settle(effect, claim, &End::NotExecuted(why.clone()), around),
+        Event::Settle(claim, end) => settle(effect, claim, end, around),
         Event::Recover(owner) => recover(effect, owner, around),
-        Event::SettleByHand(by_hand) => settle_by_hand(effect, by_hand, around.now_ms),
-        Event::Expire => expire(effect, around.now_ms),
+        Event::SettleByHand(by_hand) => settle_by_hand(effect, by_hand, around),
+        Event::Expire => expire(effect, around),
     }
+}
+
+/// The answer of an effect that is done, for a call with the same payload. It only reads.
+pub fn replay(effect: &Effect, request: Digest) -> Option<StoredAnswer> {
+    let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated);
+    (is_done && effect.request == request).then(|| stored(effect))
 }
 
 fn first(begin: &Begin, around: &Circumstances) -> Step {
     if let Some(twin) = &around.twin {
         return Step::reply(Reply::Twin(twin.clone()));
     }
-    let now_ms = around.now_ms;
     let effect = Effect {
         id: begin.id.clone(),
         key: begin.key.clone(),
@@ -85,21 +99,16 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
         awaits: None,
         dispatches: 0,
         first_dispatched_ms: None,
+        first_dispatched_ledger_ms: None,
         answer: None,
         reason: None,
         settlement: None,
-        created_ms: now_ms,
-        changed_ms: now_ms,
-        expires_ms: now_ms.saturating_add(begin.order.dedup_window_ms),
+        conflict: None,
+        created_ms: around.now_ms,
+        changed_ms: around.now_ms,
+        expires_ms: around.ledger_ms.saturating_add(begin.order.dedup_window_ms),
     };
     take(&effect, begin, around)
-}
-
-/// What whoever asks for the same again is answered, if it is over: nothing is done for it.
-pub fn replay(effect: &Effect, request: Digest, now_ms: u64) -> Option<StoredAnswer> {
-    let is_done = matches!(effect.state, EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated);
-    let is_same = effect.request == request && !is_over(effect, now_ms);
-    (is_done && is_same).then(|| stored(effect))
 }
 
 fn stored(effect: &Effect) -> StoredAnswer {
@@ -109,48 +118,50 @@ fn stored(effect: &Effect) -> StoredAnswer {
 
 /// A key that was used before.
 fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
-    let now_ms = around.now_ms;
+    let expires = around.rules.has(Rule::Tombstone);
     if effect.request != begin.request {
         return Step::reply(Reply::Mismatch);
     }
     match effect.state {
-        EffectState::Expired => Step::reply(Reply::KeyExpired),
-        // Expiry does not wait for whoever clears up, so that no retry can come in between.
-        _ if is_over(effect, now_ms) => Step { change: Some(tombstone(effect, now_ms)), reply: Reply::KeyExpired },
+        EffectState::Expired if expires => Step::reply(Reply::KeyExpired),
+        EffectState::Expired => take(effect, begin, around),
+        // Expiry does not wait for the pruning, so that no retry can come in between.
+        _ if expires && is_over(effect, around) => {
+            Step { change: Some(tombstone(effect, around)), reply: Reply::KeyExpired }
+        }
         EffectState::Completed | EffectState::FailedFinal | EffectState::Compensated => {
             Step::reply(Reply::Replay(stored(effect)))
         }
         EffectState::FailedRetryable => take(effect, begin, around),
-        EffectState::Claimed if now_ms >= effect.lease_until_ms || around.owner_is_gone => take(effect, begin, around),
-        EffectState::Claimed => running(effect, effect.lease_until_ms, now_ms),
+        EffectState::Claimed if is_orphaned(effect, around) => take(effect, begin, around),
+        EffectState::Claimed => running(effect, effect.lease_until_ms, around),
         EffectState::Dispatching if goes_on(effect, begin) => take(effect, begin, around),
-        EffectState::Dispatching if is_orphan(effect, around) => after_uncertainty(effect, Some(begin), around),
-        EffectState::Dispatching => running(effect, effect.overdue_at_ms, now_ms),
+        EffectState::Dispatching if is_orphaned(effect, around) => after_uncertainty(effect, Some(begin), around),
+        EffectState::Dispatching => running(effect, effect.overdue_at_ms, around),
         EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), around),
     }
 }
 
-/// What may follow when nobody knows whether it was done, by class. With a call that wants it, what may be sent again is.
+/// What may follow when it is not known whether it was done, by class. With a call that wants it, what may be sent again is.
 fn after_uncertainty(effect: &Effect, begin: Option<&Begin>, around: &Circumstances) -> Step {
-    let now_ms = around.now_ms;
     match (effect.class, begin) {
         (EffectClass::R, Some(begin)) => take(effect, begin, around),
-        (EffectClass::K, Some(begin)) if in_key_window(effect, now_ms) => take(effect, begin, around),
+        (EffectClass::K, Some(begin)) if in_key_window(effect, around) => take(effect, begin, around),
         (EffectClass::Q, _) => Step::reply(Reply::Ask(effect.claim())),
+        (_, Some(begin)) if !around.rules.has(Rule::NeverAgain) => take(effect, begin, around),
         _ if effect.state == EffectState::OutcomeUnknown => Step::reply(Reply::Unknown),
         _ => {
-            let why = "its owner went away or its time passed before anybody said how it ended";
-            Step { change: Some(unknown(effect, why.to_owned(), now_ms)), reply: Reply::Unknown }
+            let why = "its owner went away or its time passed before its end was known";
+            Step { change: Some(unknown(effect, why.to_owned(), around)), reply: Reply::Unknown }
         }
     }
 }
 
 /// Makes it the caller's, one epoch on, unless another that changes the same is under way.
 fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
-    if let Some(other) = &around.blocked_by {
+    if let Some(other) = around.blocked_by.as_ref().filter(|_| around.rules.has(Rule::Turns)) {
         return Step::reply(Reply::Blocked(other.clone()));
     }
-    let now_ms = around.now_ms;
     let mut taken = Effect {
         epoch: effect.epoch.saturating_add(1),
         owner: begin.owner.clone(),
@@ -162,209 +173,135 @@ fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         awaits: None,
         answer: None,
         reason: None,
-        changed_ms: now_ms,
-        expires_ms: now_ms.saturating_add(effect.order.dedup_window_ms),
+        changed_ms: around.now_ms,
+        expires_ms: around.ledger_ms.saturating_add(effect.order.dedup_window_ms),
         ..effect.clone()
     };
     match begin.go {
         Go::Claim { lease_ms } if effect.dispatches == 0 => {
             taken.state = EffectState::Claimed;
-            taken.lease_until_ms = now_ms.saturating_add(lease_ms);
+            taken.lease_until_ms = around.ledger_ms.saturating_add(lease_ms);
         }
         // What may have left cannot be taken back to a claim.
-        Go::Claim { .. } | Go::Dispatch => dispatch(&mut taken, now_ms),
+        Go::Claim { .. } | Go::Dispatch => dispatch(&mut taken, around),
     }
     let claim = taken.claim();
     Step { change: Some(taken), reply: Reply::Mine(claim) }
 }
 
-fn dispatch(effect: &mut Effect, now_ms: u64) {
+/// Bytes may leave. The dispatch carries a lease of its own, granted by the store at this moment: however old the owner's last
+/// beat is, no other process takes the effect over before the lease has ended.
+fn dispatch(effect: &mut Effect, around: &Circumstances) {
     effect.state = EffectState::Dispatching;
     effect.dispatches = effect.dispatches.saturating_add(1);
-    effect.first_dispatched_ms = effect.first_dispatched_ms.or(Some(now_ms));
-    effect.overdue_at_ms = now_ms.saturating_add(effect.order.timeout_ms).saturating_add(OVERDUE_GRACE_MS);
+    effect.first_dispatched_ms = effect.first_dispatched_ms.or(Some(around.now_ms));
+    effect.first_dispatched_ledger_ms = effect.first_dispatched_ledger_ms.or(Some(around.ledger_ms));
+    effect.overdue_at_ms = around.ledger_ms.saturating_add(effect.order.timeout_ms).saturating_add(OVERDUE_GRACE_MS);
+    effect.lease_until_ms = around.ledger_ms.saturating_add(owner_silence_ms_max());
 }
 
 /// I1: bytes leave only after this compare-and-set.
-fn fence(effect: &Effect, claim: &Claim, now_ms: u64) -> Step {
-    if !effect.is_of(claim) || effect.state != EffectState::Claimed {
+fn fence(effect: &Effect, claim: &Claim, around: &Circumstances) -> Step {
+    let is_own = effect.is_of(claim) && effect.state == EffectState::Claimed;
+    if !is_own && around.rules.has(Rule::Epoch) {
         return Step::reply(Reply::Stale);
     }
-    // A claim that is not good any more has kept nobody from changing the same.
-    if effect.order.takes_turns() && now_ms >= effect.lease_until_ms {
+    // A claim that is not good any more has kept no other call from changing the same.
+    if effect.order.takes_turns() && around.ledger_ms >= effect.lease_until_ms {
         return Step::reply(Reply::Stale);
     }
-    let mut fenced = Effect { changed_ms: now_ms, ..effect.clone() };
-    dispatch(&mut fenced, now_ms);
-    Step { change: Some(fenced), reply: Reply::Mine(claim.clone()) }
-}
-
-fn settle(effect: &Effect, claim: &Claim, end: &End, now_ms: u64) -> Step {
-    use EffectState as State;
-    if !effect.is_of(claim) {
-        return Step::reply(Reply::Stale);
-    }
-    let (state, answer, reason) = match (effect.state, end) {
-        // I4: a late real answer of the same epoch settles what nobody knew.
-        (State::Dispatching | State::OutcomeUnknown, End::Completed(answer)) => {
-            (State::Completed, Some(answer.clone()), None)
-        }
-        (State::Claimed | State::Dispatching | State::OutcomeUnknown, End::Failed(answer)) => {
-            (State::FailedFinal, Some(answer.clone()), None)
-        }
-        // Nothing left this time; what left before is as uncertain as it was.
-        (State::Dispatching, End::NotExecuted(why)) if effect.dispatches > 1 && effect.class != EffectClass::R => {
-            (State::OutcomeUnknown, None, Some(why.clone()))
-        }
-        (State::Claimed | State::Dispatching, End::NotExecuted(why)) => {
-            (State::FailedRetryable, None, Some(why.clone()))
-        }
-        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
-            (State::FailedRetryable, None, Some(why.clone()))
-        }
-        (State::Dispatching, End::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
-        (State::Dispatching, End::Awaits(awaits, until_ms)) => return wait(effect, awaits, *until_ms, now_ms),
-        _ => return Step::reply(Reply::Stale),
-    };
-    let mut settled = Effect { state, answer, reason, awaits: None, ..effect.clone() };
-    settled.settled_at(now_ms);
-    // It never ran, so that whatever was sent before does not count against the next attempt.
-    if state == State::FailedRetryable {
-        (settled.dispatches, settled.first_dispatched_ms) = (0, None);
-    }
-    Step { change: Some(settled), reply: Reply::Settled }
-}
-
-fn wait(effect: &Effect, awaits: &Awaits, until_ms: u64, now_ms: u64) -> Step {
-    let waiting =
-        Effect { awaits: Some(awaits.clone()), overdue_at_ms: until_ms, changed_ms: now_ms, ..effect.clone() };
-    Step { change: Some(waiting), reply: Reply::Settled }
+    let mut fenced = Effect { changed_ms: around.now_ms, ..effect.clone() };
+    dispatch(&mut fenced, around);
+    let claim = fenced.claim();
+    Step { change: Some(fenced), reply: Reply::Mine(claim) }
 }
 
 fn recover(effect: &Effect, owner: &OwnerId, around: &Circumstances) -> Step {
-    let now_ms = around.now_ms;
-    match effect.state {
-        EffectState::Claimed if now_ms >= effect.lease_until_ms || around.owner_is_gone => settle(
-            effect,
-            &effect.claim(),
-            &End::NotExecuted("its owner went away; nothing was sent".to_owned()),
-            now_ms,
-        ),
-        EffectState::Dispatching if is_orphan(effect, around) => match effect.class {
-            // Nobody waits for it, and it changed nothing.
-            EffectClass::R => {
-                let end = End::NotExecuted("its owner went away; it changes nothing".to_owned());
-                settle(effect, &effect.claim(), &end, now_ms)
-            }
-            EffectClass::K if in_key_window(effect, now_ms) => {
-                let mut taken = Effect {
-                    epoch: effect.epoch.saturating_add(1),
-                    owner: owner.clone(),
-                    awaits: None,
-                    changed_ms: now_ms,
-                    ..effect.clone()
-                };
-                dispatch(&mut taken, now_ms);
-                let claim = taken.claim();
-                Step { change: Some(taken), reply: Reply::Mine(claim) }
-            }
-            _ => after_uncertainty(effect, None, around),
-        },
-        _ => Step::reply(Reply::NotNow),
-    }
-}
-
-/// I4: a person settles what nobody knows, and nothing else.
-fn settle_by_hand(effect: &Effect, by_hand: &ByHand, now_ms: u64) -> Step {
-    if effect.state != EffectState::OutcomeUnknown {
+    if !may_recover(effect, owner, around) {
         return Step::reply(Reply::NotNow);
     }
-    let ByHand { completed, by, evidence } = by_hand.clone();
-    let mut settled = effect.clone();
-    if completed {
-        settled.state = EffectState::Completed;
-        settled.answer = Some(StoredAnswer::Known(format!("a person settled it as completed: {evidence}")));
-    } else {
-        settled.state = EffectState::FailedRetryable;
-        (settled.dispatches, settled.first_dispatched_ms) = (0, None);
+    let never_ran = |why: &str| settle(effect, &effect.claim(), &End::NotExecuted(why.to_owned()), around);
+    match (effect.state, effect.class) {
+        (EffectState::Claimed, _) => never_ran("its owner went away; nothing was sent"),
+        // No call waits for it, and it changed nothing.
+        (_, EffectClass::R) => never_ran("its owner went away; it changes nothing"),
+        (_, EffectClass::K) if in_key_window(effect, around) => {
+            let mut taken = Effect {
+                epoch: effect.epoch.saturating_add(1),
+                owner: owner.clone(),
+                awaits: None,
+                changed_ms: around.now_ms,
+                ..effect.clone()
+            };
+            dispatch(&mut taken, around);
+            let claim = taken.claim();
+            Step { change: Some(taken), reply: Reply::Mine(claim) }
+        }
+        _ => after_uncertainty(effect, None, around),
     }
-    settled.settlement = Some(Settlement { by, evidence, at_ms: now_ms });
-    settled.settled_at(now_ms);
-    Step { change: Some(settled), reply: Reply::Settled }
 }
 
-fn expire(effect: &Effect, now_ms: u64) -> Step {
-    if is_over(effect, now_ms) {
-        Step { change: Some(tombstone(effect, now_ms)), reply: Reply::Settled }
+fn expire(effect: &Effect, around: &Circumstances) -> Step {
+    if is_over(effect, around) {
+        Step { change: Some(tombstone(effect, around)), reply: Reply::Settled }
     } else {
         Step::reply(Reply::NotNow)
     }
 }
 
-fn running(effect: &Effect, until_ms: u64, now_ms: u64) -> Step {
+fn running(effect: &Effect, until_ms: u64, around: &Circumstances) -> Step {
     let (least, most) = RETRY_AFTER_MS;
-    let retry_after_ms = until_ms.saturating_sub(now_ms).clamp(least, most);
+    let retry_after_ms = until_ms.saturating_sub(around.ledger_ms).clamp(least, most);
     Step::reply(Reply::Running { retry_after_ms, awaits: effect.awaits.clone() })
 }
 
-fn unknown(effect: &Effect, why: String, now_ms: u64) -> Effect {
-    let mut unknown = Effect { state: EffectState::OutcomeUnknown, reason: Some(why), awaits: None, ..effect.clone() };
-    unknown.settled_at(now_ms);
-    unknown
+/// Its owner vanished. What it sent may still be at work at the upstream, so that it keeps its turn until its time is over.
+fn unknown(effect: &Effect, why: String, around: &Circumstances) -> Effect {
+    let keeps_turn = around.rules.has(Rule::TurnUntilOverdue);
+    Effect {
+        overdue_at_ms: if keeps_turn { effect.at_work_until_ms() } else { around.ledger_ms },
+        state: EffectState::OutcomeUnknown,
+        reason: Some(why),
+        awaits: None,
+        answer: None,
+        changed_ms: around.now_ms,
+        expires_ms: around.ledger_ms.saturating_add(effect.order.dedup_window_ms),
+        ..effect.clone()
+    }
 }
 
 /// Nothing is left of it but that it was there.
-fn tombstone(effect: &Effect, now_ms: u64) -> Effect {
+fn tombstone(effect: &Effect, around: &Circumstances) -> Effect {
     let mut tombstone = Effect {
         state: EffectState::Expired,
         answer: None,
         reason: None,
         awaits: None,
-        changed_ms: now_ms,
+        changed_ms: around.now_ms,
         ..effect.clone()
     };
     tombstone.order.arguments = bytes::Bytes::new();
     tombstone
 }
 
-/// Whether a settled effect may be forgotten. What nobody knows is never forgotten before somebody settles it.
-fn is_over(effect: &Effect, now_ms: u64) -> bool {
+/// Whether a settled effect may be forgotten. What is not known is never forgotten before it is settled.
+fn is_over(effect: &Effect, around: &Circumstances) -> bool {
     use EffectState as State;
     let settled =
         matches!(effect.state, State::Completed | State::FailedFinal | State::FailedRetryable | State::Compensated);
-    settled && now_ms >= effect.expires_ms
+    settled && around.ledger_ms >= effect.expires_ms
 }
 
-/// Whether somebody has to look after an effect: a claim or a dispatch that is nobody's any more.
-pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
-    match effect.state {
-        EffectState::Claimed => around.now_ms >= effect.lease_until_ms || around.owner_is_gone,
-        EffectState::Dispatching => is_orphan(effect, around),
-        _ => false,
-    }
-}
-
-/// Whether a dispatched effect is nobody's any more. What waits for input or a task needs no owner to be alive. Of class Q
-/// only the time counts: an owner that is merely silent might still send after the status tool was asked.
-fn is_orphan(effect: &Effect, around: &Circumstances) -> bool {
-    around.now_ms >= effect.overdue_at_ms || (needs_owner(effect) && around.owner_is_gone)
-}
-
-/// Whether an effect that is under way is nobody's as soon as its owner is gone, before its time.
-pub fn needs_owner(effect: &Effect) -> bool {
-    match effect.state {
-        EffectState::Claimed => true,
-        EffectState::Dispatching => effect.awaits.is_none() && effect.class != EffectClass::Q,
-        _ => false,
-    }
-}
-
-fn in_key_window(effect: &Effect, now_ms: u64) -> bool {
+/// Whether an upstream that knows keys still knows this one, by whichever of the two times says that more has passed: the
+/// store's clock may have been put back, and ledger time does not count while no gateway runs.
+fn in_key_window(effect: &Effect, around: &Circumstances) -> bool {
     let (Some(window_ms), Some(first_ms)) = (effect.order.key_window_ms, effect.first_dispatched_ms) else {
         return false;
     };
+    let first_ledger_ms = effect.first_dispatched_ledger_ms.unwrap_or(around.ledger_ms);
+    let passed_ms = around.now_ms.saturating_sub(first_ms).max(around.ledger_ms.saturating_sub(first_ledger_ms));
     let margin_ms = (window_ms / 10).min(KEY_WINDOW_MARGIN_MS_MAX);
-    now_ms < first_ms.saturating_add(window_ms.saturating_sub(margin_ms))
+    passed_ms < window_ms.saturating_sub(margin_ms) || !around.rules.has(Rule::KeyWindow)
 }
 
 fn goes_on(effect: &Effect, begin: &Begin) -> bool {
@@ -375,7 +312,7 @@ fn goes_on(effect: &Effect, begin: &Begin) -> bool {
 }
 
 impl Step {
-    fn reply(reply: Reply) -> Self {
+    pub(super) fn reply(reply: Reply) -> Self {
         Self { change: None, reply }
     }
 }
@@ -386,20 +323,16 @@ impl Effect {
         Claim { id: self.id.clone(), epoch: self.epoch }
     }
 
-    fn is_of(&self, claim: &Claim) -> bool {
-        self.id == claim.id && self.epoch == claim.epoch
+    /// Whether an earlier dispatch than the present one may have done it.
+    pub fn was_sent_before(&self) -> bool {
+        self.dispatches > 1 && self.class != EffectClass::R
     }
 
-    fn settled_at(&mut self, now_ms: u64) {
-        self.changed_ms = now_ms;
-        self.expires_ms = now_ms.saturating_add(self.order.dedup_window_ms);
-        // What nobody can ask for again is not kept; and what cannot be sent again needs no arguments.
-        if !self.order.keeps_answer && matches!(self.answer, Some(StoredAnswer::Result(_))) {
-            let known = "its caller got the answer; without a key nobody can ask again";
-            self.answer = Some(StoredAnswer::Known(known.to_owned()));
-        }
-        if matches!(self.state, EffectState::Completed | EffectState::FailedFinal) {
-            self.order.arguments = bytes::Bytes::new();
-        }
+    pub(super) fn forget_dispatches(&mut self) {
+        (self.dispatches, self.first_dispatched_ms, self.first_dispatched_ledger_ms) = (0, None, None);
+    }
+
+    fn is_of(&self, claim: &Claim) -> bool {
+        self.id == claim.id && self.epoch == claim.epoch
     }
 }

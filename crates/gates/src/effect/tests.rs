@@ -1,19 +1,23 @@
 //! The state machine as a table, and as a law: whatever happens in whatever order, class N is never done twice.
 
+mod clocks;
+mod ends;
 mod schedules;
 
 use bytes::Bytes;
 use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, ByHand, Circumstances, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
-    Order, OwnerId, Reply, StoredAnswer, is_in_the_way, step,
+    Awaits, Begin, ByHand, Circumstances, ClientKey, Effect, EffectId, EffectKey, EffectState, End, Event, Go,
+    LedgerNow, Order, OwnerId, Reply, StoredAnswer, is_in_the_way, step,
 };
 use EffectClass::{K, N, Q, R};
 use EffectState::{Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, OutcomeUnknown as Unknown};
 
-const NOW_MS: u64 = 1_000_000;
+const NOW_MS: u64 = 100_000_000;
 const HOUR_MS: u64 = 3_600_000;
+/// The lease of a dispatch.
+const LEASE_MS: u64 = 15_000;
 
 fn digest(text: &str) -> Digest {
     Digest::of(Domain::Proposal, &[text.as_bytes()])
@@ -68,7 +72,12 @@ fn began(class: EffectClass) -> Event {
 }
 
 fn at(now_ms: u64) -> Circumstances {
-    Circumstances::at(now_ms)
+    Circumstances::at(LedgerNow::plain(now_ms))
+}
+
+/// The owner has been silent for too long.
+fn gone(now_ms: u64) -> Circumstances {
+    Circumstances { owner_is_gone: true, ..at(now_ms) }
 }
 
 fn answer() -> StoredAnswer {
@@ -110,6 +119,7 @@ fn word(reply: &Reply) -> &'static str {
         Reply::KeyExpired => "expired",
         Reply::Ask(_) => "ask",
         Reply::Settled => "settled",
+        Reply::Contradicted => "contradicted",
         Reply::Stale => "stale",
         Reply::NotNow => "not now",
         Reply::NotFound => "not found",
@@ -130,6 +140,7 @@ fn another_that_changes_the_same_is_in_the_way() {
     let first = step(None, &began(N), &blocked(NOW_MS));
     assert_eq!((first.change, first.reply), (None, Reply::Blocked(other.clone())));
     let (soon, late) = (blocked(NOW_MS + 1), blocked(NOW_MS + 11_000));
+    let gone = Circumstances { owner_is_gone: true, ..blocked(NOW_MS + LEASE_MS) };
     let table = [
         (Claimed, N, &soon, "running"),
         (Claimed, N, &late, "blocked"),
@@ -138,7 +149,7 @@ fn another_that_changes_the_same_is_in_the_way() {
         (FailedFinal, N, &soon, "replay"),
         (Expired, N, &soon, "expired"),
         (Dispatching, N, &soon, "running"),
-        (Dispatching, K, &late, "blocked"),
+        (Dispatching, K, &gone, "blocked"),
         (Unknown, K, &soon, "blocked"),
         (Unknown, N, &soon, "unknown"),
         (Unknown, Q, &soon, "ask"),
@@ -149,7 +160,7 @@ fn another_that_changes_the_same_is_in_the_way() {
     }
     // Recovery takes what has held its place all the time.
     let recovered = Event::Recover(OwnerId::from("b".to_owned()));
-    assert_eq!(follows(&effect(K, Dispatching), &recovered, &late), (Dispatching, "mine"));
+    assert_eq!(follows(&effect(K, Dispatching), &recovered, &gone), (Dispatching, "mine"));
 }
 
 #[test]
@@ -161,20 +172,28 @@ fn what_an_effect_holds() {
         Begin { order, ..begin(N, "b") }
     };
     for state in EffectState::ALL {
-        assert_eq!(holding(state).holds().is_some(), [Claimed, Dispatching].contains(&state), "{state:?}");
+        let holds = [Claimed, Dispatching, Unknown].contains(&state);
+        assert_eq!(holding(state).holds().is_some(), holds, "{state:?}");
     }
     let sent = holding(Dispatching);
-    let blocks = |effect: &Effect, begin: &Begin, now_ms, gone| {
-        effect.holds().is_some_and(|held| is_in_the_way(held, begin, now_ms, gone))
+    let blocks = |effect: &Effect, begin: &Begin, ledger_ms| {
+        effect.holds().is_some_and(|held| is_in_the_way(held, begin, ledger_ms))
     };
     let never = NOW_MS + 100 * HOUR_MS;
     for (name, expected) in [("invoice/1", true), ("invoice/*", true), ("*", true), ("invoice/2", false)] {
-        assert_eq!(blocks(&sent, &wants(name), never, true), expected, "{name}: until somebody settles it");
+        assert_eq!(blocks(&sent, &wants(name), never), expected, "{name}: until it is settled");
     }
     let claim = holding(Claimed);
-    assert!(blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, false));
-    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms, false), "its time is over");
-    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1, true), "its owner is gone");
+    assert!(blocks(&claim, &wants("invoice/1"), claim.lease_until_ms - 1));
+    assert!(!blocks(&claim, &wants("invoice/1"), claim.lease_until_ms), "its time is over");
+    // The owner itself says that it gave up: nothing is at work any more for all it knows.
+    assert!(!blocks(&holding(Unknown), &wants("invoice/1"), NOW_MS));
+    // The owner vanished: what it sent may be at work until its time is over.
+    let vanished = step(Some(&sent), &began(N), &gone(NOW_MS + LEASE_MS)).change.unwrap();
+    assert_eq!((vanished.state, vanished.overdue_at_ms), (Unknown, sent.overdue_at_ms + sent.order.timeout_ms));
+    let long = Effect { overdue_at_ms: NOW_MS + 60_000, ..vanished };
+    assert!(blocks(&long, &wants("invoice/1"), NOW_MS + 59_999));
+    assert!(!blocks(&long, &wants("invoice/1"), NOW_MS + 60_000));
     let fence = Event::Fence(claim.claim());
     assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms - 1)), (Dispatching, "mine"));
     assert_eq!(follows(&claim, &fence, &at(claim.lease_until_ms)), (Claimed, "stale"), "others may have begun");
@@ -183,19 +202,18 @@ fn what_an_effect_holds() {
     assert!(paused(Awaits::Task("t".to_owned())).holds().is_some());
     let allowed = Order { overlaps: true, ..order.clone() };
     assert!(Effect { order: allowed.clone(), ..sent.clone() }.holds().is_none());
-    assert!(!blocks(&sent, &Begin { order: allowed, ..wants("invoice/1") }, NOW_MS, false));
+    assert!(!blocks(&sent, &Begin { order: allowed, ..wants("invoice/1") }, NOW_MS));
     assert!(effect(N, Dispatching).holds().is_none(), "what changes nothing that has a name");
 }
 
 #[test]
 fn the_same_key_again() {
-    let (soon, gone, late) =
-        (at(NOW_MS + 1), Circumstances { owner_is_gone: true, ..at(NOW_MS + 1) }, at(NOW_MS + 11_000));
+    let (soon, late) = (at(NOW_MS + 1), at(NOW_MS + 11_000));
+    let (silent, gone_early, gone) = (gone(NOW_MS + LEASE_MS - 1), gone(NOW_MS + 14_999), gone(NOW_MS + LEASE_MS));
     let table = [
         // state, class, around, state afterwards, reply
         (Claimed, N, &soon, Claimed, "running"),
         (Claimed, N, &late, Dispatching, "mine"),
-        (Claimed, N, &gone, Dispatching, "mine"),
         (FailedRetryable, N, &soon, Dispatching, "mine"),
         (Completed, N, &soon, Completed, "replay"),
         (FailedFinal, N, &soon, FailedFinal, "replay"),
@@ -205,14 +223,21 @@ fn the_same_key_again() {
         (Dispatching, K, &soon, Dispatching, "running"),
         (Dispatching, Q, &soon, Dispatching, "running"),
         (Dispatching, N, &soon, Dispatching, "running"),
-        (Dispatching, R, &late, Dispatching, "mine"),
-        (Dispatching, K, &late, Dispatching, "mine"),
-        (Dispatching, Q, &late, Dispatching, "ask"),
-        (Dispatching, N, &late, Unknown, "unknown"),
+        // A live owner keeps what it holds, however long it takes.
+        (Dispatching, R, &late, Dispatching, "running"),
+        (Dispatching, K, &late, Dispatching, "running"),
+        (Dispatching, Q, &late, Dispatching, "running"),
+        (Dispatching, N, &late, Dispatching, "running"),
+        // And so does one that is only silent, while the lease of the dispatch lasts.
+        (Dispatching, R, &silent, Dispatching, "running"),
+        (Dispatching, K, &silent, Dispatching, "running"),
+        (Dispatching, Q, &silent, Dispatching, "running"),
+        (Dispatching, N, &silent, Dispatching, "running"),
         (Dispatching, R, &gone, Dispatching, "mine"),
         (Dispatching, K, &gone, Dispatching, "mine"),
-        // An owner that is only silent may still send after the status tool was asked.
-        (Dispatching, Q, &gone, Dispatching, "running"),
+        // The upstream may still be at work on it, and then it is not absent.
+        (Dispatching, Q, &gone_early, Dispatching, "running"),
+        (Dispatching, Q, &gone, Dispatching, "ask"),
         (Dispatching, N, &gone, Unknown, "unknown"),
         (Unknown, R, &soon, Dispatching, "mine"),
         (Unknown, K, &soon, Dispatching, "mine"),
@@ -241,41 +266,6 @@ fn another_payload_never_runs_and_never_sees_the_answer() {
 }
 
 #[test]
-fn only_the_present_owner_settles_and_only_what_may_be_settled() {
-    let ends = [
-        ("completed", End::Completed(answer())),
-        ("failed", End::Failed(answer())),
-        ("not executed", End::NotExecuted("refused".to_owned())),
-        ("absent", End::Absent("no such key".to_owned())),
-        ("unknown", End::Unknown("reset".to_owned())),
-    ];
-    let table = [
-        // state, what follows on each end, for class N
-        (Claimed, [None, Some(FailedFinal), Some(FailedRetryable), None, None]),
-        (Dispatching, [Some(Completed), Some(FailedFinal), Some(FailedRetryable), None, Some(Unknown)]),
-        (Unknown, [Some(Completed), Some(FailedFinal), None, None, None]),
-        (Completed, [None; 5]),
-        (FailedFinal, [None; 5]),
-        (FailedRetryable, [None; 5]),
-        (EffectState::Compensated, [None; 5]),
-        (Expired, [None; 5]),
-    ];
-    for (state, expected) in table {
-        let before = effect(N, state);
-        for ((name, end), expected) in ends.iter().zip(expected) {
-            let settled = step(Some(&before), &Event::Settle(before.claim(), end.clone()), &at(NOW_MS + 1));
-            assert_eq!(settled.change.map(|changed| changed.state), expected, "{state:?} {name}");
-            let older = Claim { epoch: before.epoch - 1, ..before.claim() };
-            let stale = step(Some(&before), &Event::Settle(older, end.clone()), &at(NOW_MS + 1));
-            assert_eq!((stale.change, stale.reply), (None, Reply::Stale), "{state:?} {name}");
-        }
-    }
-    let asked = effect(Q, Dispatching);
-    let absent = Event::Settle(asked.claim(), End::Absent("no such key".to_owned()));
-    assert_eq!(follows(&asked, &absent, &at(NOW_MS + 1)), (FailedRetryable, "settled"));
-}
-
-#[test]
 fn a_fence_needs_the_claim_it_was_made_from() {
     let claimed = effect(N, Claimed);
     assert_eq!(follows(&claimed, &Event::Fence(claimed.claim()), &at(NOW_MS + 60_000)), (Dispatching, "mine"));
@@ -289,8 +279,8 @@ fn a_fence_needs_the_claim_it_was_made_from() {
 
 #[test]
 fn orphans_are_settled_by_their_class() {
-    let (soon, late) = (at(NOW_MS + 1), at(NOW_MS + 11_000));
-    let owner = || Event::Recover(OwnerId::from("c".to_owned()));
+    let by = |owner: &str| Event::Recover(OwnerId::from(owner.to_owned()));
+    let (soon, late, gone) = (at(NOW_MS + 1), at(NOW_MS + LEASE_MS), gone(NOW_MS + LEASE_MS));
     let table = [
         (Dispatching, R, FailedRetryable, "settled"),
         (Dispatching, K, Dispatching, "mine"),
@@ -302,8 +292,12 @@ fn orphans_are_settled_by_their_class() {
     ];
     for (state, class, then, reply) in table {
         let before = effect(class, state);
-        assert_eq!(follows(&before, &owner(), &soon), (state, "not now"), "{class:?} {state:?}");
-        assert_eq!(follows(&before, &owner(), &late), (then, reply), "{class:?} {state:?}");
+        assert_eq!(follows(&before, &by("c"), &soon), (state, "not now"), "{class:?} {state:?}");
+        assert_eq!(follows(&before, &by("c"), &gone), (then, reply), "{class:?} {state:?}");
+        // Of a live owner, only the owner itself takes what none of its calls holds any more.
+        let kept = if state == Claimed { (then, reply) } else { (state, "not now") };
+        assert_eq!(follows(&before, &by("c"), &late), kept, "{class:?} {state:?}");
+        assert_eq!(follows(&before, &by("a"), &late), (then, reply), "{class:?} {state:?}, by its owner");
     }
 }
 
@@ -322,7 +316,7 @@ fn a_key_is_sent_again_only_while_the_upstream_remembers_it() {
 #[test]
 fn what_waits_for_input_goes_on_with_its_nonce_only() {
     let before = effect(N, Dispatching);
-    let awaits = End::Awaits(Awaits::Input("n-1".to_owned()), NOW_MS + HOUR_MS);
+    let awaits = End::Awaits(Awaits::Input("n-1".to_owned()), HOUR_MS);
     let waiting = step(Some(&before), &Event::Settle(before.claim(), awaits), &at(NOW_MS)).change.unwrap();
     let with = |nonce: &str| Event::Begin(Box::new(Begin { continues: Some(nonce.to_owned()), ..begin(N, "b") }));
     let gone = Circumstances { owner_is_gone: true, ..at(NOW_MS + 60_000) };

@@ -11,17 +11,19 @@ use crate::overlap;
 pub struct Held<'a> {
     /// By name.
     pub resources: &'a [String],
-    /// Until when, unless its end comes first; none if only its end counts.
+    /// Until when, in ledger time, unless its end comes first; none if only its end counts.
     pub until_ms: Option<u64>,
 }
 
 impl Effect {
-    /// What it keeps others from changing, if it does. What was sent holds until somebody says how it ended, or that nobody
-    /// knows; a claim only while it is good. What waits for input does nothing meanwhile.
+    /// What it keeps others from changing, if it does. What was sent holds until its end is known; a claim while its lease
+    /// lasts; and what is unknown because its owner vanished holds until its time is over, because the upstream may still be at
+    /// work on it. What waits for input does nothing meanwhile.
     pub fn holds(&self) -> Option<Held<'_>> {
         let until_ms = match (self.state, &self.awaits) {
             (EffectState::Claimed, _) => Some(self.lease_until_ms),
             (EffectState::Dispatching, None | Some(Awaits::Task(_))) => None,
+            (EffectState::OutcomeUnknown, _) => Some(self.overdue_at_ms),
             _ => return None,
         };
         self.order.takes_turns().then_some(Held { resources: &self.order.resources, until_ms })
@@ -35,9 +37,9 @@ impl Order {
     }
 }
 
-/// Whether what is held is what a call wants to change. A claim whose time is over, or whose owner is gone, holds nothing.
-pub fn is_in_the_way(held: Held<'_>, begin: &Begin, now_ms: u64, owner_is_gone: bool) -> bool {
-    let is_held = held.until_ms.is_none_or(|until_ms| now_ms < until_ms && !owner_is_gone);
+/// Whether what is held is what a call wants to change.
+pub fn is_in_the_way(held: Held<'_>, begin: &Begin, ledger_ms: u64) -> bool {
+    let is_held = held.until_ms.is_none_or(|until_ms| ledger_ms < until_ms);
     let wanted = &begin.order.resources;
     is_held
         && begin.order.takes_turns()

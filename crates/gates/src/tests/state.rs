@@ -163,7 +163,9 @@ fn there_is_no_way_around_the_questions() {
     let intent = intent(&permit, ClientKey::Given("k".to_owned()));
     let refused = now(fence(cleared(permit), intent, &effects)).unwrap_err();
     assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
-    assert!(now(effects.orphans(10)).unwrap().is_empty() && effects.records().is_empty());
+    assert!(
+        now(effects.orphans(crate::effect::OwnerId::new(), 10)).unwrap().is_empty() && effects.records().is_empty()
+    );
 }
 
 /// A zombie: the claim was taken over, and what was judged before is worth nothing.

@@ -10,8 +10,8 @@ use servanda_contract::{
     tool::EffectClass,
 };
 use servanda_gates::effect::{
-    Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, Order, OwnerId, Reply,
-    StoredAnswer, Target, step,
+    Begin, Change, Circumstances, ClientKey, EffectId, EffectKey, Effects as _, End, Event, Go, LedgerNow, Order,
+    OwnerId, Reply, StoredAnswer, Target, step,
 };
 use servanda_ledger::Ledger;
 
@@ -30,7 +30,7 @@ pub(crate) struct Encoded {
 pub(crate) fn encoded() -> Encoded {
     let call_id = CallId::new();
     let event = Event::Begin(Box::new(begin(&call_id)));
-    let around = Circumstances::at(1_800_000_000_000);
+    let around = Circumstances::at(LedgerNow::plain(1_800_000_000_000));
     let effect = step(None, &event, &around).change.unwrap();
     Encoded {
         body: serde_json::to_string(&effect).unwrap(),

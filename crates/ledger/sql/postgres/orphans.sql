@@ -1,7 +1,9 @@
+-- Effects that a process has to look after: due, and either no process has to be gone for it, or its owner is silent, or the owner
+-- is the process that asks. The columns are those of `effect_columns`.
 select effects.effect_id, effects.state, effects.epoch, effects.body, effects.arguments, effects.answer
 from effects
 left join owners on owners.owner = effects.owner
-where effects.state in ('claimed', 'dispatching')
-    and (effects.due_ms <= $1 or (effects.needs_owner and owners.beat_ms < $2))
+where effects.state in ('claimed', 'dispatching') and effects.due_ms <= $1
+    and (not effects.needs_owner or owners.beat_ms is null or owners.beat_ms < $2 or effects.owner = $3)
 order by effects.due_ms
-limit $3
+limit $4

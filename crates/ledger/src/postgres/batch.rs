@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, Step, Target, is_in_the_way,
-    owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, Step, Target, is_in_the_way,
+    step,
 };
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 /// The effects of a batch.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
-    now_ms: u64,
+    now: LedgerNow,
     slots: Vec<Slot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
@@ -48,7 +48,7 @@ struct Slot<'a> {
     now: Option<Arc<Effect>>,
     /// Whether it has to be written.
     changed: bool,
-    /// When its owner was last heard of.
+    /// When the owner it was read with was last heard of, in ledger time.
     beat_ms: Option<i64>,
     /// The record that is kept with it.
     open: Open<'a>,
@@ -93,7 +93,6 @@ pub(super) struct Holder {
     pub(super) tenant: Vec<u8>,
     pub(super) resources: Vec<String>,
     pub(super) until_ms: Option<u64>,
-    pub(super) beat_ms: Option<i64>,
 }
 
 /// What became of one event.
@@ -107,9 +106,9 @@ pub(super) struct Stepped {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(now_ms: u64, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
+    pub(super) fn new(now: LedgerNow, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
         let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
-        Self { now_ms, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
+        Self { now, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
     }
 
     /// An effect that was read, and the record that is kept with it.
@@ -220,20 +219,16 @@ impl<'a> Batch<'a> {
             Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
             _ => None,
         };
-        Circumstances { now_ms: self.now_ms, owner_is_gone: self.is_gone(beat_ms), twin, blocked_by }
-    }
-
-    fn is_gone(&self, beat_ms: Option<i64>) -> bool {
-        let silent_ms = beat_ms.map_or(0, |beat_ms| self.now_ms.saturating_sub(unsigned(beat_ms)));
-        silent_ms > owner_silence_ms_max()
+        let owner_is_gone = self.now.is_gone(beat_ms.map(unsigned));
+        Circumstances { owner_is_gone, twin, blocked_by, ..Circumstances::at(self.now) }
     }
 
     /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.
     fn in_the_way(&self, begin: &Begin) -> Option<EffectId> {
         let here = self.slots.iter().find_map(|slot| {
             let effect = slot.now.as_ref().filter(|effect| effect.key != begin.key)?;
-            let blocks = effect.key.tenant == begin.key.tenant
-                && is_in_the_way(effect.holds()?, begin, self.now_ms, self.is_gone(slot.beat_ms));
+            let blocks =
+                effect.key.tenant == begin.key.tenant && is_in_the_way(effect.holds()?, begin, self.now.ledger_ms);
             blocks.then(|| effect.id.clone())
         });
         let stored = || {
@@ -241,7 +236,7 @@ impl<'a> Batch<'a> {
                 let held = Held { resources: &holder.resources, until_ms: holder.until_ms };
                 !self.by_id.contains_key(&holder.id)
                     && holder.tenant == begin.key.tenant.as_bytes()
-                    && is_in_the_way(held, begin, self.now_ms, self.is_gone(holder.beat_ms))
+                    && is_in_the_way(held, begin, self.now.ledger_ms)
             })
         };
         here.or_else(|| stored().map(|holder| holder.id.clone()))
@@ -282,8 +277,7 @@ impl<'a> Slot<'a> {
             Open::Stored(text) if placing.displaces => Some(displaced(&text, &effect)?),
             _ => None,
         };
-        // Whoever changed it has just been heard of.
-        (self.now, self.changed, self.beat_ms) = (Some(effect), true, None);
+        (self.now, self.changed) = (Some(effect), true);
         Ok(displaced)
     }
 }

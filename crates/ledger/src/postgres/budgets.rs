@@ -9,7 +9,10 @@ use servanda_gates::budget::{
 };
 use tokio_postgres::{Client, Row};
 
-use super::statements::{BookStatements, Statements};
+use super::{
+    rows::reading,
+    statements::{BookStatements, Statements},
+};
 use crate::{
     LedgerError,
     books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
@@ -28,7 +31,7 @@ pub(super) async fn book(
     let done = async {
         let books = statements.books(client).await?;
         client.batch_execute("begin").await?;
-        let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+        let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
         let entries: Vec<&Entry> = jobs.iter().filter_map(entry).collect();
         let (mut page, known) = read_holds(client, books, &entries).await?;
         read_standings(client, books, &mut page, &entries, now_ms).await?;
@@ -50,7 +53,7 @@ pub(super) async fn sweep(
     let done = async {
         let books = statements.books(client).await?;
         client.batch_execute("begin").await?;
-        let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+        let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
         let swept = close_left(client, books, now_ms, limit).await?;
         for sql in [
             include_str!("../../sql/postgres/forget_holds.sql"),

@@ -6,11 +6,15 @@ use std::{
     time::Duration,
 };
 
+use servanda_gates::effect::{LedgerNow, OwnerId};
 use tokio::{sync::Mutex as TurnTaking, time::timeout};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::ToSql};
 
-use super::session::{ANSWER_MS_MAX, Connector, Session};
-use crate::{LedgerError, time::StoreTime};
+use super::{
+    rows::reading,
+    session::{ANSWER_MS_MAX, Connector, Session},
+};
+use crate::{LedgerError, clock_watch::ClockWatch, codec::signed, time::StoreTime};
 
 /// Reads and says that we are alive.
 #[derive(Debug)]
@@ -19,11 +23,13 @@ pub(super) struct Desk {
     session: TurnTaking<Option<Arc<Session>>>,
     may_lose_commits: Mutex<Option<String>>,
     time: StoreTime,
+    watch: Mutex<ClockWatch>,
 }
 
 impl Desk {
     pub(super) fn new(connector: Connector, time: StoreTime) -> Self {
-        Self { connector, session: TurnTaking::new(None), may_lose_commits: Mutex::new(None), time }
+        let (may_lose_commits, watch) = (Mutex::new(None), Mutex::default());
+        Self { connector, session: TurnTaking::new(None), may_lose_commits, time, watch }
     }
 
     /// Asks a question, within bounds.
@@ -41,9 +47,24 @@ impl Desk {
     }
 
     /// The store's time.
-    pub(super) async fn now_ms(&self, client: &Client) -> Result<u64, LedgerError> {
-        let clock = client.query_one("select (extract(epoch from clock_timestamp()) * 1000)::bigint", &[]).await?;
-        Ok(self.time.at(clock.try_get(0)?))
+    pub(super) async fn now(&self, client: &Client) -> Result<LedgerNow, LedgerError> {
+        let row = client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?;
+        Ok(self.time.now(reading(&row)?))
+    }
+
+    /// Says that an owner is alive, and keeps ledger time going.
+    pub(super) async fn beat(&self, client: &Client, owner: &OwnerId) -> Result<(), LedgerError> {
+        let read = reading(&client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?)?;
+        if let Some(kept) = self.time.to_keep(read) {
+            self.watch.lock().unwrap_or_else(PoisonError::into_inner).look(kept.seen_ms);
+            let [seen_ms, ledger_ms, seen_before_ms, ledger_before_ms] =
+                [kept.seen_ms, kept.ledger_ms, read.kept.seen_ms, read.kept.ledger_ms].map(signed);
+            let kept: [&(dyn ToSql + Sync); 4] = [&seen_ms, &ledger_ms, &seen_before_ms, &ledger_before_ms];
+            client.execute(include_str!("../../sql/postgres/keep_clock.sql"), &kept).await?;
+        }
+        let heard_ms = signed(self.time.now(read).ledger_ms);
+        client.execute(include_str!("../../sql/postgres/put_beat.sql"), &[&owner.as_str(), &heard_ms]).await?;
+        Ok(())
     }
 
     /// Looks again whether a commit that was acknowledged might be lost.

@@ -35,11 +35,11 @@ pub(super) async fn expire(
 
 async fn transact(client: &Client, statements: &Statements, time: &StoreTime, limit: u32) -> Result<u64, LedgerError> {
     client.batch_execute("begin").await?;
-    let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+    let now = time.now(rows::reading(&client.query_one(&statements.clock, &[]).await?)?);
     let sql = include_str!("../../sql/postgres/expired_effects.sql");
-    let found = client.query(sql, &[&signed(now_ms), &i64::from(limit)]).await?;
+    let found = client.query(sql, &[&signed(now.ledger_ms), &i64::from(limit)]).await?;
     let effects = found.iter().map(rows::locked).collect::<Result<Vec<_>, _>>()?;
-    let around = Circumstances::at(now_ms);
+    let around = Circumstances::at(now);
     let mut over: (Vec<&str>, Vec<i64>, Vec<&str>) = Default::default();
     let (mut kept, mut count) = (Vec::new(), 0);
     for (effect, before) in &effects {
@@ -63,7 +63,7 @@ async fn transact(client: &Client, statements: &Statements, time: &StoreTime, li
         tombstones.write(client, &statement).await?;
     }
     client.execute(include_str!("../../sql/postgres/erase_effects.sql"), &[&over.0, &over.1, &over.2]).await?;
-    let forgotten_ms = signed(now_ms.saturating_sub(OWNER_KEPT_MS));
+    let forgotten_ms = signed(now.ledger_ms.saturating_sub(OWNER_KEPT_MS));
     client.execute(include_str!("../../sql/postgres/forget_owners.sql"), &[&forgotten_ms]).await?;
     client.batch_execute("commit").await?;
     Ok(count)

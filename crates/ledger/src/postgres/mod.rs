@@ -251,25 +251,20 @@ impl Effects for PostgresLedger {
         }))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            let now_ms = self.desk.now_ms(client).await?;
-            let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
+            let ledger_ms = self.desk.now(client).await?.ledger_ms;
+            let silent_since_ms = signed(ledger_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
-            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &i64::from(limit)]).await?;
+            let rows =
+                client.query(sql, &[&signed(ledger_ms), &silent_since_ms, &owner.as_str(), &i64::from(limit)]).await?;
             rows.iter().map(rows::effect).collect()
         }))
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
-            let beat = async |client: &Client| {
-                let now_ms = signed(self.desk.now_ms(client).await?);
-                let sql = include_str!("../../sql/postgres/put_beat.sql");
-                client.execute(sql, &[&owner.as_str(), &now_ms]).await?;
-                Ok(())
-            };
-            self.ask(beat).await?;
+            self.ask(async |client: &Client| self.desk.beat(client, &owner).await).await?;
             self.desk.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))
         })
     }
@@ -290,14 +285,14 @@ impl Budgets for PostgresLedger {
 
     fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            let until_ms = self.desk.now_ms(client).await?.saturating_sub(older_than_ms);
+            let until_ms = self.desk.now(client).await?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(client, until_ms, limit).await
         }))
     }
 
     fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
-            budgets::standings(client, &query, self.desk.now_ms(client).await?).await
+            budgets::standings(client, &query, self.desk.now(client).await?.now_ms).await
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use servanda_contract::Digest;
-use servanda_gates::effect::{Effect, EffectId};
+use servanda_gates::effect::{Effect, EffectId, LedgerClock};
 use tokio_postgres::{Client, Row, Statement, types::ToSql};
 
 use super::{
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::{
     LedgerError,
-    codec::{CallRow, EffectRow, StoredEffect, quarantined, signed},
+    codec::{CallRow, EffectRow, StoredEffect, quarantined, signed, unsigned},
     queue::Recorded,
+    time::Reading,
 };
 
 /// What a statement has written.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) effects: BTreeSet<String>,
-    pub(super) clock_ms: Option<i64>,
 }
 
 /// What one statement writes.
@@ -87,7 +87,7 @@ impl<'a> Rows<'a> {
         Ok(statements.writing(client, parts, conflicts).await?)
     }
 
-    /// Writes all of it, and says which effects were written, and when by the database's clock. It is sent when it is polled first.
+    /// Writes all of it, and says which effects were written. It is sent when it is polled first.
     pub(super) async fn write(&self, client: &Client, statement: &Statement) -> Result<Written, LedgerError> {
         let plain: Vec<[Cow<'_, str>; 3]> = self.calls.iter().map(|(_, call)| storable(call)).collect();
         let fresh: Vec<_> = self.fresh.iter().map(EffectColumns::fresh).collect();
@@ -105,7 +105,6 @@ impl<'a> Rows<'a> {
         let mut written = Written::default();
         for row in &client.query(statement, &params).await? {
             written.effects.insert(row.try_get(0)?);
-            written.clock_ms = Some(row.try_get(1)?);
         }
         Ok(written)
     }
@@ -113,7 +112,7 @@ impl<'a> Rows<'a> {
 
 impl EffectColumns<'_> {
     /// As `new_effect`.
-    fn fresh(&self) -> Record<'_, 17> {
+    fn fresh(&self) -> Record<'_, 18> {
         let Self { row, digest, record } = self;
         Record([
             row.effect_id.into(),
@@ -133,11 +132,12 @@ impl EffectColumns<'_> {
             (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
             row.holds.as_deref().into(),
+            row.holds_until_ms.into(),
         ])
     }
 
     /// As `changed_effect`.
-    fn changed(&self, before: Before) -> Record<'_, 15> {
+    fn changed(&self, before: Before) -> Record<'_, 16> {
         let Self { row, record, .. } = self;
         Record([
             row.effect_id.into(),
@@ -155,6 +155,7 @@ impl EffectColumns<'_> {
             before.state.name().into(),
             before.revision.into(),
             row.holds.as_deref().into(),
+            row.holds_until_ms.into(),
         ])
     }
 }
@@ -177,6 +178,12 @@ fn call_beside<'a>((beside, call): &'a (Option<&str>, CallRow<'_>), plain: &'a [
 
 fn quarantine_beside<'a>((beside, call_id, bytes_total, body): &'a (Option<&str>, &str, i64, &[u8])) -> Record<'a, 4> {
     Record([(*beside).into(), (*call_id).into(), (*bytes_total).into(), (*body).into()])
+}
+
+/// What the database says about the time, by the columns of `read_clock`.
+pub(super) fn reading(row: &Row) -> Result<Reading, tokio_postgres::Error> {
+    let kept = LedgerClock { seen_ms: unsigned(row.try_get(1)?), ledger_ms: unsigned(row.try_get(2)?) };
+    Ok(Reading { clock_ms: row.try_get(0)?, kept })
 }
 
 /// An effect as it was read, by the columns of `effect_columns`.

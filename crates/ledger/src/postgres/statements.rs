@@ -6,9 +6,6 @@ use tokio_postgres::{Client, Statement};
 
 use crate::LedgerError;
 
-/// The database's time.
-const CLOCK: &str = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
-
 /// What a batch may write, in the order of its parameters: effects, and what is written beside them.
 const PARTS: [Part; 4] = [
     Part {
@@ -84,7 +81,7 @@ struct Part {
 impl Statements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, LedgerError> {
         Ok(Self {
-            clock: client.prepare(&format!("select {CLOCK}")).await?,
+            clock: client.prepare(include_str!("../../sql/postgres/read_clock.sql")).await?,
             lock_effects: client.prepare(include_str!("../../sql/postgres/lock_effects.sql")).await?,
             find_twins: client.prepare(include_str!("../../sql/postgres/find_twins.sql")).await?,
             make_turns: client.prepare(include_str!("../../sql/postgres/make_turns.sql")).await?,
@@ -126,7 +123,7 @@ impl Statements {
     }
 }
 
-/// One statement that writes effects, and beside those that were written, the rest. It returns which were, and the time.
+/// One statement that writes effects, and beside those that were written, the rest. It returns which were.
 fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
     let there = || PARTS.iter().zip(parts).filter(|(_, is_there)| *is_there).map(|(part, _)| part);
     let effects: Vec<String> = there()
@@ -144,7 +141,7 @@ fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
     };
     let mut clauses: Vec<String> = (1..).zip(there()).map(clause).collect();
     clauses.insert(effects.len(), format!("written as ({written})"));
-    format!("with {}\nselect effect_id, {CLOCK} as clock_ms from written", clauses.join(",\n"))
+    format!("with {}\nselect effect_id from written", clauses.join(",\n"))
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 //! all is written at once, if the database agrees. Carefully: the effects concerned are locked and read first.
 
 use servanda_contract::faults;
-use servanda_gates::effect::{EffectId, Event, Target, notes_due};
+use servanda_gates::effect::{EffectId, Event, LedgerNow, Target, notes_due};
 use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
     batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
     notes,
     recent::Recent,
-    rows::{self, Rows, Written},
+    rows::{self, Rows, Written, reading},
     statements::{Conflicts, Statements},
 };
 use crate::{
@@ -29,8 +29,8 @@ pub(super) struct Tools<'a> {
 }
 
 /// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
-/// first; and what the database's clock said.
-pub(super) type Done = (Vec<Option<Outcome>>, Option<i64>);
+/// first.
+pub(super) type Done = Vec<Option<Outcome>>;
 
 /// What became of one job so far.
 enum Part {
@@ -41,12 +41,12 @@ enum Part {
 }
 
 /// Does what can be done without reading: one statement, one round trip.
-pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[Job]) -> Result<Done, LedgerError> {
-    let mut batch = Batch::new(tools.time.at(clock_ms), Vec::new(), Vec::new());
+pub(super) async fn transact_hopefully(tools: Tools<'_>, now: LedgerNow, jobs: &[Job]) -> Result<Done, LedgerError> {
+    let mut batch = Batch::new(now, Vec::new(), Vec::new());
     let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
-        return Ok((jobs.iter().map(|_| None).collect(), None));
+        return Ok(jobs.iter().map(|_| None).collect());
     }
     faults::at("ledger.before_commit")?;
     let statement = rows.statement(tools.client, tools.statements, Conflicts::Fail).await?;
@@ -55,7 +55,7 @@ pub(super) async fn transact_hopefully(tools: Tools<'_>, clock_ms: i64, jobs: &[
     remember(tools.recent, &batch, &written);
     // Without a read nothing is known but what was written.
     let stands = |slot| batch.waits_for(slot).is_some_and(|id| written.effects.contains(id.as_str()));
-    Ok((outcomes(parts, stands), written.clock_ms))
+    Ok(outcomes(parts, stands))
 }
 
 /// Does a batch, all of it or nothing.
@@ -69,7 +69,7 @@ pub(super) async fn transact_carefully(tools: Tools<'_>, jobs: &[Job]) -> Result
         // Nothing of it stays. If this does not reach the server, the connection is gone, and the transaction with it.
         let _ = tools.client.batch_execute("rollback").await;
     }
-    Ok((done?, None))
+    done
 }
 
 fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part, LedgerError> {
@@ -104,7 +104,7 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     let changes = || jobs.iter().filter_map(change_of);
     if changes().next().is_none() {
         client.batch_execute("begin").await?;
-        return Ok(Batch::new(0, Vec::new(), Vec::new()));
+        return Ok(Batch::new(LedgerNow::plain(0), Vec::new(), Vec::new()));
     }
     let digests: Vec<_> = changes().filter_map(key_of).collect();
     let keys: Vec<&[u8]> = digests.iter().map(|digest| &digest.as_bytes()[..]).collect();
@@ -126,7 +126,7 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     );
     begun?;
     let (holders, locked, twins) = (holders?, locked?, twins?);
-    let mut batch = Batch::new(tools.time.at(clock?.try_get(0)?), twins, holders);
+    let mut batch = Batch::new(tools.time.now(reading(&clock?)?), twins, holders);
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
         batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);
@@ -255,8 +255,8 @@ async fn take_turns(client: &Client, statements: &Statements, tenants: &[&[u8]])
     let holder = |row: &Row| {
         let id: String = row.try_get(0)?;
         let resources = decode_held(&id, row.try_get(2)?)?;
-        let until_ms = if row.try_get(3)? { Some(unsigned(row.try_get(4)?)) } else { None };
-        Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms, beat_ms: row.try_get(5)? })
+        let until_ms = Some(unsigned(row.try_get(3)?));
+        Ok(Holder { id: EffectId::from(id), tenant: row.try_get(1)?, resources, until_ms })
     };
     found?.iter().map(holder).collect()
 }

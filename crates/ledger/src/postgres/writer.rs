@@ -13,14 +13,15 @@ use tokio::{sync::mpsc, time::timeout};
 use super::{
     budgets, expire,
     recent::Recent,
+    rows::reading,
     session::{ANSWER_MS_MAX, Connector, Session},
     statements::Statements,
-    transact::{Done, Tools, transact_carefully, transact_hopefully},
+    transact::{Tools, transact_carefully, transact_hopefully},
 };
 use crate::{
     LedgerError,
     queue::{Job, Outcome, gather},
-    time::StoreTime,
+    time::{Reading, StoreTime},
 };
 
 /// How often a job is tried again that somebody else came before, or whose transaction was undone.
@@ -47,7 +48,7 @@ struct Ready {
     session: Session,
     statements: Statements,
     /// What the database's clock said last, and when that was.
-    clock: Option<(i64, Instant)>,
+    clock: Option<(Reading, Instant)>,
 }
 
 impl Writer {
@@ -177,27 +178,25 @@ impl Ready {
             let booked = budgets::book(&self.session.client, &self.statements, time, jobs).await?;
             return Ok(booked.into_iter().map(|booked| booked.map(Outcome::Booked)).collect());
         }
-        let clock_ms = if hopeful { self.clock_ms().await? } else { 0 };
+        let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
         let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
-        let (outcomes, clock_ms): Done = if hopeful {
-            transact_hopefully(tools, clock_ms, jobs).await?
-        } else {
-            transact_carefully(tools, jobs).await?
-        };
-        self.clock = clock_ms.map(|clock_ms| (clock_ms, Instant::now())).or(self.clock);
-        Ok(outcomes)
+        match now {
+            Some(now) => transact_hopefully(tools, now, jobs).await,
+            None => transact_carefully(tools, jobs).await,
+        }
     }
 
-    /// What the database's clock says now, by what it said a moment ago.
-    async fn clock_ms(&mut self) -> Result<i64, LedgerError> {
-        let (said_ms, at) = match self.clock {
+    /// What the database says about the time now, by what it said a moment ago.
+    async fn reading(&mut self) -> Result<Reading, LedgerError> {
+        let (said, at) = match self.clock {
             Some(clock) if clock.1.elapsed() < CLOCK_AGE_MAX => clock,
             _ => {
                 let said = self.session.client.query_one(&self.statements.clock, &[]).await?;
-                *self.clock.insert((said.try_get(0)?, Instant::now()))
+                *self.clock.insert((reading(&said)?, Instant::now()))
             }
         };
-        Ok(said_ms.saturating_add(i64::try_from(at.elapsed().as_millis()).unwrap_or_default()))
+        let passed_ms = i64::try_from(at.elapsed().as_millis()).unwrap_or_default();
+        Ok(Reading { clock_ms: said.clock_ms.saturating_add(passed_ms), ..said })
     }
 }
 

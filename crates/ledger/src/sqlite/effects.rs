@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice, Step, Target,
-    is_in_the_way, notes_due, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice, OwnerId,
+    Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
@@ -46,12 +46,12 @@ pub(super) fn apply(
     transaction: &Connection,
     recent: &mut Recent,
     changing: Changing<'_>,
-    now_ms: u64,
+    now: LedgerNow,
 ) -> Result<Applied, LedgerError> {
     let Changing { target, event, recorded, notices } = changing;
     // Most keys are new: that is tried before it is looked up.
     if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
-        let around = circumstances(transaction, None, event, now_ms)?;
+        let around = circumstances(transaction, None, event, now)?;
         let Step { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
             && insert(transaction, &effect, recorded)?
@@ -65,7 +65,7 @@ pub(super) fn apply(
         None => find(transaction, target)?.map(Arc::new),
         known => known,
     };
-    let around = circumstances(transaction, before.as_deref(), event, now_ms)?;
+    let around = circumstances(transaction, before.as_deref(), event, now)?;
     let Step { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
     if let Some(effect) = &changed {
@@ -89,11 +89,11 @@ fn put_notices(transaction: &Connection, notices: &[Notice], effect: &Effect) ->
 }
 
 /// Makes tombstones; what nobody can ask for again is forgotten.
-pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Result<u64, LedgerError> {
+pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Result<u64, LedgerError> {
     let sql = include_str!("../../sql/sqlite/expired_effects.sql");
-    let around = Circumstances::at(now_ms);
+    let around = Circumstances::at(now);
     let mut count = 0;
-    for effect in many(transaction, sql, params![signed(now_ms), limit])? {
+    for effect in many(transaction, sql, params![signed(now.ledger_ms), limit])? {
         let Some(tombstone) = step(Some(&effect), &Event::Expire, &around).change else { continue };
         if tombstone.key.client_key.can_come_again() {
             replace(transaction, &effect, &tombstone, None)?;
@@ -104,7 +104,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
         count += 1;
     }
     let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_owners.sql"))?;
-    forget.execute(params![signed(now_ms.saturating_sub(OWNER_KEPT_MS))])?;
+    forget.execute(params![signed(now.ledger_ms.saturating_sub(OWNER_KEPT_MS))])?;
     Ok(count)
 }
 
@@ -119,27 +119,26 @@ pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<E
 }
 
 /// Effects that somebody has to look after.
-pub(super) fn orphans(connection: &Connection, limit: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
-    let sql = concat!(
-        "select ",
-        effect_columns!(),
-        " from effects left join owners on owners.owner = effects.owner",
-        " where state in ('claimed', 'dispatching') and (due_ms <= ?1 or (needs_owner and beat_ms < ?2))",
-        " order by due_ms limit ?3"
-    );
-    let silent_since_ms = now_ms.saturating_sub(owner_silence_ms_max());
-    many(connection, sql, params![signed(now_ms), signed(silent_since_ms), limit])
+pub(super) fn orphans(
+    connection: &Connection,
+    owner: &OwnerId,
+    limit: u32,
+    now: LedgerNow,
+) -> Result<Vec<Effect>, LedgerError> {
+    let silent_since_ms = now.ledger_ms.saturating_sub(owner_silence_ms_max());
+    let sql = include_str!("../../sql/sqlite/orphans.sql");
+    many(connection, sql, params![signed(now.ledger_ms), signed(silent_since_ms), owner.as_str(), limit])
 }
 
 fn circumstances(
     transaction: &Connection,
     effect: Option<&Effect>,
     event: &Event,
-    now_ms: u64,
+    now: LedgerNow,
 ) -> Result<Circumstances, LedgerError> {
     let owner_is_gone = match (effect, event) {
         (Some(effect), Event::Begin(_) | Event::Recover(_)) if under_way(effect) => {
-            is_gone(transaction, effect.owner.as_str(), now_ms)?
+            now.is_gone(heard_ms(transaction, &effect.owner)?)
         }
         _ => false,
     };
@@ -154,24 +153,23 @@ fn circumstances(
         _ => None,
     };
     let blocked_by = match event {
-        Event::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now_ms)?,
+        Event::Begin(begin) if begin.order.takes_turns() => in_the_way(transaction, begin, now.ledger_ms)?,
         _ => None,
     };
-    Ok(Circumstances { now_ms, owner_is_gone, twin, blocked_by })
+    Ok(Circumstances { owner_is_gone, twin, blocked_by, ..Circumstances::at(now) })
 }
 
 /// Another effect that is under way and changes the same. There is one writer at a time, so that no two can pass.
-fn in_the_way(transaction: &Connection, begin: &Begin, now_ms: u64) -> Result<Option<EffectId>, LedgerError> {
-    let sql = "select effect_id, holds, state = 'claimed', due_ms, owner from effects \
-               where tenant = ?1 and holds is not null and key_digest <> ?2 order by effect_id";
+fn in_the_way(transaction: &Connection, begin: &Begin, ledger_ms: u64) -> Result<Option<EffectId>, LedgerError> {
+    let sql = "select effect_id, holds, holds_until_ms from effects \
+               where tenant = ?1 and holds_until_ms > ?2 and key_digest <> ?3 order by effect_id";
     let mut statement = transaction.prepare_cached(sql)?;
-    let mut rows = statement.query(params![begin.key.tenant, key_digest(&begin.key).as_bytes()])?;
+    let key = key_digest(&begin.key);
+    let mut rows = statement.query(params![begin.key.tenant, signed(ledger_ms), key.as_bytes()])?;
     while let Some(row) = rows.next()? {
-        let (id, holds, is_claim): (String, String, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let resources = decode_held(&id, &holds)?;
-        let until_ms = if is_claim { Some(unsigned(row.get(3)?)) } else { None };
-        let gone = is_claim && is_gone(transaction, &row.get::<_, String>(4)?, now_ms)?;
-        if is_in_the_way(Held { resources: &resources, until_ms }, begin, now_ms, gone) {
+        let (id, holds): (String, String) = (row.get(0)?, row.get(1)?);
+        let (resources, until_ms) = (decode_held(&id, &holds)?, Some(unsigned(row.get(2)?)));
+        if is_in_the_way(Held { resources: &resources, until_ms }, begin, ledger_ms) {
             return Ok(Some(EffectId::from(id)));
         }
     }
@@ -182,10 +180,11 @@ fn under_way(effect: &Effect) -> bool {
     matches!(effect.state, EffectState::Claimed | EffectState::Dispatching)
 }
 
-fn is_gone(transaction: &Connection, owner: &str, now_ms: u64) -> Result<bool, LedgerError> {
+/// When an owner was last heard of, in ledger time.
+fn heard_ms(transaction: &Connection, owner: &OwnerId) -> Result<Option<u64>, LedgerError> {
     let mut statement = transaction.prepare_cached("select beat_ms from owners where owner = ?1")?;
-    let beat_ms: Option<i64> = statement.query_row(params![owner], |row| row.get(0)).optional()?;
-    Ok(beat_ms.is_some_and(|beat_ms| now_ms.saturating_sub(unsigned(beat_ms)) > owner_silence_ms_max()))
+    let beat_ms: Option<i64> = statement.query_row(params![owner.as_str()], |row| row.get(0)).optional()?;
+    Ok(beat_ms.map(unsigned))
 }
 
 /// Puts a new effect down with its record. Whether it was written; if not, its key was used before.
@@ -209,6 +208,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.answer,
         in_row(kept, recorded),
         row.holds,
+        row.holds_until_ms,
     ])?;
     if inserted == 1 && kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -242,6 +242,7 @@ fn replace(
         signed(before.epoch),
         before.state.name(),
         row.holds,
+        row.holds_until_ms,
     ])?;
     if changed != 1 {
         return Ok(false);

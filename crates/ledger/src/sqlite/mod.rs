@@ -17,13 +17,14 @@ use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OwnerId, Target},
 };
 
 use crate::{
     LedgerError, Reader, Store,
+    codec::unsigned,
     queue::{Recorded, Write},
-    time::StoreTime,
+    time::{Reading, StoreTime},
 };
 use desk::Desk;
 pub(crate) use read::FileReader;
@@ -156,9 +157,9 @@ impl Effects for SqliteLedger {
         Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, limit, now_ms(connection, &time)?)))
+        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, &owner, limit, now(connection, &time)?)))
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
@@ -182,14 +183,16 @@ impl Budgets for SqliteLedger {
     fn open_reservations(&self, older_than_ms: u64, limit: u32) -> PortFuture<'_, Result<Vec<Hold>, JournalError>> {
         let time = self.time.clone();
         Box::pin(self.desk.ask(move |connection| {
-            let until_ms = now_ms(connection, &time)?.saturating_sub(older_than_ms);
+            let until_ms = now(connection, &time)?.now_ms.saturating_sub(older_than_ms);
             budgets::open_reservations(connection, until_ms, limit)
         }))
     }
 
     fn standings(&self, query: StandingQuery) -> PortFuture<'_, Result<Vec<Standing>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| budgets::standings(connection, &query, now_ms(connection, &time)?)))
+        Box::pin(
+            self.desk.ask(move |connection| budgets::standings(connection, &query, now(connection, &time)?.now_ms)),
+        )
     }
 }
 
@@ -231,8 +234,17 @@ fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
     open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
 }
 
-/// The present, as the database's clock has it.
-fn now_ms(connection: &Connection, time: &StoreTime) -> Result<u64, LedgerError> {
-    let mut clock = connection.prepare_cached("select cast(unixepoch('subsec') * 1000 as integer)")?;
-    Ok(time.at(clock.query_row([], |row| row.get(0))?))
+/// The present, as the database's clock and what it keeps of ledger time have it.
+fn now(connection: &Connection, time: &StoreTime) -> Result<LedgerNow, LedgerError> {
+    Ok(time.now(reading(connection)?))
+}
+
+/// What the database says about the time.
+fn reading(connection: &Connection) -> Result<Reading, LedgerError> {
+    let mut clock = connection.prepare_cached(include_str!("../../sql/sqlite/read_clock.sql"))?;
+    let read = clock.query_row([], |row| {
+        let kept = LedgerClock { seen_ms: unsigned(row.get(1)?), ledger_ms: unsigned(row.get(2)?) };
+        Ok(Reading { clock_ms: row.get(0)?, kept })
+    });
+    Ok(read?)
 }

@@ -1,7 +1,7 @@
 //! Records, notes and beats into the file, inside the writer's transaction.
 
 use rusqlite::{Connection, params};
-use servanda_gates::Note;
+use servanda_gates::{Note, effect::LedgerNow};
 
 use crate::{
     LedgerError,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Puts one thing down.
-pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Result<(), LedgerError> {
+pub(super) fn put(transaction: &Connection, write: &Write, now: LedgerNow) -> Result<(), LedgerError> {
     let (statement, note) = match write {
         Write::Call(recorded) => return put_call(transaction, recorded),
         Write::Erasure { kind, key } => {
@@ -25,7 +25,7 @@ pub(super) fn put(transaction: &Connection, write: &Write, now_ms: u64) -> Resul
         }
         Write::Beat(owner) => {
             let mut beat = transaction.prepare_cached(include_str!("../../sql/sqlite/put_beat.sql"))?;
-            beat.execute(params![owner.as_str(), signed(now_ms)])?;
+            beat.execute(params![owner.as_str(), signed(now.ledger_ms)])?;
             return Ok(());
         }
         Write::Note(note) => (include_str!("../../sql/sqlite/put_note.sql"), note),

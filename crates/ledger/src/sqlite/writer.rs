@@ -9,14 +9,16 @@ use std::{
     thread,
 };
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior, params};
 use servanda_contract::faults;
-use servanda_gates::JournalError;
+use servanda_gates::{JournalError, effect::LedgerNow};
 use tokio::{runtime, sync::mpsc};
 
-use super::{budgets, effects, now_ms, put, recent::Recent};
+use super::{budgets, effects, put, reading, recent::Recent};
 use crate::{
     LedgerError,
+    clock_watch::ClockWatch,
+    codec::signed,
     queue::{Job, Outcome, Queue, gather},
     time::StoreTime,
 };
@@ -35,7 +37,9 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
-        let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time, recent: Recent::default() };
+        let (path, id) = (path.to_owned(), file_id(path));
+        let (watch, recent) = (ClockWatch::default(), Recent::default());
+        let file = OpenFile { connection, path, id, time, watch, recent };
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -106,6 +110,7 @@ struct OpenFile {
     path: PathBuf,
     id: Option<FileId>,
     time: StoreTime,
+    watch: ClockWatch,
     recent: Recent,
 }
 
@@ -137,11 +142,17 @@ impl OpenFile {
 
     fn transact(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let now_ms = now_ms(&transaction, &self.time)?;
+        let reading = reading(&transaction)?;
+        let now = self.time.now(reading);
         self.recent.check(&transaction)?;
         let recent = &mut self.recent;
-        let perform = |job| perform(&transaction, recent, job, now_ms);
+        let perform = |job| perform(&transaction, recent, job, now);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
+        if let Some(kept) = self.time.to_keep(reading) {
+            self.watch.look(kept.seen_ms);
+            let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
+            keep.execute(params![signed(kept.seen_ms), signed(kept.ledger_ms)])?;
+        }
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
         faults::at("ledger.after_commit")?;
@@ -154,16 +165,16 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
+fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now: LedgerNow) -> Result<Outcome, LedgerError> {
     match job {
-        Job::Put { write, .. } => put::put(transaction, write, now_ms).map(|()| Outcome::Put),
+        Job::Put { write, .. } => put::put(transaction, write, now).map(|()| Outcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
-            effects::apply(transaction, recent, change, now_ms).map(|applied| Outcome::Applied(Box::new(applied)))
+            effects::apply(transaction, recent, change, now).map(|applied| Outcome::Applied(Box::new(applied)))
         }
-        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
-        Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(Outcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, *limit, now_ms).map(Outcome::Swept),
+        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(Outcome::Expired),
+        Job::Book { entry, .. } => budgets::book(transaction, entry, now.now_ms).map(Outcome::Booked),
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, *limit, now.now_ms).map(Outcome::Swept),
     }
 }
 

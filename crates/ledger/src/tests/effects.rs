@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin};
 use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_gates::effect::{
-    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Event,
-    OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+    Applied, Awaits, Begin, ByHand, Change, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, Effects, End,
+    Event, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -162,7 +162,7 @@ async fn records(kept: Kept) {
     assert_eq!(kept.recorded().await, ["call_k"]);
     apply(effects, with_record(begun(begin("k")), "call_running")).await;
     let old = Claim { epoch: 0, ..claim.clone() };
-    apply(effects, with_record(settled(&old, End::Completed(answer("x"))), "call_stale")).await;
+    apply(effects, with_record(settled(&old, End::Unknown("late".to_owned())), "call_stale")).await;
     apply(effects, with_record(settled(&claim, End::Completed(answer("x"))), "call_done")).await;
     apply(effects, with_record(begun(begin("k")), "call_replayed")).await;
     assert_eq!(kept.recorded().await, ["call_done", "call_k"]);
@@ -246,17 +246,15 @@ async fn twins(kept: Kept) {
 
 async fn orphans(kept: Kept) {
     let effects = &*kept.effects;
+    let owner = OwnerId::from("own_b".to_owned());
     let found = async || {
-        let mut keys: Vec<String> =
-            effects.orphans(100).await.unwrap().iter().map(|effect| effect.key.client_key.to_string()).collect();
+        let orphans = effects.orphans(owner.clone(), 100).await.unwrap();
+        let mut keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
         keys.sort();
         keys
     };
-    let slow = || {
-        let mut begin = begin("slow");
-        begin.order.timeout_ms = HOUR_MS;
-        begin
-    };
+    let live = OwnerId::from("own_live".to_owned());
+    let slow = || Begin { owner: live.clone(), ..begin("slow") };
     apply(effects, begun(claim_first(begin("claimed")))).await;
     apply(effects, begun(begin("sent"))).await;
     apply(effects, begun(slow())).await;
@@ -264,10 +262,12 @@ async fn orphans(kept: Kept) {
     apply(effects, settled(&done, End::Completed(answer("x")))).await;
     assert_eq!(found().await, Vec::<String>::new());
     kept.advance(10_500);
+    assert_eq!(found().await, ["key:claimed"]);
+    kept.advance(owner_silence_ms_max() - 10_000);
+    effects.beat(live.clone()).await.unwrap();
     assert_eq!(found().await, ["key:claimed", "key:sent"]);
-    assert_eq!(effects.orphans(1).await.unwrap().len(), 1);
-    let owner = OwnerId::from("own_b".to_owned());
-    for effect in effects.orphans(100).await.unwrap() {
+    assert_eq!(effects.orphans(owner.clone(), 1).await.unwrap().len(), 1);
+    for effect in effects.orphans(owner.clone(), 100).await.unwrap() {
         apply(effects, about(&effect.claim(), Event::Recover(owner.clone()))).await;
     }
     assert_eq!(found().await, Vec::<String>::new());
@@ -291,11 +291,10 @@ async fn heartbeats(kept: Kept) {
     apply(effects, begun(long("away", &away, EffectClass::N))).await;
     apply(effects, begun(long("asked", &away, EffectClass::Q))).await;
     let waits = mine(apply(effects, begun(long("task", &away, EffectClass::N))).await.reply);
-    let until_ms = effects.find(Target::Id(waits.id.clone())).await.unwrap().unwrap().overdue_at_ms;
-    apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), until_ms))).await;
+    apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), HOUR_MS))).await;
     kept.advance(owner_silence_ms_max() + 1_000);
     effects.beat(here.clone()).await.unwrap();
-    let orphans = effects.orphans(100).await.unwrap();
+    let orphans = effects.orphans(OwnerId::from("own_third".to_owned()), 100).await.unwrap();
     let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
     assert_eq!(keys, ["key:away"], "of class Q only the time counts, and what waits needs no owner");
     let again = apply(effects, begun(long("here", &here, EffectClass::N))).await;
@@ -386,7 +385,7 @@ async fn zombie(kept: Kept) {
     for event in [
         Event::Fence(claim.clone()),
         Event::Release(claim.clone(), "late".to_owned()),
-        Event::Settle(claim.clone(), End::Completed(answer("x"))),
+        Event::Settle(claim.clone(), End::Unknown("late".to_owned())),
     ] {
         assert_eq!(kept.effects.apply(about(&claim, event)).await.unwrap().reply, Reply::Stale);
     }
@@ -461,6 +460,8 @@ fn timeless(effect: Option<&Effect>) -> Option<Effect> {
         lease_until_ms: 0,
         overdue_at_ms: 0,
         first_dispatched_ms: effect.first_dispatched_ms.map(|_| 0),
+        first_dispatched_ledger_ms: effect.first_dispatched_ledger_ms.map(|_| 0),
+        conflict: effect.conflict.clone().map(|conflict| Conflict { at_ms: 0, ..conflict }),
         created_ms: 0,
         changed_ms: 0,
         expires_ms: 0,

@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_gates::{
     FleetingNotebook, JournalError, Notebook,
     budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, Effects, FleetingEffects, Target},
+    effect::{Applied, Change, Effect, Effects, FleetingEffects, OwnerId, Target},
 };
 
 use crate::{Ledger, Reader};
@@ -117,6 +117,11 @@ impl Kept {
         }
     }
 
+    /// The store's clock jumps; the time that passes is not moved by it.
+    pub(super) fn jump(&self, by_ms: i64) {
+        self.ledger().store.time().jump(by_ms);
+    }
+
     /// The ids of the calls that are on record, sorted.
     pub(super) async fn recorded(&self) -> Vec<String> {
         let calls: Vec<CallRecord> = match &self.place {
@@ -157,7 +162,7 @@ impl Both {
     }
 
     pub(super) async fn orphans(&self, limit: u32) -> Result<Vec<Effect>, JournalError> {
-        self.effects.orphans(limit).await
+        self.effects.orphans(OwnerId::from("own_asks".to_owned()), limit).await
     }
 
     pub(super) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {

@@ -9,6 +9,7 @@ mod faulty;
 mod file;
 mod kept;
 mod leftovers;
+mod liveness;
 mod notices;
 mod open;
 mod samples;
@@ -18,7 +19,7 @@ mod turns;
 use bytes::Bytes;
 use servanda_gates::{
     budget::{Account, ClosedBy, Dimension, Draw, Entry, Hold, HoldId, Period, Reservation, Scope, Standing},
-    effect::{Begin, Circumstances, Effect, EffectId, End, Event, Reply, Settlement, step},
+    effect::{Begin, Circumstances, Effect, EffectId, End, Event, LedgerNow, Reply, Settlement, step},
 };
 
 use crate::{
@@ -30,7 +31,7 @@ use samples::{answer, begin};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_memory() {
-    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
+    for (name, case) in effects::CASES.iter().chain(turns::CASES).chain(liveness::CASES) {
         println!("{name}");
         case(Kept::in_memory()).await;
     }
@@ -38,7 +39,8 @@ async fn effects_in_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_in_a_file() {
-    for (name, case) in effects::CASES.iter().chain(turns::CASES) {
+    let cases = effects::CASES.iter().chain(turns::CASES).chain(liveness::CASES).chain(liveness::DURABLE_CASES);
+    for (name, case) in cases {
         println!("{name}");
         case(Kept::in_file()).await;
     }
@@ -77,7 +79,7 @@ async fn notes_in_memory() {
 #[test]
 fn the_stored_shape_is_golden() {
     let first = Begin { id: EffectId::from("eff_1".to_owned()), ..begin("k-1") };
-    let around = Circumstances::at(1_000);
+    let around = Circumstances::at(LedgerNow::plain(1_000));
     let begun = step(None, &Event::Begin(Box::new(first)), &around);
     let Reply::Mine(claim) = begun.reply else { panic!("{begun:?}") };
     let settle = Event::Settle(claim, End::Completed(answer("{}")));
@@ -86,7 +88,7 @@ fn the_stored_shape_is_golden() {
     let effect = Effect { settlement: Some(settlement), ..settled };
     let row = EffectRow::of(&effect).unwrap();
     let columns = format!(
-        "effect_id {}\nkey_digest {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\narguments {:?}\nanswer {:?}\nbody {}\n",
+        "effect_id {}\nkey_digest {}\nrequest {}\nstate {}\nepoch {}\nowner {}\nneeds_owner {}\ndue_ms {}\nexpires_ms {}\nholds_until_ms {:?}\narguments {:?}\nanswer {:?}\nbody {}\n",
         row.effect_id,
         key_digest(row.key),
         row.request,
@@ -96,6 +98,7 @@ fn the_stored_shape_is_golden() {
         row.needs_owner,
         row.due_ms,
         row.expires_ms,
+        row.holds_until_ms,
         Bytes::copy_from_slice(row.arguments),
         row.answer.map(Bytes::copy_from_slice),
         row.body,
@@ -168,7 +171,7 @@ fn books_that_contradict_themselves_are_refused() {
 /// Columns and body are written together; if they do not agree, somebody else wrote one of them.
 #[test]
 fn a_row_that_contradicts_itself_is_refused() {
-    let around = Circumstances::at(1_000);
+    let around = Circumstances::at(LedgerNow::plain(1_000));
     let event = Event::Begin(Box::new(begin("k-1")));
     let effect = step(None, &event, &around).change.unwrap();
     let row = || EffectRow::of(&effect).unwrap();

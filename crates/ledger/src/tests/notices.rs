@@ -36,7 +36,7 @@ pub(super) async fn notices(kept: Kept) {
     for (name, end, key) in ends {
         let claim = mine(apply(effects, telling(begun(begin(name)), name)).await.reply);
         let old = Claim { epoch: 0, ..claim.clone() };
-        apply(effects, telling(settled(&old, end.clone()), "stale")).await;
+        apply(effects, telling(settled(&old, End::Unknown("late".to_owned())), "stale")).await;
         let waits = End::Awaits(Awaits::Task("t".to_owned()), u64::MAX >> 1);
         apply(effects, telling(settled(&claim, waits), "waiting")).await;
         assert_eq!(told().await, expected, "what has not ended is not told");

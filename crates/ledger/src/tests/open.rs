@@ -154,7 +154,7 @@ pub(super) struct Left {
 
 pub(super) fn left_behind() -> Left {
     let begin = begin("k");
-    let around = servanda_gates::effect::Circumstances::at(1_000);
+    let around = servanda_gates::effect::Circumstances::at(servanda_gates::effect::LedgerNow::plain(1_000));
     let effect = servanda_gates::effect::step(None, &Event::Begin(Box::new(begin)), &around).change.unwrap();
     assert_eq!(effect.state, EffectState::Dispatching);
     Left {

@@ -146,7 +146,9 @@ fn refused(refusal: &Refusal) -> Failure {
     let hint = format!("servanda explain {}", refusal.call_id);
     match refusal.effect {
         EffectKnowledge::Unknown => Failure::unknown_outcome(message).hint(hint),
-        EffectKnowledge::None | EffectKnowledge::Happened => Failure::refused(message).hint(hint),
+        EffectKnowledge::None | EffectKnowledge::Happened | EffectKnowledge::UnknownBefore => {
+            Failure::refused(message).hint(hint)
+        }
     }
 }
 
@@ -154,7 +156,7 @@ fn refused(refusal: &Refusal) -> Failure {
 fn after_time_out(refusal: &Refusal) -> String {
     let call_id = &refusal.call_id;
     match refusal.effect {
-        EffectKnowledge::Unknown => {
+        EffectKnowledge::Unknown | EffectKnowledge::UnknownBefore => {
             format!(
                 "see whether it happened before you call again with a larger --timeout-ms; servanda explain {call_id}"
             )

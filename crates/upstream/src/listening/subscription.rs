@@ -103,6 +103,7 @@ fn start(
         when_cancelled: WhenCancelled::Abandon,
         audience: Audience::Listener(listener),
         tell_server: true,
+        lease: None,
     };
     let link = Arc::clone(link);
     setting.tasks.spawn(async move { Box::pin(link.exchange(request, terms)).await })

@@ -1,0 +1,66 @@
+//! Ledger time: the time by which leases, silence and windows are counted. It is the store's clock, but it never goes back, and
+//! between two writes it goes on by a tick at the most. So it stands still while the store is away and nobody could beat, and a
+//! clock that jumps moves it by a tick.
+//!
+//! Stores keep one [`LedgerClock`] and read it in every transaction. Deliberately not here: where it is kept.
+
+use super::{Rule, Rules, ledger_tick_ms_max, owner_silence_ms_max};
+
+/// What a store keeps of its time: both as they were at the latest write that kept them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LedgerClock {
+    /// The store's clock.
+    pub seen_ms: u64,
+    /// Ledger time.
+    pub ledger_ms: u64,
+}
+
+/// What time it is for a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LedgerNow {
+    /// The store's clock.
+    pub now_ms: u64,
+    /// Ledger time.
+    pub ledger_ms: u64,
+}
+
+/// How old what a store keeps of its time may be before it is kept again.
+const KEPT_MS_MAX: u64 = 1_000;
+
+impl LedgerClock {
+    /// A ledger whose time begins now.
+    pub const fn starting(now_ms: u64) -> Self {
+        Self { seen_ms: now_ms, ledger_ms: now_ms }
+    }
+
+    /// What time it is when the store's clock says `now_ms`.
+    pub fn at(self, now_ms: u64) -> LedgerNow {
+        self.by(now_ms, Rules::IN_FORCE)
+    }
+
+    /// The same with some rules out of force: for the model.
+    pub fn by(self, now_ms: u64, rules: Rules) -> LedgerNow {
+        let passed_ms = now_ms.saturating_sub(self.seen_ms);
+        let counted_ms = if rules.has(Rule::LedgerTime) { passed_ms.min(ledger_tick_ms_max()) } else { passed_ms };
+        LedgerNow { now_ms, ledger_ms: self.ledger_ms.saturating_add(counted_ms) }
+    }
+
+    /// What to keep instead, where what is kept is too old or the store's clock went back.
+    pub fn kept_at(self, now: LedgerNow) -> Option<Self> {
+        let is_due = now.now_ms < self.seen_ms || now.now_ms - self.seen_ms >= KEPT_MS_MAX;
+        is_due.then_some(Self { seen_ms: now.now_ms, ledger_ms: now.ledger_ms })
+    }
+}
+
+impl LedgerNow {
+    /// One time for both: where no clock jumps.
+    pub const fn plain(now_ms: u64) -> Self {
+        Self { now_ms, ledger_ms: now_ms }
+    }
+
+    /// Whether an owner that was last heard of then is taken for gone. One that was never heard of has only the leases of its
+    /// effects.
+    pub fn is_gone(self, heard_ms: Option<u64>) -> bool {
+        heard_ms.is_none_or(|heard_ms| self.ledger_ms.saturating_sub(heard_ms) > owner_silence_ms_max())
+    }
+}

@@ -1,0 +1,62 @@
+//! When an effect that is under way is nobody's any more, so that another process may take it over. Pure; stores use it in their
+//! transactions and, as columns, to find such effects.
+//!
+//! A live owner keeps what it holds, however late its beat comes: the effect's own lease, granted by the store when the effect
+//! was begun or fenced, has to end first, and time only counts while the store is there to hear a beat.
+
+use servanda_contract::tool::EffectClass;
+
+use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max};
+
+/// Whether an effect has to be looked after: a claim or a dispatch that no process holds any more.
+pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
+    match effect.state {
+        EffectState::Claimed => around.ledger_ms >= effect.lease_until_ms,
+        EffectState::Dispatching => is_abandoned(effect, around),
+        _ => false,
+    }
+}
+
+/// Whether a process may recover an effect: it is orphaned, or it is the process's own and past its time.
+pub(super) fn may_recover(effect: &Effect, process: &OwnerId, around: &Circumstances) -> bool {
+    let is_own = effect.state == EffectState::Dispatching && effect.owner == *process;
+    is_orphaned(effect, around) || (is_own && around.ledger_ms >= effect.overdue_at_ms)
+}
+
+/// Whether an effect that is under way needs a living owner. What waits for input or for a task at its upstream needs none, and
+/// neither does a claim, which has sent nothing.
+pub fn needs_owner(effect: &Effect) -> bool {
+    effect.state == EffectState::Dispatching && effect.awaits.is_none()
+}
+
+/// Before when an effect that is under way cannot be orphaned, in ledger time.
+pub fn due_ms(effect: &Effect) -> u64 {
+    match effect.state {
+        EffectState::Claimed => effect.lease_until_ms,
+        _ if !needs_owner(effect) => effect.overdue_at_ms,
+        _ if waits_for_its_time(effect) => effect.at_work_until_ms().max(effect.lease_until_ms),
+        _ => effect.lease_until_ms,
+    }
+}
+
+fn is_abandoned(effect: &Effect, around: &Circumstances) -> bool {
+    if !needs_owner(effect) {
+        return around.ledger_ms >= effect.overdue_at_ms;
+    }
+    let lease_is_over = !around.rules.has(Rule::Lease) || around.ledger_ms >= effect.lease_until_ms;
+    let time_is_over = !waits_for_its_time(effect) || around.ledger_ms >= effect.at_work_until_ms();
+    around.owner_is_gone && lease_is_over && time_is_over
+}
+
+impl Effect {
+    /// Until when the upstream may be at work on a dispatch whose owner vanished: it was sent within the lease of the dispatch, or
+    /// not at all, and has its own time from then on.
+    pub fn at_work_until_ms(&self) -> u64 {
+        self.overdue_at_ms.saturating_add(self.order.timeout_ms.min(owner_silence_ms_max()))
+    }
+}
+
+/// Class Q is asked about only when its time is over: a call that the upstream is still at work on is not absent.
+fn waits_for_its_time(effect: &Effect) -> bool {
+    effect.class == EffectClass::Q
+}

@@ -1,0 +1,165 @@
+//! What the ledger makes of an end: of the dispatch it follows, of an earlier one, or by a person's hand. An end that says
+//! definitely what happened is never dropped: it settles the effect, or it is kept as a conflict.
+
+use servanda_contract::tool::EffectClass;
+
+use super::{
+    Awaits, ByHand, Circumstances, Claim, Conflict, Effect, EffectState, End, Reply, Rule, Settlement, Step,
+    StoredAnswer,
+};
+use EffectState as State;
+
+pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circumstances) -> Step {
+    if effect.id != claim.id || effect.epoch < claim.epoch {
+        return Step::reply(Reply::Stale);
+    }
+    if effect.epoch > claim.epoch {
+        return late(effect, end, around);
+    }
+    let (state, answer, reason) = match (effect.state, end) {
+        // I4: a late real answer of the same epoch settles what was not known.
+        (State::Dispatching | State::OutcomeUnknown, End::Completed(answer)) => {
+            (State::Completed, Some(answer.clone()), None)
+        }
+        (State::Claimed | State::Dispatching | State::OutcomeUnknown, End::Failed(answer)) => {
+            (State::FailedFinal, Some(answer.clone()), None)
+        }
+        // Nothing left this time; what left before is as uncertain as it was.
+        (State::Dispatching, End::NotExecuted(why)) if effect.was_sent_before() => {
+            (State::OutcomeUnknown, None, Some(why.clone()))
+        }
+        (State::Claimed | State::Dispatching, End::NotExecuted(why)) => {
+            (State::FailedRetryable, None, Some(why.clone()))
+        }
+        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
+            (State::FailedRetryable, None, Some(why.clone()))
+        }
+        (State::Dispatching, End::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
+        (State::Dispatching, End::Awaits(awaits, for_ms)) => return wait(effect, awaits, *for_ms, around),
+        _ => return afterwards(effect, end, around),
+    };
+    Step { change: Some(settled(effect, state, answer, reason, around)), reply: Reply::Settled }
+}
+
+/// A person settles what is not known, and nothing else (I4).
+pub(super) fn settle_by_hand(effect: &Effect, by_hand: &ByHand, around: &Circumstances) -> Step {
+    if effect.state != State::OutcomeUnknown {
+        return Step::reply(Reply::NotNow);
+    }
+    let ByHand { completed, by, evidence } = by_hand.clone();
+    let (state, answer) = if completed {
+        let known = StoredAnswer::Known(format!("a person settled it as completed: {evidence}"));
+        (State::Completed, Some(known))
+    } else {
+        (State::FailedRetryable, None)
+    };
+    let mut settled = settled(effect, state, answer, effect.reason.clone(), around);
+    settled.settlement = Some(Settlement { by, evidence, at_ms: around.now_ms });
+    Step { change: Some(settled), reply: Reply::Settled }
+}
+
+/// The effect as it is once its end is known.
+pub(super) fn settled(
+    effect: &Effect,
+    state: EffectState,
+    answer: Option<StoredAnswer>,
+    reason: Option<String>,
+    around: &Circumstances,
+) -> Effect {
+    let mut settled = Effect { state, answer, reason, awaits: None, ..effect.clone() };
+    settled.changed_ms = around.now_ms;
+    settled.expires_ms = around.ledger_ms.saturating_add(settled.order.dedup_window_ms);
+    // An answer that no call can ask for again is not kept, and what cannot be sent again needs no arguments.
+    if !settled.order.keeps_answer && matches!(settled.answer, Some(StoredAnswer::Result(_))) {
+        let known = "its caller got the answer; without a key nobody can ask again";
+        settled.answer = Some(StoredAnswer::Known(known.to_owned()));
+    }
+    match state {
+        State::Completed | State::FailedFinal => settled.order.arguments = bytes::Bytes::new(),
+        // It never ran, so that whatever was sent before does not count against the next attempt.
+        State::FailedRetryable => settled.forget_dispatches(),
+        // The dispatch itself says that it has ended: it keeps nobody else waiting.
+        State::OutcomeUnknown => settled.overdue_at_ms = around.ledger_ms,
+        _ => {}
+    }
+    settled
+}
+
+/// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.
+fn late(effect: &Effect, end: &End, around: &Circumstances) -> Step {
+    let (End::Completed(answer) | End::Failed(answer)) = end else { return Step::reply(Reply::Stale) };
+    if !around.rules.has(Rule::LateEvidence) {
+        return Step::reply(Reply::Stale);
+    }
+    let state = if matches!(end, End::Completed(_)) { State::Completed } else { State::FailedFinal };
+    match effect.state {
+        // An upstream that knows keys, or a tool that changes nothing, gives the later dispatch the same answer.
+        State::Dispatching | State::OutcomeUnknown if matches!(effect.class, EffectClass::K | EffectClass::R) => {
+            let change = settled(effect, state, Some(answer.clone()), None, around);
+            Step { change: Some(change), reply: Reply::Settled }
+        }
+        // There is a later epoch only because the ledger held that the earlier one never ran.
+        State::Claimed | State::Dispatching | State::OutcomeUnknown => {
+            let change = settled(effect, state, Some(answer.clone()), None, around);
+            contradicted(&change, effect.state, end, around)
+        }
+        _ => afterwards(effect, end, around),
+    }
+}
+
+/// An end for an effect that has one already.
+fn afterwards(effect: &Effect, end: &End, around: &Circumstances) -> Step {
+    match (effect.state, end) {
+        (State::Completed, End::Completed(answer)) | (State::FailedFinal, End::Failed(answer)) => {
+            again(effect, answer, around)
+        }
+        // The same end, offered again by an owner that was not told that it was taken.
+        (State::OutcomeUnknown, End::Unknown(_)) | (State::FailedRetryable, End::NotExecuted(_) | End::Absent(_)) => {
+            Step::reply(Reply::Settled)
+        }
+        (State::FailedRetryable, End::Completed(answer)) => {
+            let change = settled(effect, State::Completed, Some(answer.clone()), None, around);
+            contradicted(&change, effect.state, end, around)
+        }
+        (State::FailedRetryable, End::Failed(answer)) => {
+            let change = settled(effect, State::FailedFinal, Some(answer.clone()), None, around);
+            Step { change: Some(change), reply: Reply::Settled }
+        }
+        (State::Completed, End::Failed(_)) | (State::FailedFinal, End::Completed(_)) => {
+            contradicted(effect, effect.state, end, around)
+        }
+        _ => Step::reply(Reply::Stale),
+    }
+}
+
+/// The same kind of end again. The ledger keeps the first answer; where it had none, it takes this one.
+fn again(effect: &Effect, answer: &StoredAnswer, around: &Circumstances) -> Step {
+    let is_kept = match (&effect.answer, answer) {
+        (Some(StoredAnswer::Result(first)), StoredAnswer::Result(second)) => first == second,
+        (Some(StoredAnswer::Known(_)), StoredAnswer::Result(_)) if effect.order.keeps_answer => {
+            let change = settled(effect, effect.state, Some(answer.clone()), None, around);
+            return Step { change: Some(change), reply: Reply::Settled };
+        }
+        _ => true,
+    };
+    Step::reply(if is_kept { Reply::Settled } else { Reply::Stale })
+}
+
+fn contradicted(effect: &Effect, was: EffectState, end: &End, around: &Circumstances) -> Step {
+    if effect.conflict.is_some() && effect.state == was {
+        return Step::reply(Reply::Stale);
+    }
+    let says = match end {
+        End::Completed(_) => "the upstream answered that it was done",
+        _ => "the upstream answered that it failed",
+    };
+    let conflict = Conflict { state: was, says: says.to_owned(), at_ms: around.now_ms };
+    let change = Effect { conflict: Some(conflict), changed_ms: around.now_ms, ..effect.clone() };
+    Step { change: Some(change), reply: Reply::Contradicted }
+}
+
+fn wait(effect: &Effect, awaits: &Awaits, for_ms: u64, around: &Circumstances) -> Step {
+    let overdue_at_ms = around.ledger_ms.saturating_add(for_ms);
+    let waiting = Effect { awaits: Some(awaits.clone()), overdue_at_ms, changed_ms: around.now_ms, ..effect.clone() };
+    Step { change: Some(waiting), reply: Reply::Settled }
+}

@@ -1,0 +1,186 @@
+//! What the ledger makes of an end, by the state it finds and the epoch the end comes from: as a table for every class.
+
+use bytes::Bytes;
+use servanda_contract::tool::EffectClass;
+
+use super::{
+    Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, HOUR_MS, K, LEASE_MS, N, NOW_MS, Q, R,
+    Unknown, answer, at, began, effect, follows, gone, word,
+};
+use crate::effect::{Claim, Effect, EffectState, End, Event, Reply, Rule, Rules, StoredAnswer, step};
+
+const ALL: [EffectClass; 4] = [R, K, Q, N];
+
+fn ends() -> [(&'static str, End); 5] {
+    [
+        ("completed", End::Completed(answer())),
+        ("failed", End::Failed(answer())),
+        ("not executed", End::NotExecuted("refused".to_owned())),
+        ("absent", End::Absent("no such key".to_owned())),
+        ("unknown", End::Unknown("reset".to_owned())),
+    ]
+}
+
+fn settle(before: &Effect, epoch: u64, end: &End) -> (EffectState, &'static str, bool) {
+    let claim = Claim { epoch, ..before.claim() };
+    let after = step(Some(before), &Event::Settle(claim, end.clone()), &at(NOW_MS + 1));
+    let reply = word(&after.reply);
+    let changed = after.change.unwrap_or_else(|| before.clone());
+    (changed.state, reply, changed.conflict.is_some())
+}
+
+#[test]
+fn an_end_of_the_present_epoch() {
+    let table = [
+        // state, what follows on each end for class N: completed, failed, not executed, absent, unknown
+        (
+            Claimed,
+            [
+                (Claimed, "stale"),
+                (FailedFinal, "settled"),
+                (FailedRetryable, "settled"),
+                (Claimed, "stale"),
+                (Claimed, "stale"),
+            ],
+        ),
+        (
+            Dispatching,
+            [
+                (Completed, "settled"),
+                (FailedFinal, "settled"),
+                (FailedRetryable, "settled"),
+                (Dispatching, "stale"),
+                (Unknown, "settled"),
+            ],
+        ),
+        (
+            Unknown,
+            [
+                (Completed, "settled"),
+                (FailedFinal, "settled"),
+                (Unknown, "stale"),
+                (Unknown, "stale"),
+                (Unknown, "settled"),
+            ],
+        ),
+        (
+            Completed,
+            [
+                (Completed, "settled"),
+                (Completed, "contradicted"),
+                (Completed, "stale"),
+                (Completed, "stale"),
+                (Completed, "stale"),
+            ],
+        ),
+        (
+            FailedFinal,
+            [
+                (FailedFinal, "contradicted"),
+                (FailedFinal, "settled"),
+                (FailedFinal, "stale"),
+                (FailedFinal, "stale"),
+                (FailedFinal, "stale"),
+            ],
+        ),
+        (
+            FailedRetryable,
+            [
+                (Completed, "contradicted"),
+                (FailedFinal, "settled"),
+                (FailedRetryable, "settled"),
+                (FailedRetryable, "settled"),
+                (FailedRetryable, "stale"),
+            ],
+        ),
+        (Expired, [(Expired, "stale"); 5]),
+    ];
+    for (state, expected) in table {
+        let before = effect(N, state);
+        for ((name, end), expected) in ends().iter().zip(expected) {
+            let (after, reply, conflict) = settle(&before, before.epoch, end);
+            assert_eq!((after, reply), expected, "{state:?} {name}");
+            assert_eq!(conflict, reply == "contradicted", "{state:?} {name}");
+        }
+    }
+    let asked = effect(Q, Dispatching);
+    let absent = Event::Settle(asked.claim(), End::Absent("no such key".to_owned()));
+    assert_eq!(follows(&asked, &absent, &at(NOW_MS + 1)), (FailedRetryable, "settled"));
+}
+
+/// An owner whose effect was taken over answers after all. What it says definitely is never dropped.
+#[test]
+fn an_answer_of_an_earlier_epoch_is_evidence() {
+    for class in [K, R] {
+        let first = effect(class, Dispatching);
+        let taken = step(Some(&first), &began(class), &gone(NOW_MS + LEASE_MS)).change.unwrap();
+        assert_eq!((taken.state, taken.epoch), (Dispatching, first.epoch + 1));
+        for (end, then) in [(End::Completed(answer()), Completed), (End::Failed(answer()), FailedFinal)] {
+            assert_eq!(settle(&taken, first.epoch, &end), (then, "settled", false), "{class:?}");
+            let lost = Event::Settle(taken.claim(), End::Unknown("reset".to_owned()));
+            let unknown = step(Some(&taken), &lost, &at(NOW_MS)).change.unwrap();
+            assert_eq!(settle(&unknown, first.epoch, &end), (then, "settled", false), "{class:?}");
+        }
+        for (name, end) in &ends()[2..] {
+            assert_eq!(settle(&taken, first.epoch, end), (Dispatching, "stale", false), "{class:?} {name}");
+        }
+    }
+    // The taker's own answer then is the same one, and told as done; another answer is not.
+    let first = effect(K, Dispatching);
+    let taken = step(Some(&first), &began(K), &gone(NOW_MS + LEASE_MS)).change.unwrap();
+    let late = Event::Settle(first.claim(), End::Completed(answer()));
+    let done = step(Some(&taken), &late, &at(NOW_MS)).change.unwrap();
+    assert_eq!(settle(&done, taken.epoch, &End::Completed(answer())), (Completed, "settled", false));
+    let other = StoredAnswer::Result(Bytes::from_static(b"{\"content\":[1]}"));
+    assert_eq!(settle(&done, taken.epoch, &End::Completed(other)), (Completed, "stale", false));
+}
+
+/// A later epoch of what cannot be repeated exists only because the ledger held that the earlier one never ran.
+#[test]
+fn an_answer_that_contradicts_the_ledger_is_kept_and_pages() {
+    for class in [N, Q] {
+        let first = effect(class, FailedRetryable);
+        let taken = step(Some(&first), &began(class), &at(NOW_MS + 1)).change.unwrap();
+        let late = Event::Settle(first.claim(), End::Completed(answer()));
+        let after = step(Some(&taken), &late, &at(NOW_MS + 2));
+        assert_eq!(after.reply, Reply::Contradicted, "{class:?}");
+        let changed = after.change.unwrap();
+        assert_eq!((changed.state, changed.conflict.map(|conflict| conflict.state)), (Completed, Some(Dispatching)));
+    }
+}
+
+#[test]
+fn without_the_rule_late_evidence_is_dropped() {
+    let first = effect(K, Dispatching);
+    let taken = step(Some(&first), &began(K), &gone(NOW_MS + LEASE_MS)).change.unwrap();
+    let around = super::Circumstances { rules: Rules::IN_FORCE.without(Rule::LateEvidence), ..at(NOW_MS) };
+    let late = Event::Settle(first.claim(), End::Completed(answer()));
+    assert_eq!(step(Some(&taken), &late, &around).reply, Reply::Stale);
+}
+
+/// An owner that was not told that its end was taken offers it again.
+#[test]
+fn the_same_end_again_is_settled_and_changes_nothing() {
+    for class in ALL {
+        let before = effect(class, Dispatching);
+        for (name, end) in ends() {
+            let offered = Event::Settle(before.claim(), end);
+            let Some(settled) = step(Some(&before), &offered, &at(NOW_MS)).change else { continue };
+            let again = step(Some(&settled), &offered, &at(NOW_MS + 1));
+            assert_eq!((again.change, again.reply), (None, Reply::Settled), "{class:?} {name}");
+        }
+    }
+}
+
+/// A status tool that found it knows no answer; the owner's own answer, when it comes, is the better evidence.
+#[test]
+fn an_answer_takes_the_place_of_what_was_only_known() {
+    let asked = effect(Q, Dispatching);
+    let found = End::Completed(StoredAnswer::Known("the status tool found it".to_owned()));
+    let known = step(Some(&asked), &Event::Settle(asked.claim(), found), &at(NOW_MS)).change.unwrap();
+    let after = step(Some(&known), &Event::Settle(asked.claim(), End::Completed(answer())), &at(NOW_MS + 1));
+    assert_eq!(after.reply, Reply::Settled);
+    assert_eq!(after.change.unwrap().answer, Some(answer()));
+    let over = step(Some(&known), &Event::Expire, &at(NOW_MS + HOUR_MS)).change.unwrap();
+    assert_eq!(settle(&over, asked.epoch, &End::Completed(answer())), (Expired, "stale", false));
+}

@@ -1,0 +1,72 @@
+//! What a caller may be told about the world, by what the ledger says about the key. Pure tables; the engine answers by them, and
+//! the model checks them together with [`step`](super::step).
+//!
+//! The law: whatever happened before, no answer claims less than what earlier dispatches of the key may have done, and nothing is
+//! told as done that the ledger does not hold as done.
+
+use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
+
+use super::{Effect, EffectState, Reply, Rule, Rules};
+
+/// What an owner may do with an answer once the ledger was told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Concluded {
+    /// The ledger holds this very end: the answer may be told.
+    Accepted,
+    /// The ledger holds another end, or none yet: only what it says may be told.
+    Otherwise,
+    /// The ledger has not said anything yet: the answer waits.
+    NotYet,
+}
+
+/// What follows for an answer from what the ledger replied to its settlement; none if it has not replied.
+pub fn concluded(reply: Option<&Reply>, rules: Rules) -> Concluded {
+    match reply {
+        Some(Reply::Settled) => Concluded::Accepted,
+        Some(_) if !rules.has(Rule::Accepted) => Concluded::Accepted,
+        Some(_) => Concluded::Otherwise,
+        None => Concluded::NotYet,
+    }
+}
+
+/// What is known of a key, by its effect; none if there is no effect.
+pub fn of_key(effect: Option<&Effect>) -> EffectKnowledge {
+    let Some(effect) = effect else { return EffectKnowledge::None };
+    match effect.state {
+        EffectState::Claimed | EffectState::FailedRetryable => EffectKnowledge::None,
+        EffectState::FailedFinal if effect.dispatches == 0 => EffectKnowledge::None,
+        // A tool that failed may have changed something first.
+        EffectState::FailedFinal | EffectState::OutcomeUnknown => EffectKnowledge::Unknown,
+        EffectState::Dispatching | EffectState::Expired => EffectKnowledge::UnknownBefore,
+        EffectState::Completed | EffectState::Compensated => EffectKnowledge::Happened,
+    }
+}
+
+/// What is known of a key that could not be read, for a call that sent nothing. A key that no client can use again is new.
+pub fn of_unread_key(can_come_again: bool, rules: Rules) -> EffectKnowledge {
+    if can_come_again && rules.has(Rule::UnknownBefore) {
+        EffectKnowledge::UnknownBefore
+    } else {
+        EffectKnowledge::None
+    }
+}
+
+/// What is known of a key after an attempt of which `attempt` is known. An attempt that provably did nothing takes nothing back
+/// of what an earlier dispatch may have done.
+pub fn after_attempt(attempt: EffectKnowledge, was_sent_before: bool, rules: Rules) -> EffectKnowledge {
+    match attempt {
+        EffectKnowledge::None if was_sent_before && rules.has(Rule::WholeKey) => EffectKnowledge::Unknown,
+        attempt => attempt,
+    }
+}
+
+/// What is known of a call whose mark could not be made for all one knows. A mark of class K that was made after all is found by
+/// recovery, which sends the call.
+pub fn unmarked(class: EffectClass, leaves_doubt: bool, of_key: EffectKnowledge) -> EffectKnowledge {
+    match of_key {
+        EffectKnowledge::None | EffectKnowledge::UnknownBefore if class == EffectClass::K && leaves_doubt => {
+            EffectKnowledge::Unknown
+        }
+        of_key => of_key,
+    }
+}

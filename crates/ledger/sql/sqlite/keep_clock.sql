@@ -1,0 +1,1 @@
+update clock set seen_ms = ?1, ledger_ms = ?2

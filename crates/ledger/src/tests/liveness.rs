@@ -1,0 +1,192 @@
+//! Owners that are alive, dead, late or stopped, and answers that come after a takeover: what every store of effects has to do. Issue
+//! 15, A1 and A6.
+
+use std::{future::Future, pin::Pin};
+
+use servanda_contract::tool::EffectClass;
+use servanda_gates::effect::{Begin, EffectState, Effects, End, Event, OwnerId, Reply, Target, owner_silence_ms_max};
+
+use super::{
+    kept::{Kept, Place},
+    samples::{HOUR_MS, about, answer, begin, begun, claim_first, key, mine, settled},
+};
+
+type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("an owner whose beat is late keeps what it begins", |kept| Box::pin(late_beats(kept))),
+    ("an owner that was never heard of keeps what it begins while its lease lasts", |kept| Box::pin(no_beat(kept))),
+    ("a claim is kept as long as its lease, whatever is heard of its owner", |kept| Box::pin(late_claims(kept))),
+    ("a live owner keeps what takes long", |kept| Box::pin(long_calls(kept))),
+    ("an owner takes back what none of its calls holds", |kept| Box::pin(own_leftovers(kept))),
+    ("an answer after a takeover settles a keyed effect", |kept| Box::pin(late_answers(kept))),
+    ("an answer that contradicts the ledger is kept", |kept| Box::pin(contradictions(kept))),
+];
+
+/// What only a store has whose clock is not the process's.
+pub(super) const DURABLE_CASES: &[(&str, Case)] = &[
+    ("a clock that goes back stops nothing", |kept| Box::pin(clock_back(kept))),
+    ("a clock that leaps ahead ends nothing", |kept| Box::pin(clock_ahead(kept))),
+];
+
+fn owner(name: &str) -> OwnerId {
+    OwnerId::from(name.to_owned())
+}
+
+fn by(name: &str, class: EffectClass, client_key: &str) -> Begin {
+    let mut begin = Begin { owner: owner(name), class, ..begin(client_key) };
+    begin.order.key_window_ms = Some(24 * HOUR_MS);
+    begin
+}
+
+async fn reply(effects: &dyn Effects, begin: Begin) -> Reply {
+    effects.apply(begun(begin)).await.unwrap().reply
+}
+
+async fn state(effects: &dyn Effects, client_key: &str) -> EffectState {
+    effects.find(Target::Key(key(client_key))).await.unwrap().unwrap().state
+}
+
+fn is_running(reply: &Reply) -> bool {
+    matches!(reply, Reply::Running { .. })
+}
+
+async fn late_beats(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(owner("late")).await.unwrap();
+    kept.advance(owner_silence_ms_max() + 5_000);
+    for class in [EffectClass::N, EffectClass::K] {
+        let client_key = format!("{class:?}");
+        let first = mine(reply(effects, by("late", class, &client_key)).await);
+        let again = reply(effects, by("other", class, &client_key)).await;
+        assert!(is_running(&again), "{class:?}: {again:?}");
+        assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+        let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
+        assert_eq!(recovered, Reply::NotNow, "{class:?}");
+        kept.advance(1_000);
+        let done = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+        assert_eq!(done.reply, Reply::Settled, "{class:?}");
+    }
+}
+
+async fn no_beat(kept: Kept) {
+    let effects = &*kept.effects;
+    mine(reply(effects, by("unheard", EffectClass::N, "k")).await);
+    kept.advance(owner_silence_ms_max() - 1_000);
+    assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
+    kept.advance(2_000);
+    assert_eq!(reply(effects, by("other", EffectClass::N, "k")).await, Reply::Unknown);
+}
+
+async fn late_claims(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(owner("late")).await.unwrap();
+    kept.advance(owner_silence_ms_max() + 5_000);
+    let claimed = mine(reply(effects, claim_first(by("late", EffectClass::N, "k"))).await);
+    assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
+    let fenced = effects.apply(about(&claimed, Event::Fence(claimed.clone()))).await.unwrap();
+    mine(fenced.reply);
+    assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
+}
+
+async fn long_calls(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(owner("live")).await.unwrap();
+    let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
+    // Long past its time, and its owner beats all the while.
+    for _ in 0..6 {
+        kept.advance(owner_silence_ms_max() - 1_000);
+        effects.beat(owner("live")).await.unwrap();
+        assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
+        assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+    }
+    assert_eq!(effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap().reply, Reply::Settled);
+}
+
+async fn own_leftovers(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(owner("live")).await.unwrap();
+    let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
+    kept.advance(owner_silence_ms_max() + 5_000);
+    effects.beat(owner("live")).await.unwrap();
+    let own = effects.orphans(owner("live"), 10).await.unwrap();
+    assert_eq!(own.iter().map(|effect| &effect.id).collect::<Vec<_>>(), [&first.id]);
+    assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+    let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
+    assert_eq!(recovered, Reply::NotNow);
+    let recovered = effects.apply(about(&first, Event::Recover(owner("live")))).await.unwrap().reply;
+    assert_eq!(recovered, Reply::Unknown);
+}
+
+async fn late_answers(kept: Kept) {
+    let effects = &*kept.effects;
+    let first = mine(reply(effects, by("stopped", EffectClass::K, "k")).await);
+    kept.advance(owner_silence_ms_max() + 1_000);
+    let taken = mine(reply(effects, by("other", EffectClass::K, "k")).await);
+    assert_eq!(taken.epoch, first.epoch + 1);
+    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(late.reply, Reply::Settled, "what it says is evidence");
+    assert_eq!(reply(effects, by("third", EffectClass::K, "k")).await, Reply::Replay(answer("x")));
+    let same = effects.apply(settled(&taken, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(same.reply, Reply::Settled);
+    let other = effects.apply(settled(&taken, End::Completed(answer("y")))).await.unwrap();
+    assert_eq!(other.reply, Reply::Stale, "the first answer stays");
+    // What cannot be repeated became unknown; its owner's answer settles it.
+    let first = mine(reply(effects, by("stopped", EffectClass::N, "n")).await);
+    kept.advance(owner_silence_ms_max() + 1_000);
+    assert_eq!(reply(effects, by("other", EffectClass::N, "n")).await, Reply::Unknown);
+    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!((late.reply, state(effects, "n").await), (Reply::Settled, EffectState::Completed));
+}
+
+async fn contradictions(kept: Kept) {
+    let effects = &*kept.effects;
+    let first = mine(reply(effects, by("a", EffectClass::N, "k")).await);
+    effects.apply(settled(&first, End::NotExecuted("refused".to_owned()))).await.unwrap();
+    mine(reply(effects, by("b", EffectClass::N, "k")).await);
+    let late = effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(late.reply, Reply::Contradicted);
+    let found = effects.find(Target::Id(first.id)).await.unwrap().unwrap();
+    assert_eq!(
+        (found.state, found.conflict.map(|conflict| conflict.state)),
+        (EffectState::Completed, Some(EffectState::Dispatching),)
+    );
+}
+
+/// Time goes on from where it was: orphans are found and accounts open as if the clock had not gone back.
+async fn clock_back(kept: Kept) {
+    let effects = &*kept.effects;
+    let claimed = || {
+        let mut begin = claim_first(by("dead", EffectClass::N, "k"));
+        begin.order.resources = vec!["account".to_owned()];
+        begin
+    };
+    mine(reply(effects, claimed()).await);
+    kept.jump(-i64::try_from(HOUR_MS).unwrap());
+    effects.beat(owner("live")).await.unwrap();
+    assert!(is_running(&reply(effects, claimed()).await));
+    kept.advance(11_000);
+    assert_eq!(effects.orphans(owner("live"), 10).await.unwrap().len(), 1);
+    let mut next = by("live", EffectClass::N, "next");
+    next.order.resources = vec!["account".to_owned()];
+    mine(reply(effects, next).await);
+}
+
+/// An answer is kept for its window, an owner is alive and a claim is good, however far the clock leaps.
+async fn clock_ahead(kept: Kept) {
+    let effects = &*kept.effects;
+    effects.beat(owner("live")).await.unwrap();
+    let done = mine(reply(effects, by("live", EffectClass::N, "done")).await);
+    effects.apply(settled(&done, End::Completed(answer("x")))).await.unwrap();
+    mine(reply(effects, by("live", EffectClass::N, "under way")).await);
+    kept.jump(i64::try_from(2 * HOUR_MS).unwrap());
+    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, Reply::Replay(answer("x")));
+    assert!(is_running(&reply(effects, by("other", EffectClass::N, "under way")).await));
+    assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+    assert_eq!(effects.expire(10).await.unwrap(), 0);
+    // By what has passed for the ledger, the window is over an hour later.
+    kept.advance(HOUR_MS);
+    assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, Reply::KeyExpired);
+    assert!(!matches!(kept.place, Place::Memory(..)));
+}

@@ -1,0 +1,369 @@
+//! What each action does to the world. Where the product decides, the product's own functions decide: `step` in the store, and the
+//! rules of what a caller is told.
+
+use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
+use servanda_gates::effect::{
+    Concluded, Effect, EffectState, End, Event, Reply, Rule, StoredAnswer, after_attempt, concluded, of_key,
+    of_unread_key, owner_silence_ms_max, unmarked,
+};
+
+use crate::{
+    Action, Violation,
+    action::is_asked_about,
+    invariant,
+    world::{
+        Bounds, Call, Known, LEAP_MS, Life, Phase, Request, TICK_MS, TIMEOUT_MS, Told, WINDOW_MS, World, begin, claim,
+        end_of, owner_id, run_of,
+    },
+};
+
+/// The world after an action, or the promise that the action broke.
+pub(crate) fn after(world: &World, bounds: &Bounds, action: Action) -> Result<World, Violation> {
+    let mut next = world.clone();
+    happen(&mut next, bounds, action)?;
+    invariant::check(world, &next, bounds)?;
+    Ok(next)
+}
+
+fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Violation> {
+    match action {
+        Action::Begin { key, owner } => call(world, bounds, key, owner),
+        Action::BeginUnanswered { key, owner } => call_unanswered(world, bounds, key, owner),
+        Action::Fence(index) => fence(world, bounds, index),
+        Action::Send(index) => send(world, bounds, index),
+        Action::Refused(index) => {
+            world.happened.losses += 1;
+            ends(world, index, Known::NotExecuted);
+            Ok(())
+        }
+        Action::Run(index) => run(world, bounds, index),
+        Action::Answer(index) => {
+            if let Some(Call { request: Request::Ran(answer), .. }) = call_at(world, index) {
+                ends(world, index, Known::Done(answer));
+            }
+            Ok(())
+        }
+        Action::Lose(index) => {
+            let in_time = call_at(world, index).is_some_and(|call| world.now_ms < call.asked_ms + TIMEOUT_MS);
+            world.happened.losses += u8::from(in_time);
+            ends(world, index, Known::Unknown);
+            Ok(())
+        }
+        Action::Drop(index) => {
+            world.happened.losses += 1;
+            change(world, index, |call| call.request = Request::Gone);
+            Ok(())
+        }
+        Action::Settle(index) => settle(world, bounds, index),
+        Action::Unsaid(index) => unsaid(world, bounds, index),
+        Action::Recover { key, owner } => {
+            recover(world, bounds, key, owner);
+            Ok(())
+        }
+        gateway_or_time => {
+            pass(world, gateway_or_time);
+            Ok(())
+        }
+    }
+}
+
+/// A client calls. Where the store is away, it is told what can be told of a key that could not be read.
+fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
+    let index = add_call(world, key, owner);
+    if !world.store.is_up {
+        let known = unmarked(bounds.class, false, of_unread_key(true, bounds.rules));
+        return tell(world, index, told_of(known));
+    }
+    let reply = world.apply(bounds, key, &Event::Begin(Box::new(begin(bounds, key, owner))));
+    let effect = world.effect(key).cloned();
+    match (reply, effect) {
+        (Reply::Mine(claim), Some(effect)) => {
+            change(world, index, |call| {
+                call.was_sent_before = effect.was_sent_before();
+                call.phase = match effect.state {
+                    EffectState::Claimed => Phase::Claimed(claim.epoch),
+                    _ => Phase::MaySend(claim.epoch),
+                };
+            });
+            Ok(())
+        }
+        (Reply::Ask(claim), Some(effect)) => {
+            ask(world, bounds, key, claim.epoch);
+            tell(world, index, told_of(of_key(Some(&effect))))
+        }
+        (reply, effect) => tell(world, index, standing(&reply, effect.as_ref())),
+    }
+}
+
+/// The store does what it is asked and cannot say so, and cannot be asked afterwards either.
+fn call_unanswered(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
+    world.happened.lost_acks += 1;
+    let index = add_call(world, key, owner);
+    let reply = world.apply(bounds, key, &Event::Begin(Box::new(begin(bounds, key, owner))));
+    if let Reply::Mine(claim) = reply {
+        // It looks for the mark later, and takes it back.
+        change(world, index, |call| call.phase = Phase::Ended(claim.epoch, Known::NotExecuted));
+    }
+    let known = unmarked(bounds.class, true, of_unread_key(true, bounds.rules));
+    tell(world, index, told_of(known))
+}
+
+fn fence(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(Call { key, phase: Phase::Claimed(epoch), .. }) = call_at(world, index) else { return Ok(()) };
+    let now_ms = world.now_ms;
+    let reply = world.apply(bounds, key, &Event::Fence(claim(key, epoch)));
+    let effect = world.effect(key).cloned();
+    match (reply, effect) {
+        (Reply::Mine(claim), Some(effect)) => {
+            change(world, index, |call| {
+                (call.phase, call.asked_ms) = (Phase::MaySend(claim.epoch), now_ms);
+                call.was_sent_before = effect.was_sent_before();
+            });
+            Ok(())
+        }
+        (reply, effect) => {
+            change(world, index, |call| call.phase = Phase::Over);
+            tell(world, index, standing(&reply, effect.as_ref()))
+        }
+    }
+}
+
+/// Bytes leave only within the lease; what can be repeated also while the gateway's own lasts.
+fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(call) = call_at(world, index) else { return Ok(()) };
+    let Phase::MaySend(epoch) = call.phase else { return Ok(()) };
+    let own_holds = world.now_ms < call.asked_ms + owner_silence_ms_max();
+    let repeatable = matches!(bounds.class, EffectClass::R | EffectClass::K);
+    let owner_holds = world.owner(call.owner).is_some_and(|owner| world.now_ms < owner.lease_until_ms);
+    let in_time = world.now_ms < call.asked_ms + TIMEOUT_MS;
+    let holds = in_time && (own_holds || (repeatable && owner_holds));
+    if !holds && bounds.rules.has(Rule::SendWithinLease) {
+        ends(world, index, Known::NotExecuted);
+        return Ok(());
+    }
+    invariant::check_turn(world, index)?;
+    let now_ms = world.now_ms;
+    change(world, index, |call| {
+        (call.phase, call.request, call.sent_ms) = (Phase::Sent(epoch), Request::Waiting, now_ms);
+    });
+    Ok(())
+}
+
+/// The upstream does it; one that knows keys answers a key again that it has done.
+fn run(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(call) = call_at(world, index) else { return Ok(()) };
+    let now_ms = world.now_ms;
+    let Some(upstream) = world.upstream.get_mut(usize::from(call.key)) else { return Ok(()) };
+    let knows = bounds.class == EffectClass::K && upstream.ran > 0 && now_ms < upstream.first_ms + WINDOW_MS;
+    if !knows {
+        upstream.ran += 1;
+        upstream.first_ms = now_ms;
+    }
+    let answer = upstream.ran;
+    change(world, index, |call| call.request = Request::Ran(answer));
+    invariant::check_run(world, bounds, index)
+}
+
+/// The ledger is told of an end, and the client what the ledger lets it be told.
+fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(call) = call_at(world, index) else { return Ok(()) };
+    let Phase::Ended(epoch, known) = call.phase else { return Ok(()) };
+    let reply = world.apply(bounds, call.key, &Event::Settle(claim(call.key, epoch), end_of(known)));
+    change(world, index, |call| call.phase = Phase::Over);
+    let effect = world.effect(call.key).cloned();
+    invariant::check_evidence(known, effect.as_ref())?;
+    if call.told.is_some() {
+        return Ok(());
+    }
+    let told = match (concluded(Some(&reply), bounds.rules), known) {
+        (Concluded::Accepted, Known::Done(answer)) => Told::Done(answer),
+        (Concluded::Otherwise | Concluded::NotYet, Known::Done(_)) => {
+            let stored = effect.as_ref().filter(|effect| effect.state == EffectState::Completed);
+            let answer = stored.and_then(|effect| effect.answer.as_ref()).and_then(run_of);
+            answer.map_or(Told::Happened, Told::Done)
+        }
+        (_, Known::NotExecuted) => not_executed(&call, effect.as_ref(), bounds),
+        (_, Known::Unknown) => Told::Unknown,
+    };
+    tell(world, index, told)
+}
+
+/// What a client is told of a call that did nothing: what is known of its key.
+fn not_executed(call: &Call, effect: Option<&Effect>, bounds: &Bounds) -> Told {
+    let known = after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules);
+    if known == EffectKnowledge::None && bounds.rules.has(Rule::WholeKey) {
+        return told_of(of_key(effect));
+    }
+    told_of(known)
+}
+
+/// The ledger does not answer: what the upstream said is not told as done.
+fn unsaid(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(call) = call_at(world, index) else { return Ok(()) };
+    let Phase::Ended(_, known) = call.phase else { return Ok(()) };
+    let told = match known {
+        Known::Done(_) => Told::Happened,
+        Known::Unknown => Told::Unknown,
+        Known::NotExecuted => told_of(after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules)),
+    };
+    tell(world, index, told)
+}
+
+/// A gateway takes what was left behind: sends it again, asks about it, or says that it is not known.
+fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
+    let holds = |call: &Call| call.key == key && call.owner == owner && call.phase != Phase::Over;
+    if world.calls.iter().any(holds) {
+        return;
+    }
+    let reply = world.apply(bounds, key, &Event::Recover(owner_id(usize::from(owner))));
+    match reply {
+        Reply::Mine(claim) => {
+            let index = add_call(world, key, owner);
+            let was_sent_before = world.effect(key).is_some_and(Effect::was_sent_before);
+            change(world, index, |call| {
+                (call.phase, call.was_sent_before) = (Phase::MaySend(claim.epoch), was_sent_before);
+                // Nobody waits for it.
+                call.told = Some(Told::UnknownBefore);
+            });
+        }
+        Reply::Ask(claim) => ask(world, bounds, key, claim.epoch),
+        _ => {}
+    }
+}
+
+/// The status tool says what the upstream did, and its word counts.
+fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) {
+    debug_assert!(is_asked_about(bounds.class));
+    let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
+    let end = if ran > 0 { End::Completed(StoredAnswer::Known(String::new())) } else { End::Absent(String::new()) };
+    world.apply(bounds, key, &Event::Settle(claim(key, epoch), end));
+}
+
+fn pass(world: &mut World, action: Action) {
+    let (now_ms, is_up) = (world.now_ms, world.store.is_up);
+    match action {
+        Action::Beat(index) => beat(world, index),
+        Action::Pause(index) => {
+            world.happened.pauses += 1;
+            live(world, index, Life::Paused);
+            for call in world.calls.iter_mut().filter(|call| call.owner == index && call.phase != Phase::Over) {
+                call.was_paused = true;
+            }
+        }
+        Action::Wake(index) => live(world, index, Life::Running),
+        Action::Die(index) => {
+            world.happened.deaths += 1;
+            live(world, index, Life::Dead);
+        }
+        Action::StoreAway => {
+            world.happened.outages += 1;
+            world.store.is_up = false;
+        }
+        Action::StoreBack => {
+            world.store.is_up = true;
+            for owner in &mut world.owners {
+                owner.beat_since_back = false;
+            }
+        }
+        Action::Tick => {
+            world.happened.ticks += 1;
+            world.now_ms = now_ms + TICK_MS;
+            let runs = |owner: &&mut crate::world::Owner| owner.life == Life::Running;
+            for owner in world.owners.iter_mut().filter(runs).filter(|_| is_up) {
+                owner.late += 1;
+            }
+        }
+        Action::Leap => leap(world),
+        _ => {}
+    }
+}
+
+/// Much time passes, tick by tick, while all live gateways beat.
+fn leap(world: &mut World) {
+    world.happened.leaps += 1;
+    world.now_ms += LEAP_MS;
+    world.store.clock.seen_ms = world.now_ms;
+    world.store.clock.ledger_ms += LEAP_MS;
+    for index in 0..3 {
+        if world.owner(index).is_some_and(|owner| owner.life == Life::Running) {
+            beat(world, index);
+        }
+    }
+}
+
+fn beat(world: &mut World, index: u8) {
+    let now = world.store.clock.at(world.now_ms);
+    world.store.clock = world.store.clock.kept_at(now).unwrap_or(world.store.clock);
+    let place = usize::from(index);
+    if let (Some(owner), Some(heard)) = (world.owners.get_mut(place), world.store.heard_ms.get_mut(place)) {
+        *heard = Some(now.ledger_ms);
+        (owner.late, owner.beat_since_back) = (0, true);
+        owner.lease_until_ms = world.now_ms + owner_silence_ms_max();
+    }
+}
+
+fn live(world: &mut World, index: u8, life: Life) {
+    if let Some(owner) = world.owners.get_mut(usize::from(index)) {
+        (owner.life, owner.late) = (life, 0);
+    }
+}
+
+fn add_call(world: &mut World, key: u8, owner: u8) -> u8 {
+    let index = u8::try_from(world.calls.len()).unwrap_or(u8::MAX);
+    world.calls.push(Call {
+        key,
+        owner,
+        phase: Phase::Over,
+        request: Request::NotSent,
+        asked_ms: world.now_ms,
+        sent_ms: 0,
+        was_sent_before: false,
+        was_paused: false,
+        told: None,
+    });
+    index
+}
+
+fn call_at(world: &World, index: u8) -> Option<Call> {
+    world.calls.get(usize::from(index)).copied()
+}
+
+fn change(world: &mut World, index: u8, changed: impl FnOnce(&mut Call)) {
+    if let Some(call) = world.calls.get_mut(usize::from(index)) {
+        changed(call);
+    }
+}
+
+fn ends(world: &mut World, index: u8, known: Known) {
+    change(world, index, |call| {
+        if let Phase::MaySend(epoch) | Phase::Sent(epoch) = call.phase {
+            call.phase = Phase::Ended(epoch, known);
+        }
+    });
+}
+
+/// What a client is told whose operation is not its own to perform.
+fn standing(reply: &Reply, effect: Option<&Effect>) -> Told {
+    match reply {
+        Reply::Replay(answer) => run_of(answer).map_or(Told::Happened, Told::Done),
+        Reply::Unknown => Told::Unknown,
+        _ => match of_key(effect) {
+            EffectKnowledge::None => Told::Nothing,
+            _ => Told::UnknownBefore,
+        },
+    }
+}
+
+fn told_of(known: EffectKnowledge) -> Told {
+    match known {
+        EffectKnowledge::None => Told::Nothing,
+        EffectKnowledge::Happened => Told::Happened,
+        EffectKnowledge::Unknown => Told::Unknown,
+        EffectKnowledge::UnknownBefore => Told::UnknownBefore,
+    }
+}
+
+fn tell(world: &mut World, index: u8, told: Told) -> Result<(), Violation> {
+    change(world, index, |call| call.told = Some(told));
+    invariant::check_told(world, index, told)
+}

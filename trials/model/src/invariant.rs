@@ -1,0 +1,106 @@
+//! What must never happen, whatever did before.
+
+use servanda_contract::tool::EffectClass;
+use servanda_gates::effect::{Effect, EffectState};
+
+use crate::{
+    Violation,
+    world::{Bounds, Call, Known, Life, Phase, Request, TIMEOUT_MS, Told, World, is_done},
+};
+
+/// Of every step: what is unknown is not held by a live gateway, and what was told as done stays done.
+pub(crate) fn check(before: &World, after: &World, bounds: &Bounds) -> Result<(), Violation> {
+    for key in 0..bounds.keys {
+        let (was, is) = (before.effect(key), after.effect(key));
+        let became_unknown = is.is_some_and(|effect| effect.state == EffectState::OutcomeUnknown)
+            && was.is_some_and(|effect| effect.state == EffectState::Dispatching);
+        if let Some(effect) = is.filter(|_| became_unknown)
+            && after.calls.iter().any(|call| is_held(after, call, key, effect.epoch))
+        {
+            return Err(Violation::UnknownWhileHeld);
+        }
+        let told = after.told_done.get(usize::from(key)).copied().flatten();
+        let stays = is.is_some_and(|effect| matches!(effect.state, EffectState::Completed | EffectState::Expired));
+        if told.is_some() && !stays {
+            return Err(Violation::DoneUndone);
+        }
+    }
+    Ok(())
+}
+
+/// Of what a client is told.
+pub(crate) fn check_told(world: &mut World, index: u8, told: Told) -> Result<(), Violation> {
+    let Some(call) = world.calls.get(usize::from(index)).copied() else { return Ok(()) };
+    let key = usize::from(call.key);
+    let ran = world.upstream.get(key).map_or(0, |upstream| upstream.ran);
+    let done = world.told_done.get(key).copied().flatten();
+    match told {
+        Told::Done(answer) => {
+            if !is_done(world.effect(call.key)) || ran == 0 || done.is_some_and(|done| done != answer) {
+                return Err(Violation::DoneUndone);
+            }
+            if let Some(place) = world.told_done.get_mut(key) {
+                *place = Some(answer);
+            }
+        }
+        Told::Nothing => {
+            let may_run = |other: &&Call| other.key == call.key && other.request == Request::Waiting;
+            if ran > 0 || done.is_some() || world.calls.iter().any(|other| may_run(&other)) {
+                return Err(Violation::NothingDenied);
+            }
+        }
+        Told::Happened if ran == 0 => return Err(Violation::HappenedInvented),
+        Told::Unknown if done.is_some() => return Err(Violation::DoneUndone),
+        Told::Happened | Told::Unknown | Told::UnknownBefore => {}
+    }
+    Ok(())
+}
+
+/// Of what the upstream does: once, and not for a client that was told that nothing was done.
+pub(crate) fn check_run(world: &World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+    let Some(call) = world.calls.get(usize::from(index)) else { return Ok(()) };
+    let ran = world.upstream.get(usize::from(call.key)).map_or(0, |upstream| upstream.ran);
+    if bounds.class != EffectClass::R && ran > 1 {
+        return Err(Violation::RanTwice);
+    }
+    if call.told == Some(Told::Nothing) {
+        return Err(Violation::NothingDenied);
+    }
+    Ok(())
+}
+
+/// Of bytes that leave: nothing of another key that changes the same is at work. A call that its own gateway gave up is left out,
+/// because only the upstream knows then.
+pub(crate) fn check_turn(world: &World, index: u8) -> Result<(), Violation> {
+    let Some(call) = world.calls.get(usize::from(index)) else { return Ok(()) };
+    let gave_up = |other: &Call| {
+        matches!(other.phase, Phase::Over | Phase::Ended(..))
+            && world.owner(other.owner).is_some_and(|owner| owner.life != Life::Dead)
+    };
+    let at_work = |other: &&Call| {
+        other.key != call.key
+            && other.request == Request::Waiting
+            && world.now_ms < other.sent_ms + TIMEOUT_MS
+            && !gave_up(other)
+    };
+    if world.calls.iter().any(|other| at_work(&other)) { Err(Violation::TwoAtOnce) } else { Ok(()) }
+}
+
+/// Of an end that says what happened: the ledger has it afterwards, or a conflict.
+pub(crate) fn check_evidence(known: Known, effect: Option<&Effect>) -> Result<(), Violation> {
+    let is_definite = matches!(known, Known::Done(_));
+    let is_taken = effect.is_some_and(|effect| {
+        matches!(effect.state, EffectState::Completed | EffectState::Expired) || effect.conflict.is_some()
+    });
+    if is_definite && !is_taken { Err(Violation::EvidenceDropped) } else { Ok(()) }
+}
+
+/// Whether a live gateway that was not stopped meanwhile has the dispatch of that epoch in hand.
+fn is_held(world: &World, call: &Call, key: u8, epoch: u64) -> bool {
+    let holds = match call.phase {
+        Phase::MaySend(own) | Phase::Sent(own) | Phase::Ended(own, Known::Done(_)) => own == epoch,
+        _ => false,
+    };
+    let runs = world.owner(call.owner).is_some_and(|owner| owner.life == Life::Running);
+    call.key == key && holds && runs && !call.was_paused
+}

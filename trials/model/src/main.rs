@@ -1,0 +1,104 @@
+//! `make model`: explores the full bounds, shows what breaks without each rule, and walks through a million random histories.
+
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a trial prints, and says how long it took")]
+
+use std::{process::ExitCode, time::Instant};
+
+use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, without};
+use servanda_contract::tool::EffectClass;
+use servanda_gates::effect::{Rule, Rules};
+
+/// More states than this are too many for a machine of this size.
+const STATES_MAX: usize = 40_000_000;
+/// Random histories, over all classes.
+const HISTORIES: u64 = 1_000_000;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let whole = exhaust() & rules_before() & each_rule() & histories();
+    println!("{} in {} s", if whole { "passed" } else { "FAILED" }, started.elapsed().as_secs());
+    if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn exhaust() -> bool {
+    println!("every history within the bounds, all rules in force:");
+    let mut whole = true;
+    for scenario in full() {
+        let started = Instant::now();
+        let explored = explore(&scenario.bounds, STATES_MAX, |_| true);
+        whole &= matches!(explored, Explored::Exhausted { .. });
+        println!("  {}: {} ({} s)", scenario.name, words(&explored), started.elapsed().as_secs());
+    }
+    whole
+}
+
+/// What independent trials found, as shortest histories.
+fn rules_before() -> bool {
+    println!("with the rules before issue 15:");
+    let (bounds, _) = without(Rule::WholeKey);
+    let bounds = Bounds { rules: BEFORE, ..bounds };
+    let away = Bounds { outages: 1, ticks: 6, losses: 0, ..bounds };
+    let a1 = explore(&away, STATES_MAX, |violation| violation == Violation::DoneUndone);
+    println!("  A1, told as done and not held as done: {}", words(&a1));
+    let a2 = explore(&bounds, STATES_MAX, |violation| violation == Violation::NothingDenied);
+    println!("  A2 (a), told that nothing was done: {}", words(&a2));
+    [a1, a2].iter().all(|explored| matches!(explored, Explored::Broken { .. }))
+}
+
+fn each_rule() -> bool {
+    println!("without each rule by itself:");
+    let mut whole = true;
+    for rule in Rule::ALL {
+        let (bounds, expected) = without(rule);
+        let explored = explore(&bounds, STATES_MAX, |violation| violation == expected);
+        whole &= matches!(explored, Explored::Broken { .. });
+        println!("  {rule:?}: {}", words(&explored));
+    }
+    whole
+}
+
+fn histories() -> bool {
+    let classes = [EffectClass::N, EffectClass::K, EffectClass::Q, EffectClass::R];
+    let shapes = [(1, false), (2, false), (1, true), (2, true)];
+    let each = HISTORIES / (classes.len() * shapes.len()) as u64;
+    let (mut steps, seed) = (0, 15_000_000);
+    for class in classes {
+        for (keys, claims) in shapes {
+            let bounds = Bounds {
+                class,
+                keys,
+                claims,
+                owners: 3,
+                calls: 8,
+                ticks: 40,
+                leaps: 1,
+                outages: 3,
+                pauses: 3,
+                deaths: 2,
+                losses: 6,
+                lost_acks: 2,
+                rules: Rules::IN_FORCE,
+            };
+            match walk(&bounds, seed, each, 80) {
+                Ok(walked) => steps += walked,
+                Err(broken) => {
+                    println!("a random history of class {class:?} breaks a promise: {broken:#?}");
+                    return false;
+                }
+            }
+        }
+    }
+    println!("{} random histories from seed {seed}, {steps} steps: no promise broken", each * 16);
+    true
+}
+
+fn words(explored: &Explored) -> String {
+    match explored {
+        Explored::Exhausted { states, depth } => format!("{states} states, exhausted at depth {depth}"),
+        Explored::TooMany { states } => format!("not exhausted after {states} states"),
+        Explored::Broken { violation, history, states } => {
+            let steps: Vec<String> = history.iter().map(|action| format!("{action:?}")).collect();
+            format!("{violation:?} after {} steps ({states} states): {}", history.len(), steps.join(", "))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The bounds that are explored, and for every rule the bounds in which its absence shows.
+
+use servanda_contract::tool::EffectClass;
+use servanda_gates::effect::{Rule, Rules};
+
+use crate::{Bounds, Violation};
+
+/// Bounds with a name.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// What it is called in reports.
+    pub name: &'static str,
+    /// How large it is.
+    pub bounds: Bounds,
+}
+
+/// The rules that were not in force before issue 15.
+pub const BEFORE: Rules = Rules::IN_FORCE
+    .without(Rule::Lease)
+    .without(Rule::LedgerTime)
+    .without(Rule::SendWithinLease)
+    .without(Rule::Accepted)
+    .without(Rule::LateEvidence)
+    .without(Rule::WholeKey)
+    .without(Rule::UnknownBefore)
+    .without(Rule::TurnUntilOverdue);
+
+const NOTHING: Bounds = Bounds {
+    class: EffectClass::N,
+    owners: 2,
+    keys: 1,
+    calls: 2,
+    claims: false,
+    ticks: 0,
+    leaps: 0,
+    outages: 0,
+    pauses: 0,
+    deaths: 0,
+    losses: 0,
+    lost_acks: 0,
+    rules: Rules::IN_FORCE,
+};
+
+/// What `make test` explores.
+pub fn small() -> Vec<Scenario> {
+    let mut scenarios = Vec::new();
+    for (name, class) in [("small, class N", EffectClass::N), ("small, class K", EffectClass::K)] {
+        let bounds =
+            Bounds { class, calls: 2, ticks: 5, outages: 1, pauses: 1, deaths: 1, losses: 1, lost_acks: 1, ..NOTHING };
+        scenarios.push(Scenario { name, bounds });
+    }
+    scenarios
+}
+
+/// What `make model` explores.
+pub fn full() -> Vec<Scenario> {
+    let classes = [EffectClass::N, EffectClass::K, EffectClass::Q, EffectClass::R];
+    let names = ["one key of class N", "one key of class K", "one key of class Q", "one key of class R"];
+    let mut scenarios: Vec<Scenario> = classes
+        .into_iter()
+        .zip(names)
+        .map(|(class, name)| {
+            let bounds = Bounds {
+                class,
+                calls: 3,
+                ticks: 7,
+                outages: 1,
+                pauses: 1,
+                deaths: 1,
+                losses: 2,
+                lost_acks: 1,
+                ..NOTHING
+            };
+            Scenario { name, bounds }
+        })
+        .collect();
+    let wide = Bounds { calls: 3, owners: 3, ticks: 5, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { class: EffectClass::K, ..wide } });
+    scenarios.push(Scenario { name: "three gateways, class N", bounds: wide });
+    let claims = Bounds { claims: true, calls: 3, ticks: 6, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    scenarios.push(Scenario { name: "claimed first, class N", bounds: claims });
+    let account = Bounds { keys: 2, calls: 3, ticks: 8, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    scenarios.push(Scenario { name: "two keys of one account, class N", bounds: account });
+    let keyed = Bounds { class: EffectClass::K, ..account };
+    scenarios.push(Scenario { name: "two keys of one account, class K", bounds: keyed });
+    let windows = Bounds { calls: 4, ticks: 3, leaps: 1, pauses: 1, losses: 2, ..NOTHING };
+    scenarios.push(Scenario { name: "windows that end, class K", bounds: Bounds { class: EffectClass::K, ..windows } });
+    scenarios.push(Scenario { name: "windows that end, class N", bounds: windows });
+    scenarios
+}
+
+/// Bounds in which the absence of a rule shows, and what it breaks.
+pub fn without(rule: Rule) -> (Bounds, Violation) {
+    let (bounds, violation) = match rule {
+        Rule::Lease => (Bounds { pauses: 1, ticks: 5, ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::LedgerTime => (Bounds { outages: 1, ticks: 6, ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::Epoch => (Bounds { claims: true, ticks: 3, ..NOTHING }, Violation::RanTwice),
+        Rule::NeverAgain => (Bounds { losses: 1, ..NOTHING }, Violation::RanTwice),
+        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ticks: 9, ..NOTHING }, Violation::TwoAtOnce),
+        Rule::Accepted => {
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: 5, leaps: 1, ..NOTHING };
+            (bounds, Violation::DoneUndone)
+        }
+        Rule::LateEvidence => {
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: 5, losses: 1, ..NOTHING };
+            (bounds, Violation::EvidenceDropped)
+        }
+        Rule::WholeKey => (Bounds { class: EffectClass::K, losses: 2, ..NOTHING }, Violation::NothingDenied),
+        Rule::UnknownBefore => (Bounds { outages: 1, ..NOTHING }, Violation::NothingDenied),
+        Rule::Turns => (Bounds { keys: 2, ..NOTHING }, Violation::TwoAtOnce),
+        Rule::TurnUntilOverdue => (Bounds { keys: 2, deaths: 1, ticks: 8, calls: 3, ..NOTHING }, Violation::TwoAtOnce),
+        Rule::KeyWindow => {
+            let bounds = Bounds { class: EffectClass::K, losses: 1, leaps: 1, ..NOTHING };
+            (bounds, Violation::RanTwice)
+        }
+        Rule::Tombstone => (Bounds { leaps: 1, ..NOTHING }, Violation::RanTwice),
+    };
+    (Bounds { rules: Rules::IN_FORCE.without(rule), ..bounds }, violation)
+}
