@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
-	chaos-unfenced chaos-million identity-tables gate-cost gate-cost-check demo deny clean
+	chaos-unfenced chaos-million model identity-tables gate-cost gate-cost-check demo deny clean
 
 test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-short bench-smoke deny
 	@echo "all of make test passed"
@@ -106,6 +106,11 @@ chaos-unfenced:
 	cargo build -p servanda --features faults,unfenced
 	cp target/debug/servanda target/debug/servanda-unfenced
 	trials/chaos/run --servanda target/debug/servanda-unfenced --matrix --random 20 --expect-violations
+
+# The protocol of effects, explored exhaustively within stated bounds, and every rule taken out once; a small bound is among the
+# unit tests.
+model:
+	cargo run --release -p model
 
 # A million keys of class N under faults; takes hours. The figures go to docs/reliability.md.
 chaos-million:

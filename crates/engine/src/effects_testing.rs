@@ -20,6 +20,8 @@ pub(crate) struct KeptEffects {
     pub(super) records: Arc<Records>,
     /// Whether nothing can be changed at the moment.
     pub(crate) down: AtomicBool,
+    /// Whether nothing can be changed or read at the moment.
+    pub(crate) away: AtomicBool,
     /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
     pub(crate) late: AtomicBool,
 }
@@ -27,7 +29,7 @@ pub(crate) struct KeptEffects {
 impl Effects for KeptEffects {
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
         Box::pin(async move {
-            if self.down.load(Ordering::Relaxed) {
+            if self.down.load(Ordering::Relaxed) || self.away.load(Ordering::Relaxed) {
                 return Err(JournalError::new("the store is away"));
             }
             if self.late.load(Ordering::Relaxed) {
@@ -47,7 +49,7 @@ impl Effects for KeptEffects {
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
-        if self.late.load(Ordering::Relaxed) {
+        if self.late.load(Ordering::Relaxed) || self.away.load(Ordering::Relaxed) {
             return Box::pin(async { Err(JournalError::new("the store is away")) });
         }
         self.effects.find(target)

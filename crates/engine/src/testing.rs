@@ -286,6 +286,7 @@ impl House {
             effects: FleetingEffects::new(Arc::clone(&clock)).with_notebook(notebook.clone()),
             records: records.clone(),
             down: AtomicBool::new(false),
+            away: AtomicBool::new(false),
             late: AtomicBool::new(false),
         });
         let budgets = Arc::new(CountedBudgets::new(FleetingBudgets::new(Arc::clone(&clock), effects.clone())));

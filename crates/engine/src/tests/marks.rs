@@ -27,7 +27,7 @@ async fn a_mark_that_nobody_uses_is_taken_back() {
     let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
     bank.house.effects.late.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
-    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::None, 0));
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::UnknownBefore, 0));
     bank.house.effects.late.store(false, Ordering::Relaxed);
     while bank.states().await != [EffectState::FailedRetryable] {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;

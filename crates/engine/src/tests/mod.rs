@@ -3,6 +3,7 @@
 mod budgets;
 mod caches;
 mod calls;
+mod claims;
 mod conversations;
 mod effects;
 mod expectations;

@@ -326,10 +326,12 @@ async fn a_late_answer_settles_what_nobody_knew() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_given_and_on_record_and_changes_nothing() {
+async fn an_answer_that_contradicts_what_a_person_said_is_kept_and_told() {
     let (bank, answer) = overtaken(true).await;
-    assert_eq!(answer["content"][0]["text"], "done", "the caller gets the truth");
-    assert_eq!(bank.states().await, [EffectState::FailedRetryable], "a person has settled it");
+    assert_eq!(answer["content"][0]["text"], "done", "the ledger holds it, so that it may be told");
+    assert_eq!(bank.states().await, [EffectState::Completed]);
+    let conflict = bank.effects().await[0].conflict.clone().unwrap();
+    assert_eq!(conflict.state, EffectState::FailedRetryable, "a person said that it was not executed");
     assert_eq!(bank.house.last_record().outcome.name(), "completed");
 }
 

@@ -135,7 +135,7 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
         EffectState::FailedRetryable => take(effect, begin, around),
         EffectState::Claimed if is_orphaned(effect, around) => take(effect, begin, around),
         EffectState::Claimed => running(effect, effect.lease_until_ms, around),
-        EffectState::Dispatching if goes_on(effect, begin) => take(effect, begin, around),
+        EffectState::Dispatching if goes_on(effect, begin) => go_on(effect, begin, around),
         EffectState::Dispatching if is_orphaned(effect, around) => after_uncertainty(effect, Some(begin), around),
         EffectState::Dispatching => running(effect, effect.overdue_at_ms, around),
         EffectState::OutcomeUnknown => after_uncertainty(effect, Some(begin), around),
@@ -187,6 +187,15 @@ fn take(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
     }
     let claim = taken.claim();
     Step { change: Some(taken), reply: Reply::Mine(claim) }
+}
+
+/// A dispatch that waited for input goes on. It is the same one, so that the one before is not in doubt.
+fn go_on(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
+    let mut taken = take(effect, begin, around);
+    if let Some(changed) = &mut taken.change {
+        changed.dispatches = effect.dispatches;
+    }
+    taken
 }
 
 /// Bytes may leave. The dispatch carries a lease of its own, granted by the store at this moment: however old the owner's last
