@@ -102,7 +102,7 @@ pub enum EffectKnowledge {
     Happened,
     /// It was sent and nobody knows; not safe to send again.
     Unknown,
-    /// This call sent nothing. An earlier call with the same key may have been done: make the same call again with the same key.
+    /// A call with the same key may have been done, which this call did not find out: make the same call again with the same key.
     UnknownBefore,
 }
 

@@ -16,7 +16,7 @@ use servanda_upstream::PerformFailure;
 
 use super::{
     conversations::result,
-    effects::{Bank, died, keyed, refusal, write},
+    effects::{Bank, died, keyed, keyless, refusal, write},
 };
 use crate::{CallRequest, testing::text};
 
@@ -91,8 +91,7 @@ async fn a_store_that_is_away_knows_nothing_of_earlier_calls() {
         assert!(!refused.hint.contains("use another tool"), "{}", refused.hint);
         assert_ne!(bank.house.last_record().outcome, Outcome::NotExecuted);
     }
-    let keyless = write(&json!({"text": "hello"}), OperationKeys::default());
-    assert_eq!(refusal(bank.call(keyless).await).effect, EffectKnowledge::None, "an operation of its own is new");
+    assert_eq!(refusal(bank.call(keyless()).await).effect, EffectKnowledge::None, "an operation of its own is new");
     bank.house.effects.away.store(false, Ordering::Relaxed);
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);

@@ -78,7 +78,7 @@ pub(super) fn keyed(key: &str) -> CallRequest {
     write(&json!({"text": "hello"}), keys)
 }
 
-fn keyless() -> CallRequest {
+pub(super) fn keyless() -> CallRequest {
     write(&json!({"text": "hello"}), OperationKeys::default())
 }
 

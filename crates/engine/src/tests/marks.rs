@@ -9,7 +9,7 @@ use servanda_mcp::Era;
 
 use super::{
     conversations::result,
-    effects::{Bank, keyed, refusal},
+    effects::{Bank, keyed, keyless, refusal},
 };
 use crate::testing::text;
 
@@ -49,8 +49,10 @@ async fn what_recovery_may_still_send_is_not_called_not_executed() {
     let bank = Bank::writing(keyed_tool, |_| async { Ok(text(Era::Modern, "done")) });
     bank.house.effects.late.store(true, Ordering::Relaxed);
     let refused = refusal(bank.call(keyed("k")).await);
-    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
+    assert_eq!((refused.effect, bank.calls()), (EffectKnowledge::UnknownBefore, 0));
     assert_eq!(refused.next_action, NextAction::RetryWithSameKey);
+    let keyless = refusal(bank.call(keyless()).await);
+    assert_eq!((keyless.effect, bank.calls()), (EffectKnowledge::Unknown, 0));
     // Where the store says that it kept nothing, nothing comes of it.
     bank.house.effects.late.store(false, Ordering::Relaxed);
     bank.house.effects.down.store(true, Ordering::Relaxed);

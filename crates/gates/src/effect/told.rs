@@ -64,9 +64,7 @@ pub fn after_attempt(attempt: EffectKnowledge, was_sent_before: bool, rules: Rul
 /// recovery, which sends the call.
 pub fn unmarked(class: EffectClass, leaves_doubt: bool, of_key: EffectKnowledge) -> EffectKnowledge {
     match of_key {
-        EffectKnowledge::None | EffectKnowledge::UnknownBefore if class == EffectClass::K && leaves_doubt => {
-            EffectKnowledge::Unknown
-        }
+        EffectKnowledge::None if class == EffectClass::K && leaves_doubt => EffectKnowledge::Unknown,
         of_key => of_key,
     }
 }
