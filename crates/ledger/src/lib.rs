@@ -28,6 +28,7 @@ use servanda_gates::{
 };
 
 pub use error::LedgerError;
+pub use postgres::TlsFailure;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
 
 use postgres::PostgresLedger;

@@ -1,6 +1,7 @@
 //! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take what has queued
 //! up, a transaction per batch; the books of budgets, reading and beats have connections of their own.
 
+mod address;
 mod batch;
 mod budgets;
 mod desk;
@@ -13,6 +14,7 @@ mod record;
 mod rows;
 mod session;
 mod statements;
+mod tls;
 mod transact;
 mod writer;
 
@@ -44,6 +46,7 @@ use desk::Desk;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
+pub use tls::TlsFailure;
 use writer::Writer;
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
@@ -307,4 +310,11 @@ impl Budgets for PostgresLedger {
 pub(crate) async fn setting(url: &str, name: &str) -> Result<String, LedgerError> {
     let session = Connector::new(url)?.connect().await?;
     Ok(session.client.query_one("select current_setting($1)", &[&name]).await?.try_get(0)?)
+}
+
+/// Whether the server sees a protected connection of ours.
+#[cfg(test)]
+pub(crate) async fn is_encrypted(url: &str) -> Result<bool, LedgerError> {
+    let session = Connector::new(url)?.connect().await?;
+    Ok(session.client.query_one("select ssl from pg_stat_ssl where pid = pg_backend_pid()", &[]).await?.try_get(0)?)
 }

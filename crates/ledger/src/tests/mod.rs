@@ -13,6 +13,7 @@ mod notices;
 mod open;
 mod samples;
 mod server;
+mod tls;
 mod turns;
 
 use bytes::Bytes;
