@@ -142,7 +142,11 @@ impl LedgerError {
 
     /// For whoever asked: whether it may have been done all the same is part of it.
     pub(crate) fn told(&self) -> JournalError {
-        if self.leaves_doubt() { JournalError::in_doubt(self.to_string()) } else { JournalError::new(self.to_string()) }
+        match self {
+            doubtful if doubtful.leaves_doubt() => JournalError::in_doubt(self.to_string()),
+            of_the_store if of_the_store.is_of_the_store() => JournalError::new(self.to_string()),
+            _ => JournalError::of_content(self.to_string()),
+        }
     }
 
     /// Whether what was asked for may have been done all the same.

@@ -172,8 +172,7 @@ fn terms(parameters: &TlsParameters, config: &Config) -> Result<Option<TlsTerms>
     let away = leaves_this_machine(config);
     let checks = match parameters.mode.as_deref() {
         Some("disable") => return without_tls(parameters),
-        None if !away => return without_tls(parameters),
-        Some("prefer") if !away => return without_tls(parameters),
+        None | Some("prefer") if !away => return without_tls(parameters),
         Some("prefer" | "allow") => {
             return refused(
                 "`sslmode=prefer` and `allow` let the server choose to go without TLS, and the host is not this machine: \
