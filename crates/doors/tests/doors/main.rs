@@ -12,6 +12,7 @@ mod connections;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod health;
 mod http_client;
 #[cfg(test)]
 mod http_legacy;
