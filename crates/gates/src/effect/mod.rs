@@ -5,6 +5,7 @@
 
 mod fleeting;
 mod key;
+mod query;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::{JournalError, Note, PortFuture};
 
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use query::{EffectFilter, EffectQuery};
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, replay, step};
 pub use turn::{Held, is_in_the_way};
 
@@ -356,15 +358,6 @@ pub struct Applied {
     pub reply: Reply,
     /// The effect afterwards; none if there is none.
     pub effect: Option<Arc<Effect>>,
-}
-
-/// Which effects to list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectQuery {
-    /// Only in these states; all if empty.
-    pub states: Vec<EffectState>,
-    /// At most so many, newest first.
-    pub limit: u32,
 }
 
 /// Where effects are kept. Reads that decide something see every change that was acknowledged anywhere.

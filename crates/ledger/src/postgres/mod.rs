@@ -6,6 +6,7 @@ mod batch;
 mod budgets;
 mod desk;
 mod expire;
+mod list;
 mod migrate;
 mod notes;
 mod read;
@@ -243,15 +244,7 @@ impl Effects for PostgresLedger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        // Our own names and no parameters: a partial index is only used where the text says its condition.
-        let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
-        let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
-        let columns = effect_columns!();
-        let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit $1");
-        Box::pin(self.ask(async move |client: &Client| {
-            let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
-            rows.iter().map(rows::effect).collect()
-        }))
+        Box::pin(self.ask(async move |client: &Client| list::list(client, query).await))
     }
 
     fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {

@@ -71,9 +71,10 @@ impl Connector {
 
     async fn connect_now(&self) -> Result<Session, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
+        // Boxed: what it takes to connect is large, and every future that opens a ledger would carry it.
         let client = match &self.tls {
-            None => open(&self.config, NoTls).await.map_err(|error| failed(says(&error)))?,
-            Some(terms) => self.open_with_tls(terms).await?,
+            None => Box::pin(open(&self.config, NoTls)).await.map_err(|error| failed(says(&error)))?,
+            Some(terms) => Box::pin(self.open_with_tls(terms)).await?,
         };
         let facts = client
             .query_one(
