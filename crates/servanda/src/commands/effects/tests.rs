@@ -208,10 +208,11 @@ fn what_is_not_said_clearly_settles_nothing() {
 /// Those that are not unknown any more when their turn comes are left alone.
 #[tokio::test]
 async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() {
-    let effects = bank().await;
-    for number in 10..35 {
+    let effects = FleetingEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
+    for number in 10..36 {
         effect(&effects, &format!("eff_{number}"), Some(End::Unknown("reset".to_owned()))).await;
     }
+    effect(&effects, "eff_40", None).await;
     let verdict = Verdict { settle_as: SettleAs::NotExecuted, evidence: "the bank's list has none of them" };
     let (meant, more) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
     assert!(!more);
@@ -223,12 +224,12 @@ async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() 
     bulk::settle_each(&effects, &mut report, verdict, &nobody()).await.unwrap();
     insta::assert_snapshot!("effects_bulk_ending", bulk::ending(&report));
     assert_eq!(shown(&effects, "eff_12").await.settlement.unwrap().by, "bob");
-    for id in ["eff_2", "eff_10", "eff_34"] {
+    for id in ["eff_10", "eff_20", "eff_35"] {
         let settled = shown(&effects, id).await;
         assert_eq!(settled.state, EffectState::FailedRetryable);
         assert_eq!(settled.settlement.unwrap().evidence, "the bank's list has none of them");
     }
-    assert_eq!(shown(&effects, "eff_3").await.state, EffectState::Dispatching);
+    assert_eq!(shown(&effects, "eff_40").await.state, EffectState::Dispatching);
     let (meant, _) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
     let none = bulk::Report::of(meant, false, verdict);
     insta::assert_snapshot!("effects_bulk_none", bulk::preview(&none));
