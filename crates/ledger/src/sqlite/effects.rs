@@ -110,11 +110,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
 
 /// Some effects, newest first. Rows that do not match are not kept, so that a page is all that is in memory.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
-    let columns = effect_columns!();
-    let condition = state_condition(&query.states);
-    let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
-    let sql = format!("select {columns} from effects where {condition} and {below} order by effect_id desc limit ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&list_sql(query))?;
     // Negative is without a limit: how many rows it takes is not known before they were looked at.
     let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
     let mut rows = statement.query(params![query.after.as_ref().map(EffectId::as_str), rows_max])?;
@@ -129,6 +125,15 @@ pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<E
         }
     }
     Ok(found)
+}
+
+/// The statement of a list.
+pub(crate) fn list_sql(query: &EffectQuery) -> String {
+    let (columns, condition) = (effect_columns!(), state_condition(&query.states));
+    let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
+    // By itself SQLite takes the primary key, and looks through everything that is known.
+    let by_index = if query.states == [EffectState::OutcomeUnknown] { "indexed by effects_unknown_latest" } else { "" };
+    format!("select {columns} from effects {by_index} where {condition} and {below} order by effect_id desc limit ?2")
 }
 
 /// Effects that somebody has to look after.
