@@ -13,6 +13,7 @@ mod connections;
 mod fixture;
 #[cfg(test)]
 mod health;
+#[cfg(test)]
 mod http_client;
 #[cfg(test)]
 mod http_legacy;
