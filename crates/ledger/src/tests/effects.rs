@@ -5,12 +5,13 @@ use std::{future::Future, pin::Pin};
 use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_gates::effect::{
-    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects,
-    End, Event, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+    Applied, Awaits, Begin, ByHand, Change, Claim, Effect, EffectId, EffectQuery, EffectState, Effects, End, Event,
+    OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
 use super::{
+    filters,
     kept::{Kept, Place},
     notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
@@ -33,7 +34,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("orphans are found", |kept| Box::pin(orphans(kept))),
     ("an owner that is silent is gone", |kept| Box::pin(heartbeats(kept))),
     ("lists have what was asked for, newest first", |kept| Box::pin(lists(kept))),
-    ("lists have what the conditions say, page by page", |kept| Box::pin(filters(kept))),
+    ("lists have what the conditions say, page by page", |kept| Box::pin(filters::filters(kept))),
     ("big answers and strange keys come back as they were", |kept| Box::pin(big_and_strange(kept))),
     ("one bad event takes no other with it", |kept| Box::pin(one_bad_event(kept))),
     ("a zombie changes nothing", |kept| Box::pin(zombie(kept))),
@@ -324,58 +325,6 @@ async fn lists(kept: Kept) {
     assert_eq!(listed(&[EffectState::OutcomeUnknown], 100).await, unknown);
     assert_eq!(listed(&[EffectState::OutcomeUnknown, EffectState::Dispatching], 100).await, ids);
     assert!(listed(&[EffectState::Expired], 100).await.is_empty());
-}
-
-/// Every condition by itself, all together, and page by page; what does not match counts for no page.
-async fn filters(kept: Kept) {
-    let effects = &*kept.effects;
-    let mut all = Vec::new();
-    for number in 0..40_u32 {
-        let mut wanted = begin(&format!("k{number}"));
-        let nth = |names: [&str; 2]| names[usize::try_from(number % 2).unwrap()].to_owned();
-        wanted.key.tenant = nth(["acme", "globex"]);
-        wanted.key.principal = if number % 4 == 0 { "ada" } else { "bob" }.to_owned();
-        wanted.order.upstream = nth(["bank", "shop"]);
-        (wanted.key.tool, wanted.order.exposed_tool) = (nth(["bank.pay", "shop.buy"]), nth(["bank__pay", "shop__buy"]));
-        wanted.class = if number % 8 == 0 { EffectClass::N } else { EffectClass::K };
-        let claim = mine(effects.apply(begun(wanted)).await.unwrap().reply);
-        effects.apply(settled(&claim, End::Unknown("reset".to_owned()))).await.unwrap();
-        all.push(effects.find(Target::Id(claim.id)).await.unwrap().unwrap());
-        kept.advance(1_000);
-    }
-    all.reverse();
-    let text = |text: &str| Some(text.to_owned());
-    let none = EffectFilter::default();
-    let (since_ms, until_ms) = (Some(all[30].created_ms), Some(all[10].created_ms));
-    let table = [
-        (none.clone(), 40),
-        (EffectFilter { tool: text("bank__pay"), ..none.clone() }, 20),
-        (EffectFilter { tool: text("bank.pay"), ..none.clone() }, 20),
-        (EffectFilter { tool: text("pay"), ..none.clone() }, 0),
-        (EffectFilter { upstream: text("shop"), ..none.clone() }, 20),
-        (EffectFilter { tenant: text("acme"), ..none.clone() }, 20),
-        (EffectFilter { principal: text("ada"), ..none.clone() }, 10),
-        (EffectFilter { class: Some(EffectClass::N), ..none.clone() }, 5),
-        (EffectFilter { since_ms, ..none.clone() }, 31),
-        (EffectFilter { until_ms, ..none.clone() }, 29),
-        (EffectFilter { since_ms, until_ms, tenant: text("acme"), class: Some(EffectClass::K), ..none }, 8),
-    ];
-    for (filter, count) in table {
-        let expected: Vec<_> = all.iter().filter(|effect| filter.matches(effect)).map(|effect| &effect.id).collect();
-        assert_eq!(expected.len(), count, "{filter:?}");
-        let mut paged = Vec::new();
-        loop {
-            let after = paged.last().cloned();
-            let states = vec![EffectState::OutcomeUnknown];
-            let page = effects.list(EffectQuery { states, filter: filter.clone(), after, limit: 7 }).await.unwrap();
-            let is_last = page.len() < 7;
-            paged.extend(page.into_iter().map(|effect| effect.id));
-            if is_last {
-                break;
-            }
-        }
-        assert_eq!(paged.iter().collect::<Vec<_>>(), expected, "{filter:?}");
-    }
 }
 
 async fn big_and_strange(kept: Kept) {

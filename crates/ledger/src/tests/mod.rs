@@ -7,6 +7,7 @@ mod effects;
 #[cfg(feature = "faults")]
 mod faulty;
 mod file;
+mod filters;
 mod kept;
 mod leftovers;
 mod notices;
