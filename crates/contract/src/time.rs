@@ -31,6 +31,26 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// Reads RFC 3339 in UTC, as it is shown; a date alone is its first moment, and seconds may be left out. None for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, time) = match text.split_once('T') {
+            Some((date, time)) => (date, time.strip_suffix('Z')?),
+            None => (text, "00:00"),
+        };
+        let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+        let (clock, ms) = match time.split_once('.') {
+            Some((clock, fraction)) => (clock, numbers(fraction, '.', [3])?[0]),
+            None => (time, 0),
+        };
+        let [hour, minute, second] = match clock.len() {
+            5 => numbers(clock, ':', [2, 2]).map(|[hour, minute]| [hour, minute, 0])?,
+            _ => numbers(clock, ':', [2, 2, 2])?,
+        };
+        let days = days_from_civil(year, month, day)?;
+        let is_time = hour < 24 && minute < 60 && second < 60;
+        is_time.then(|| Self((days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000 + ms))
+    }
+
     /// The first moment of its month, in UTC.
     #[must_use]
     pub fn month_start(self) -> Self {
@@ -63,6 +83,33 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
+/// The other way round. None for a day that there is not, and before 1970.
+fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1..=12).contains(&month) || year < 1970 {
+        return None;
+    }
+    let from_march = (month + 9) % 12;
+    let year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_year = (153 * from_march + 2) / 5 + day.checked_sub(1)?;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    // A day that the month does not have comes back as one of the next.
+    (civil_from_days(days).2 == day).then_some(days)
+}
+
+/// Decimal numbers of so many digits each.
+fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[u64; N]> {
+    let mut parts = text.split(between);
+    let mut found = [0; N];
+    for (number, digits) in found.iter_mut().zip(digits) {
+        let part = parts.next()?;
+        let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+        *number = if is_number { part.parse().ok()? } else { return None };
+    }
+    parts.next().is_none().then_some(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Timestamp;
@@ -77,6 +124,47 @@ mod tests {
         ];
         for (unix_ms, start_ms) in cases {
             assert_eq!(Timestamp::from_unix_ms(unix_ms).month_start().unix_ms(), start_ms, "{unix_ms}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_again_and_nothing_else() {
+        let every = 86_400_000 * 17 + 3_723_004;
+        for unix_ms in (0..9_000_000_000_000_u64).step_by(every) {
+            let time = Timestamp::from_unix_ms(unix_ms);
+            assert_eq!(Timestamp::parse(&time.to_string()), Some(time), "{time}");
+        }
+        let day_ms = 1_709_164_800_000;
+        for (text, unix_ms) in [
+            ("2024-02-29", day_ms),
+            ("2024-02-29T00:00Z", day_ms),
+            ("2024-02-29T09:30Z", day_ms + 34_200_000),
+            ("2024-02-29T09:30:05Z", day_ms + 34_205_000),
+        ] {
+            assert_eq!(Timestamp::parse(text).map(Timestamp::unix_ms), Some(unix_ms), "{text}");
+        }
+        for text in [
+            "",
+            "2024",
+            "2024-2-29",
+            "2023-02-29",
+            "2024-04-31",
+            "2024-13-01",
+            "2024-00-10",
+            "2024-01-00",
+            "1969-12-31",
+            "2024-02-29T",
+            "2024-02-29T09:30",
+            "2024-02-29T24:00Z",
+            "2024-02-29T09:60Z",
+            "2024-02-29T09:30:60Z",
+            "2024-02-29T09:30:05.1Z",
+            "2024-02-29T09:30+01:00",
+            "2024-02-29 09:30Z",
+            "+024-02-29",
+            "2024-02-29T9:300Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servanda_contract::time::Clock;
 use servanda_engine::SystemClock;
 
-use crate::http::{Doorkeeper, LocalDoorkeeper};
+use crate::http::{AlwaysWell, Doorkeeper, Health, LocalDoorkeeper};
 
 /// What the server says of itself. Clients show it; nobody should trust it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub struct HttpOptions {
     pub clock: Arc<dyn Clock>,
     /// Who is let in.
     pub doorkeeper: Arc<dyn Doorkeeper>,
+    /// What `/healthz` and `/readyz` say.
+    pub health: Arc<dyn Health>,
 }
 
 /// How the HTTP door's connections are served, whatever is served on them.
@@ -170,6 +172,7 @@ impl HttpOptions {
             standing_check_ms: 10_000,
             clock: Arc::new(SystemClock),
             doorkeeper: Arc::new(LocalDoorkeeper),
+            health: Arc::new(AlwaysWell),
         }
     }
 }

@@ -117,6 +117,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
 pub struct JournalError {
     reason: String,
     leaves_doubt: bool,
+    is_of_content: bool,
 }
 
 /// Fences a call that every gate let pass. One of class R that is nobody's operation, and whose end nobody asks for later, changes nothing
@@ -297,12 +298,22 @@ fn off_record(permit: &Permit, why: &str) -> Box<Refusal> {
 impl JournalError {
     /// Nothing was kept.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), leaves_doubt: false }
+        Self { reason: reason.into(), leaves_doubt: false, is_of_content: false }
+    }
+
+    /// Nothing was kept, because of what was handed in or of the one row it is about: the store itself works.
+    pub fn of_content(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), leaves_doubt: false, is_of_content: true }
     }
 
     /// Nobody knows whether it was kept.
     pub fn in_doubt(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), leaves_doubt: true }
+        Self { reason: reason.into(), leaves_doubt: true, is_of_content: false }
+    }
+
+    /// Whether the store itself works.
+    pub const fn is_of_content(&self) -> bool {
+        self.is_of_content
     }
 
     /// Whether it may have been kept all the same.

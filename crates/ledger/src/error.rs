@@ -6,6 +6,8 @@ use servanda_contract::faults::Fault;
 use servanda_gates::JournalError;
 use tokio_postgres::error::SqlState;
 
+use crate::postgres::TlsFailure;
+
 /// Why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -80,6 +82,14 @@ pub enum LedgerError {
         /// Why.
         reason: String,
     },
+    /// TLS to PostgreSQL did not come about.
+    #[error("cannot use the ledger's database at {server}: {failure}")]
+    Tls {
+        /// Which one, without the password.
+        server: String,
+        /// Why.
+        failure: TlsFailure,
+    },
     /// PostgreSQL refused a statement, or the connection was lost.
     #[error("the ledger's database failed: {}", says(.0))]
     Server(#[from] tokio_postgres::Error),
@@ -92,6 +102,14 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// What to do next, where the reason alone says it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Tls { failure, .. } => Some(failure.hint()),
+            _ => None,
+        }
+    }
+
     /// Whether another process holds the file.
     pub(crate) fn is_busy(&self) -> bool {
         let busy = [rusqlite::ErrorCode::DatabaseBusy, rusqlite::ErrorCode::DatabaseLocked];
@@ -124,7 +142,11 @@ impl LedgerError {
 
     /// For whoever asked: whether it may have been done all the same is part of it.
     pub(crate) fn told(&self) -> JournalError {
-        if self.leaves_doubt() { JournalError::in_doubt(self.to_string()) } else { JournalError::new(self.to_string()) }
+        match self {
+            doubtful if doubtful.leaves_doubt() => JournalError::in_doubt(self.to_string()),
+            of_the_store if of_the_store.is_of_the_store() => JournalError::new(self.to_string()),
+            _ => JournalError::of_content(self.to_string()),
+        }
     }
 
     /// Whether what was asked for may have been done all the same.
@@ -144,7 +166,7 @@ impl LedgerError {
                 let fatal = |class: &str| error.code().is_some_and(|code| code.code().starts_with(class));
                 error.is_closed() || error.as_db_error().is_none() || fatal("57P") || fatal("08") || fatal("25")
             }
-            Self::Silent(_) | Self::Connect { .. } | Self::Fault(_) => true,
+            Self::Silent(_) | Self::Connect { .. } | Self::Tls { .. } | Self::Fault(_) => true,
             _ => false,
         }
     }

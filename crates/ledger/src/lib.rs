@@ -9,6 +9,7 @@ mod books;
 mod clock_watch;
 mod codec;
 mod error;
+mod health;
 mod placing;
 mod postgres;
 mod queue;
@@ -29,8 +30,11 @@ use servanda_gates::{
 };
 
 pub use error::LedgerError;
+pub use health::WriteStanding;
+pub use postgres::TlsFailure;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
 
+use health::WriteWatch;
 use postgres::PostgresLedger;
 use sqlite::SqliteLedger;
 
@@ -38,6 +42,7 @@ use sqlite::SqliteLedger;
 #[derive(Debug)]
 pub struct Ledger {
     store: Box<dyn Store>,
+    writes: WriteWatch,
 }
 
 /// What a store does beside its ports.
@@ -54,12 +59,12 @@ trait Store: Journal + Notebook + Effects + Budgets {
 impl Ledger {
     /// Opens a file for writing, making it or bringing it up to date first.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(SqliteLedger::open(path)?) })
+        Ok(Self { store: Box::new(SqliteLedger::open(path)?), writes: WriteWatch::default() })
     }
 
     /// Connects to PostgreSQL for writing, bringing the database up to date first.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(PostgresLedger::connect(url).await?) })
+        Ok(Self { store: Box::new(PostgresLedger::connect(url).await?), writes: WriteWatch::default() })
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.
@@ -80,6 +85,11 @@ impl Ledger {
     /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
     pub fn may_lose_commits(&self) -> Option<String> {
         self.store.may_lose_commits()
+    }
+
+    /// What the store last said to a write. Nothing is asked: it is what writes met that were made anyway.
+    pub fn write_standing(&self) -> WriteStanding {
+        self.writes.standing()
     }
 
     /// A reader of the same ledger.
@@ -133,7 +143,11 @@ impl Notebook for Ledger {
 
 impl Effects for Ledger {
     fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
-        self.store.apply(change)
+        Box::pin(async move {
+            let applied = self.store.apply(change).await;
+            self.writes.change_ended(&applied);
+            applied
+        })
     }
 
     fn loses_commits(&self) -> Option<String> {
@@ -153,7 +167,12 @@ impl Effects for Ledger {
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.store.beat(owner)
+        Box::pin(async move {
+            self.writes.beat_begins();
+            let beat = self.store.beat(owner).await;
+            self.writes.beat_ended(&beat);
+            beat
+        })
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

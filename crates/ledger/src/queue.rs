@@ -157,7 +157,7 @@ impl Queue {
 
 impl Recorded {
     pub(crate) fn new(record: CallRecord, quarantine: Option<Bytes>) -> Result<Box<Self>, JournalError> {
-        let recorded = Self::of(record).map_err(|error| JournalError::new(error.to_string()))?;
+        let recorded = Self::of(record).map_err(|error| JournalError::of_content(error.to_string()))?;
         Ok(Box::new(Self { quarantine, ..recorded }))
     }
 

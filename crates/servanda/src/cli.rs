@@ -2,6 +2,7 @@
 
 mod access;
 mod budgets;
+mod effects;
 mod login;
 mod policy;
 mod secret;
@@ -9,10 +10,10 @@ mod secret;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use servanda_gates::effect::EffectState;
 
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
+pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
 pub(crate) use secret::{SecretArgs, SecretCommand};
@@ -274,69 +275,6 @@ pub(crate) struct ExplainArgs {
     /// Show the answer that was kept back because it broke its contract.
     #[arg(long)]
     pub quarantined: bool,
-}
-
-/// `effects`.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct EffectsArgs {
-    /// What to do; without it, the latest are listed.
-    #[command(subcommand)]
-    pub command: Option<EffectsCommand>,
-    /// The effect to show or to settle, or the beginning of its handle.
-    #[arg(value_name = "HANDLE")]
-    pub handle: Option<String>,
-    /// Say how it ended, as `settle` does.
-    #[arg(long, value_name = "END", requires = "handle", requires = "evidence")]
-    pub settle: Option<SettleAs>,
-    /// What you know it from.
-    #[arg(long, value_name = "TEXT", requires = "settle")]
-    pub evidence: Option<String>,
-    /// List only effects in this state; may be given more than once.
-    #[arg(long, value_name = "STATE", value_parser = effect_state, conflicts_with = "handle")]
-    pub state: Vec<EffectState>,
-    /// List at most so many, the newest first.
-    #[arg(long, value_name = "NUMBER", default_value_t = 50, conflicts_with = "handle")]
-    pub limit: u32,
-}
-
-/// What to do about an effect.
-#[derive(Debug, Subcommand)]
-pub(crate) enum EffectsCommand {
-    /// Show everything that is known about an effect
-    Show {
-        /// The effect, or the beginning of its handle.
-        #[arg(value_name = "HANDLE")]
-        handle: String,
-    },
-    /// Say how an effect ended that nobody knows the end of
-    Settle {
-        /// The effect, or the beginning of its handle.
-        #[arg(value_name = "HANDLE")]
-        handle: String,
-        /// How it ended.
-        #[arg(long = "as", value_name = "END")]
-        settle_as: SettleAs,
-        /// What you know it from.
-        #[arg(long, value_name = "TEXT")]
-        evidence: String,
-    },
-}
-
-/// How an effect ended, as a person says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SettleAs {
-    /// It was done.
-    Completed,
-    /// It was not done; the same call may be made again.
-    NotExecuted,
-}
-
-fn effect_state(text: &str) -> Result<EffectState, String> {
-    EffectState::from_name(text).ok_or_else(|| {
-        let known: Vec<&str> = EffectState::ALL.into_iter().map(EffectState::name).collect();
-        format!("known states are {}", known.join(", "))
-    })
 }
 
 /// `quarantine`.

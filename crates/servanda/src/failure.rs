@@ -84,6 +84,6 @@ impl From<std::io::Error> for Failure {
 
 impl From<servanda_ledger::LedgerError> for Failure {
     fn from(error: servanda_ledger::LedgerError) -> Self {
-        Self::failed(error.to_string()).hint("`servanda doctor` looks at the ledger")
+        Self::failed(error.to_string()).hint(error.hint().unwrap_or("`servanda doctor` looks at the ledger"))
     }
 }

@@ -10,6 +10,7 @@ mod credentials;
 mod doubts;
 mod expansion;
 mod failure;
+mod health;
 mod import;
 mod ledger_place;
 mod lock;

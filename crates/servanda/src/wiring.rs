@@ -26,6 +26,7 @@ use crate::{
     config::{CredentialConfig, Loaded, UpstreamConfig},
     contracts, credentials,
     failure::Failure,
+    health::LedgerHealth,
     lock::{self, LockKeeper},
     policies,
     stopping::Stop,
@@ -120,6 +121,11 @@ impl Station {
         // Once is enough: a station has one door.
         let _ = self.door.set(address);
         Ok(())
+    }
+
+    /// What health checks are told.
+    pub(crate) fn health(&self) -> LedgerHealth {
+        LedgerHealth(Arc::clone(&self.ledger))
     }
 
     /// Says that this process is alive, so that nobody takes over what it does.

@@ -1,4 +1,4 @@
-//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/healthz`, and where clients find out how to be let in.
+//! The HTTP door: Streamable HTTP at `/mcp`, both eras, `/healthz` and `/readyz`, and where clients find out how to be let in.
 //!
 //! Responsible for what HTTP adds to the protocol: which requests are let in at all, sessions, headers that repeat the
 //! body, and the two forms of an answer. TLS is deliberately not here, and whether a credential is good is the doorkeeper's.
@@ -11,6 +11,7 @@ mod budget;
 mod deliver;
 mod doorkeeper;
 mod headers;
+mod health;
 mod herald;
 mod note;
 mod oauth;
@@ -42,6 +43,7 @@ use servanda_engine::Gateway;
 use servanda_mcp::{Era, Id, fields};
 
 pub use self::doorkeeper::{Doorkeeper, Exchanged, LocalDoorkeeper, NotAdmitted};
+pub use self::health::{Ailment, AlwaysWell, Health};
 pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
@@ -71,6 +73,7 @@ struct HttpDoor<G> {
     standing_check: Duration,
     batch_messages_max: usize,
     doorkeeper: Arc<dyn Doorkeeper>,
+    health: Arc<dyn Health>,
     local_affinity: Arc<str>,
     /// For a router that is served by something else than [`serve`]: nobody ever asks it to drain.
     undisturbed: Draining,
@@ -101,13 +104,15 @@ pub fn router<G: Gateway>(gateway: Arc<G>, options: HttpOptions) -> Router {
         standing_check: Duration::from_millis(options.standing_check_ms.max(1)),
         batch_messages_max: options.batch_messages_max,
         doorkeeper: options.doorkeeper,
+        health: options.health,
         local_affinity: Caller::local().principal.into(),
         admission: Admission::new(options.allowed_hosts, options.allowed_origins),
         undisturbed: Draining::default(),
     };
     Router::new()
         .route("/mcp", any(handle::<G>))
-        .route("/healthz", get(async || "ok"))
+        .route(health::ALIVE, get(health::alive::<G>))
+        .route(health::READY, get(health::ready::<G>))
         .route(WELL_KNOWN, any(oauth::metadata::<G>))
         .route(&format!("{WELL_KNOWN}/{{*path}}"), any(oauth::metadata::<G>))
         .route("/oauth/token", posted(oauth::exchange::<G>))

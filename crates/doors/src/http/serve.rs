@@ -1,10 +1,16 @@
 //! Accepts connections, as many as there is room for and only for as long as they ask something; when asked to stop, lets
 //! go of them in order: nobody new, streams that only listen are closed, requests finish, and what does not finish in
-//! time is given up.
+//! time is given up. Until then newcomers are told that the gateway drains, and health checks are answered.
 
-use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Extension, Router};
+use axum::{
+    Extension, Router,
+    extract::Request,
+    http::{HeaderValue, Version, header},
+    middleware::{Next, from_fn},
+    response::Response,
+};
 use hyper::{
     body::Incoming,
     service::{Service as _, service_fn},
@@ -17,9 +23,11 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use super::health;
 use crate::options::Serving;
 
 /// How long [`serve`] lets requests finish.
@@ -28,6 +36,9 @@ pub const DRAIN_MS_MAX: u64 = 10_000;
 const GIVE_UP_MS_MAX: u64 = 1000;
 /// How long to wait when the system has no connection to give, as when there are too many open files.
 const ACCEPT_PAUSE_MS: u64 = 1000;
+
+/// Connections that are told at once that the gateway drains.
+const NEWCOMERS_MAX: usize = 64;
 
 /// How far shutdown has come, for the requests it concerns.
 #[derive(Debug, Clone, Default)]
@@ -75,9 +86,17 @@ pub async fn serve_with(
 ) -> io::Result<()> {
     let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
     let head_read_max = Duration::from_millis(serving.head_read_ms_max);
+    let router = router.layer(Extension(draining.clone()));
+    let newcomers = Host {
+        protocol: protocol(head_read_max),
+        router: router.clone().layer(from_fn(only_health)),
+        head_read_max,
+        closing: CancellationToken::new(),
+        end: CancellationToken::new(),
+    };
     let host = Arc::new(Host {
         protocol: protocol(head_read_max),
-        router: router.layer(Extension(draining.clone())),
+        router,
         head_read_max,
         closing: draining.closing.clone(),
         end: CancellationToken::new(),
@@ -96,18 +115,36 @@ pub async fn serve_with(
             drop(place);
         });
     }
-    drop(listener);
     connections.close();
-    if tokio::time::timeout(Duration::from_millis(serving.drain_ms_max), connections.wait()).await.is_ok() {
-        return Ok(());
+    let finished = async {
+        if tokio::time::timeout(Duration::from_millis(serving.drain_ms_max), connections.wait()).await.is_ok() {
+            return;
+        }
+        draining.give_up.cancel();
+        tracing::warn!("requests were still running at the end of shutdown and were given up");
+        if tokio::time::timeout(Duration::from_millis(GIVE_UP_MS_MAX), connections.wait()).await.is_err() {
+            host.end.cancel();
+            connections.wait().await;
+        }
+    };
+    tokio::select! {
+        () = finished => Ok(()),
+        never = newcomers.turn_away(&listener) => match never {},
     }
-    draining.give_up.cancel();
-    tracing::warn!("requests were still running at the end of shutdown and were given up");
-    if tokio::time::timeout(Duration::from_millis(GIVE_UP_MS_MAX), connections.wait()).await.is_err() {
-        host.end.cancel();
-        connections.wait().await;
+}
+
+/// Lets questions about the gateway's health through, and nothing else.
+async fn only_health(request: Request, next: Next) -> Response {
+    let keeps_alive = request.version() < Version::HTTP_2;
+    let mut response = match request.uri().path() {
+        health::ALIVE | health::READY => next.run(request).await,
+        _ => health::turned_away(),
+    };
+    if keeps_alive {
+        // A connection that stayed open would be ended in the middle of its next request.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(())
+    response
 }
 
 fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
@@ -136,6 +173,21 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Ow
 }
 
 impl Host {
+    /// Answers whoever comes while the door drains. Their connections end with this future: nothing was promised to them.
+    async fn turn_away(self, listener: &TcpListener) -> Infallible {
+        let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
+        let mut talks = JoinSet::new();
+        loop {
+            let (connection, place) = accept(listener, &room).await;
+            let host = Arc::clone(&host);
+            while talks.try_join_next().is_some() {}
+            talks.spawn(async move {
+                host.attend(connection).await;
+                drop(place);
+            });
+        }
+    }
+
     /// Serves one connection to its end.
     async fn attend(&self, connection: TcpStream) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.

@@ -14,14 +14,6 @@ use crate::{
 
 const BOTH: &str = "application/json, text/event-stream";
 
-#[tokio::test]
-async fn healthz_answers() {
-    let server = Server::start().await;
-    let answer = within(reqwest::get(format!("http://{}/healthz", server.address))).await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(within(answer.text()).await.unwrap(), "ok");
-}
-
 /// A header, what it says, and the status a request with it gets.
 #[tokio::test]
 async fn headers_decide_who_is_let_in() {

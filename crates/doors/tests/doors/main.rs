@@ -12,6 +12,8 @@ mod connections;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod health;
+#[cfg(test)]
 mod http_client;
 #[cfg(test)]
 mod http_legacy;

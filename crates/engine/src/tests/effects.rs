@@ -60,7 +60,7 @@ impl Bank {
     }
 
     pub(super) async fn effects(&self) -> Vec<Effect> {
-        self.house.effects.list(EffectQuery { states: Vec::new(), limit: 100 }).await.unwrap()
+        self.house.effects.list(EffectQuery { limit: 100, ..EffectQuery::default() }).await.unwrap()
     }
 
     pub(super) async fn states(&self) -> Vec<EffectState> {

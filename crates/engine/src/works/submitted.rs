@@ -43,7 +43,8 @@ pub(crate) struct Adopted {
 
 /// Works that go on at their upstreams and that nobody has asked about for a while.
 pub(crate) async fn left_alone(core: &Core) -> Vec<Effect> {
-    let query = EffectQuery { states: vec![EffectState::Dispatching], limit: LOOKED_THROUGH_MAX };
+    let query =
+        EffectQuery { states: vec![EffectState::Dispatching], limit: LOOKED_THROUGH_MAX, ..EffectQuery::default() };
     let Ok(under_way) = core.effects.list(query).await else { return Vec::new() };
     let mut left = Vec::new();
     for effect in under_way {

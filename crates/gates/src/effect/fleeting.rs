@@ -137,7 +137,11 @@ impl Effects for FleetingEffects {
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let kept = self.kept();
-        let wanted = |effect: &&Effect| query.states.is_empty() || query.states.contains(&effect.state);
+        let wanted = |effect: &&Effect| {
+            (query.states.is_empty() || query.states.contains(&effect.state))
+                && query.after.as_ref().is_none_or(|after| effect.id < *after)
+                && query.filter.matches(effect)
+        };
         let mut effects: Vec<Effect> = kept.effects.values().filter(wanted).cloned().collect();
         effects.sort_by(|one, other| other.id.cmp(&one.id));
         effects.truncate(usize::try_from(query.limit).unwrap_or(usize::MAX));

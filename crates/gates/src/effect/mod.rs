@@ -7,6 +7,7 @@ mod clock;
 mod fleeting;
 mod key;
 mod orphan;
+mod query;
 mod rules;
 mod settle;
 mod step;
@@ -27,6 +28,7 @@ pub use clock::{LedgerClock, LedgerNow};
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use orphan::{due_ms, is_orphaned, needs_owner};
+pub use query::{EffectFilter, EffectQuery};
 pub use rules::{Rule, Rules};
 pub use step::{Circumstances, Step, replay, step};
 pub use told::{Concluded, after_attempt, concluded, of_key, of_unread_key, unmarked};
@@ -386,15 +388,6 @@ pub struct Applied {
     pub reply: Reply,
     /// The effect afterwards; none if there is none.
     pub effect: Option<Arc<Effect>>,
-}
-
-/// Which effects to list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectQuery {
-    /// Only in these states; all if empty.
-    pub states: Vec<EffectState>,
-    /// At most so many, newest first.
-    pub limit: u32,
 }
 
 /// Where effects are kept. Reads that decide something see every change that was acknowledged anywhere.

@@ -1,10 +1,12 @@
 //! The shared store: a PostgreSQL that several gateways write to. A few writers with a connection each take what has queued
 //! up, a transaction per batch; the books of budgets, reading and beats have connections of their own.
 
+mod address;
 mod batch;
 mod budgets;
 mod desk;
 mod expire;
+mod list;
 mod migrate;
 mod notes;
 mod read;
@@ -13,6 +15,7 @@ mod record;
 mod rows;
 mod session;
 mod statements;
+mod tls;
 mod transact;
 mod writer;
 
@@ -44,6 +47,7 @@ use desk::Desk;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
+pub use tls::TlsFailure;
 use writer::Writer;
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
@@ -240,15 +244,7 @@ impl Effects for PostgresLedger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        // Our own names and no parameters: a partial index is only used where the text says its condition.
-        let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
-        let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
-        let columns = effect_columns!();
-        let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit $1");
-        Box::pin(self.ask(async move |client: &Client| {
-            let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
-            rows.iter().map(rows::effect).collect()
-        }))
+        Box::pin(self.ask(async move |client: &Client| list::list(client, query).await))
     }
 
     fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
@@ -302,4 +298,11 @@ impl Budgets for PostgresLedger {
 pub(crate) async fn setting(url: &str, name: &str) -> Result<String, LedgerError> {
     let session = Connector::new(url)?.connect().await?;
     Ok(session.client.query_one("select current_setting($1)", &[&name]).await?.try_get(0)?)
+}
+
+/// Whether the server sees a protected connection of ours.
+#[cfg(test)]
+pub(crate) async fn is_encrypted(url: &str) -> Result<bool, LedgerError> {
+    let session = Connector::new(url)?.connect().await?;
+    Ok(session.client.query_one("select ssl from pg_stat_ssl where pid = pg_backend_pid()", &[]).await?.try_get(0)?)
 }

@@ -1,12 +1,18 @@
 //! One connection to PostgreSQL: where it may go, what it insists on before it is used, and its prepared statements.
 
-use std::{net::IpAddr, str::FromStr as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use tokio::task::spawn_blocking;
 use tokio_postgres::{
-    Client, Config, NoTls,
-    config::{Host, SslMode, TargetSessionAttrs},
+    Client, Config, NoTls, Socket,
+    config::{Host, TargetSessionAttrs},
+    tls::MakeTlsConnect,
 };
 
+use super::{
+    address::Address,
+    tls::{Checks, TlsFailure, TlsTerms},
+};
 use crate::{LedgerError, error::says};
 
 /// How long a connection may take to be made.
@@ -25,6 +31,7 @@ const SETTINGS: &str = "set statement_timeout = '10s'; set lock_timeout = '5s'; 
 #[derive(Debug, Clone)]
 pub(super) struct Connector {
     config: Arc<Config>,
+    tls: Option<Arc<TlsTerms>>,
     server: String,
 }
 
@@ -37,13 +44,8 @@ pub(super) struct Session {
 impl Connector {
     /// Reads a URL. Nothing is connected yet.
     pub(super) fn new(url: &str) -> Result<Self, LedgerError> {
-        // The driver's own words may repeat parts of the text, and the text has a password.
-        let mut config = Config::from_str(url).map_err(|_| {
-            LedgerError::Url("it is not like `postgres://user@host/database`, or has an unknown option".to_owned())
-        })?;
-        check_tls(&config)?;
+        let Address { mut config, tls } = Address::read(url)?;
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        config.ssl_mode(SslMode::Disable);
         config.connect_timeout(Duration::from_millis(CONNECT_MS_MAX));
         config.tcp_user_timeout(Duration::from_millis(ANSWER_MS_MAX));
         config.keepalives_idle(Duration::from_secs(30));
@@ -51,7 +53,10 @@ impl Connector {
             config.application_name("servanda");
         }
         let server = name(&config);
-        Ok(Self { config: Arc::new(config), server })
+        if tls.as_ref().is_some_and(|terms| terms.checks == Checks::Nothing) {
+            tracing::warn!(%server, "the certificate of the ledger's database is not checked, as `sslmode=no-verify` says");
+        }
+        Ok(Self { config: Arc::new(config), tls: tls.map(Arc::new), server })
     }
 
     /// A connection to a primary that keeps what it acknowledges.
@@ -66,12 +71,11 @@ impl Connector {
 
     async fn connect_now(&self) -> Result<Session, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
-        let (client, connection) = self.config.connect(NoTls).await.map_err(|error| failed(says(&error)))?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::warn!(error = %says(&error), "a connection to the ledger's database ended");
-            }
-        });
+        // Boxed: what it takes to connect is large, and every future that opens a ledger would carry it.
+        let client = match &self.tls {
+            None => Box::pin(open(&self.config, NoTls)).await.map_err(|error| failed(says(&error)))?,
+            Some(terms) => Box::pin(self.open_with_tls(terms)).await?,
+        };
         let facts = client
             .query_one(
                 "select pg_is_in_recovery(), current_setting('server_encoding'), current_setting('synchronous_commit')",
@@ -93,27 +97,33 @@ impl Connector {
         }
         Ok(Session { client })
     }
+
+    async fn open_with_tls(&self, terms: &Arc<TlsTerms>) -> Result<Client, LedgerError> {
+        let without_tls = |failure: TlsFailure| LedgerError::Tls { server: self.server.clone(), failure };
+        let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };
+        let read = Arc::clone(terms);
+        let tls = spawn_blocking(move || read.connector()).await.map_err(|error| failed(error.to_string()))?;
+        let opened = open(&self.config, tls.map_err(without_tls)?).await;
+        opened.map_err(|error| match TlsFailure::of(&error, terms) {
+            Some(failure) => without_tls(failure),
+            None => failed(says(&error)),
+        })
+    }
 }
 
-/// There is no TLS here yet: what asks for it is refused, and what leaves the machine has to say that it goes without.
-fn check_tls(config: &Config) -> Result<(), LedgerError> {
-    let away = config.get_hosts().iter().any(|host| match host {
-        Host::Tcp(name) => name != "localhost" && !name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
-        Host::Unix(_) => false,
-    }) || config.get_hostaddrs().iter().any(|address| !address.is_loopback());
-    match config.get_ssl_mode() {
-        SslMode::Disable => Ok(()),
-        SslMode::Prefer if !away => Ok(()),
-        SslMode::Prefer => Err(LedgerError::Url(
-            "TLS to the database is not built yet, and the host is not this machine: \
-             use a tunnel or a socket, or say `sslmode=disable` if the network is trusted"
-                .to_owned(),
-        )),
-        _ => Err(LedgerError::Url(
-            "it asks for TLS, which is not built yet: use a tunnel or a socket; it is never left out silently"
-                .to_owned(),
-        )),
-    }
+/// Connects, and keeps the connection going for as long as it lasts.
+async fn open<T>(config: &Config, tls: T) -> Result<Client, tokio_postgres::Error>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, connection) = config.connect(tls).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::warn!(error = %says(&error), "a connection to the ledger's database ended");
+        }
+    });
+    Ok(client)
 }
 
 /// Host, port and database, for messages.

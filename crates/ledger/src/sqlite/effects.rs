@@ -11,7 +11,7 @@ use servanda_gates::effect::{
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, unsigned},
+    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, state_condition, unsigned},
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
@@ -108,14 +108,32 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
     Ok(count)
 }
 
-/// Some effects, newest first.
+/// Some effects, newest first. Rows that do not match are not kept, so that a page is all that is in memory.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
-    // Our own names and no parameters: a partial index is only used where the text says its condition.
-    let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
-    let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
-    let columns = effect_columns!();
-    let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit ?1");
-    many(connection, &sql, params![query.limit])
+    let mut statement = connection.prepare_cached(&list_sql(query))?;
+    // Negative is without a limit: how many rows it takes is not known before they were looked at.
+    let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
+    let mut rows = statement.query(params![query.after.as_ref().map(EffectId::as_str), rows_max])?;
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    while found.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let effect = stored(row)?.decode()?;
+        if query.filter.matches(&effect) {
+            found.push(effect);
+        }
+    }
+    Ok(found)
+}
+
+/// The statement of a list.
+pub(crate) fn list_sql(query: &EffectQuery) -> String {
+    let (columns, condition) = (effect_columns!(), state_condition(&query.states));
+    let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
+    // By itself SQLite takes the primary key, and looks through everything that is known.
+    let by_index = if query.states == [EffectState::OutcomeUnknown] { "indexed by effects_unknown_latest" } else { "" };
+    format!("select {columns} from effects {by_index} where {condition} and {below} order by effect_id desc limit ?2")
 }
 
 /// Effects that somebody has to look after.

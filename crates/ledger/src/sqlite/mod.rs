@@ -30,6 +30,9 @@ use desk::Desk;
 pub(crate) use read::FileReader;
 use writer::Writer;
 
+#[cfg(test)]
+pub(crate) use effects::list_sql;
+
 /// Memory for pages of the file: keys are in no order, and every one of them needs its page.
 const CACHE_KIB: i64 = 32 << 10;
 /// How much of the log gathers before it is worked into the file: pages that change often are then written once.

@@ -17,23 +17,36 @@ pub(crate) struct Cluster {
     folder: tempfile::TempDir,
     bin: PathBuf,
     schemas: AtomicU32,
+    /// Where it is reached by TCP too, on this machine.
+    port: Option<u16>,
 }
 
 impl Cluster {
     /// Starts one; none, visibly, where there is no PostgreSQL.
     pub(crate) fn start() -> Option<Self> {
+        let cluster = Self::prepare(None)?;
+        cluster.start_server("primary");
+        Some(cluster)
+    }
+
+    /// The same, to be started by the caller, and reached by TCP as well.
+    pub(crate) fn prepare_with_tcp() -> Option<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::prepare(Some(listener.local_addr().unwrap().port()))
+    }
+
+    fn prepare(port: Option<u16>) -> Option<Self> {
         let Some(bin) = bin() else {
             println!("SKIPPED: no PostgreSQL found in PATH or /usr/lib/postgresql; the suite did not run against it");
             return None;
         };
-        let cluster = Self { folder: tempfile::tempdir().unwrap(), bin, schemas: AtomicU32::new(0) };
+        let cluster = Self { folder: tempfile::tempdir().unwrap(), bin, schemas: AtomicU32::new(0), port };
         if is_root() {
             chown(cluster.folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
         cluster.run("initdb", &["-D", &cluster.data("primary"), "-U", "servanda", "-A", "trust", "-E", "UTF8", "-N"]);
         // A crash of the machine is not what is tried here.
         cluster.run_shell(&format!("printf 'fsync = off\\n' >> {}/postgresql.conf", cluster.data("primary")));
-        cluster.start_server("primary");
         Some(cluster)
     }
 
@@ -48,7 +61,11 @@ impl Cluster {
     pub(crate) fn start_server(&self, name: &str) {
         let (socket, log) = (self.socket(name), format!("{}.log", self.data(name)));
         self.run_shell(&format!("mkdir -p {socket}"));
-        let options = format!("-k {socket} -c listen_addresses='' -c max_connections=200");
+        let tcp = self.port.map_or_else(
+            || "-c listen_addresses=''".to_owned(),
+            |port| format!("-c listen_addresses=127.0.0.1 -c port={port}"),
+        );
+        let options = format!("-k {socket} {tcp} -c max_connections=200");
         self.run("pg_ctl", &["-D", &self.data(name), "-o", &options, "-l", &log, "-w", "-t", "60", "start"]);
     }
 
@@ -66,7 +83,8 @@ impl Cluster {
 
     /// The URL of a server.
     pub(crate) fn url(&self, name: &str) -> String {
-        format!("postgres:///postgres?host={}&user=servanda", self.socket(name).replace('/', "%2F"))
+        let port = self.port.map_or_else(String::new, |port| format!("&port={port}"));
+        format!("postgres:///postgres?host={}{port}&user=servanda", self.socket(name).replace('/', "%2F"))
     }
 
     /// Runs statements, as its administrator.
@@ -76,7 +94,17 @@ impl Cluster {
         client.batch_execute(sql).await.unwrap();
     }
 
-    fn data(&self, name: &str) -> String {
+    /// The port of TCP.
+    pub(crate) fn port(&self) -> u16 {
+        self.port.unwrap()
+    }
+
+    /// Where its files are, and others may be put that it needs.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn data(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
@@ -90,7 +118,7 @@ impl Cluster {
         finish(command);
     }
 
-    fn run_shell(&self, script: &str) {
+    pub(crate) fn run_shell(&self, script: &str) {
         let mut command = self.as_nobody();
         command.args(["sh", "-c", script]);
         finish(command);

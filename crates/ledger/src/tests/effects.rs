@@ -11,6 +11,7 @@ use servanda_gates::effect::{
 use tokio::task::JoinSet;
 
 use super::{
+    filters,
     kept::{Kept, Place},
     notices,
     samples::{HOUR_MS, about, answer, begin, begin_keyless, begun, claim_first, digest, key, mine, record, settled},
@@ -33,6 +34,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("orphans are found", |kept| Box::pin(orphans(kept))),
     ("an owner that is silent is gone", |kept| Box::pin(heartbeats(kept))),
     ("lists have what was asked for, newest first", |kept| Box::pin(lists(kept))),
+    ("lists have what the conditions say, page by page", |kept| Box::pin(filters::filters(kept))),
     ("big answers and strange keys come back as they were", |kept| Box::pin(big_and_strange(kept))),
     ("one bad event takes no other with it", |kept| Box::pin(one_bad_event(kept))),
     ("a zombie changes nothing", |kept| Box::pin(zombie(kept))),
@@ -313,7 +315,7 @@ async fn lists(kept: Kept) {
         ids.insert(0, claim.id);
     }
     let listed = async |states: &[EffectState], limit| {
-        let query = EffectQuery { states: states.to_vec(), limit };
+        let query = EffectQuery { states: states.to_vec(), limit, ..EffectQuery::default() };
         kept.effects.list(query).await.unwrap().into_iter().map(|effect| effect.id).collect::<Vec<_>>()
     };
     assert_eq!(listed(&[], 100).await, ids);
@@ -410,7 +412,7 @@ async fn as_in_memory(kept: Kept) {
         assert_eq!(timeless(got.effect.as_deref()), timeless(expected.effect.as_deref()), "event {number}");
         claims.extend(expected.effect.map(|effect| effect.claim()));
     }
-    let all = EffectQuery { states: Vec::new(), limit: 1_000 };
+    let all = EffectQuery { limit: 1_000, ..EffectQuery::default() };
     let (expected, got) = (reference.effects.list(all.clone()).await.unwrap(), kept.effects.list(all).await.unwrap());
     let timeless = |effects: Vec<Effect>| effects.iter().map(|effect| timeless(Some(effect))).collect::<Vec<_>>();
     assert_eq!(timeless(got), timeless(expected));

@@ -1,7 +1,10 @@
 //! What only a file has: who holds it, whether it is still there, how it syncs, and its earlier versions.
 
 use servanda_contract::record::Outcome;
-use servanda_gates::{Journal as _, Note, NoteKind, Notebook as _};
+use servanda_gates::{
+    Journal as _, Note, NoteKind, Notebook as _,
+    effect::{EffectId, EffectQuery, EffectState},
+};
 
 use super::{
     kept::Kept,
@@ -49,7 +52,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 8 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 9 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 
@@ -127,4 +130,21 @@ async fn a_ledger_of_the_third_version_comes_over() {
     old.execute(call, [record]).unwrap();
     drop(old);
     open::comes_over(Kept::of_file(path, std::sync::Arc::new(folder)), &effect_id).await;
+}
+
+/// Pages of what nobody knows are found without looking through what is known.
+#[tokio::test]
+async fn unknown_effects_are_listed_by_their_own_index() {
+    let (_folder, path) = temporary();
+    Ledger::open(&path).unwrap().close().await;
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    for after in [None, Some(EffectId::new())] {
+        let query =
+            EffectQuery { states: vec![EffectState::OutcomeUnknown], after, limit: 5, ..EffectQuery::default() };
+        let sql = format!("explain query plan {}", crate::sqlite::list_sql(&query));
+        let mut statement = connection.prepare(&sql).unwrap();
+        let plan = statement.query_map(rusqlite::params!["x", 5], |row| row.get::<_, String>(3)).unwrap();
+        let plan: Vec<String> = plan.collect::<Result<_, _>>().unwrap();
+        assert!(plan.len() == 1 && plan[0].contains("effects_unknown_latest"), "{plan:?}");
+    }
 }

@@ -7,6 +7,7 @@ mod effects;
 #[cfg(feature = "faults")]
 mod faulty;
 mod file;
+mod filters;
 mod kept;
 mod leftovers;
 mod liveness;
@@ -14,6 +15,7 @@ mod notices;
 mod open;
 mod samples;
 mod server;
+mod tls;
 mod turns;
 
 use bytes::Bytes;

@@ -46,7 +46,10 @@ pub(super) async fn notices(kept: Kept) {
         apply(effects, telling(begun(begin("a")), "replayed")).await;
     }
     let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "the list".to_owned() };
-    let unknown = effects.list(EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: 1 }).await.unwrap();
+    let unknown = effects
+        .list(EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: 1, ..EffectQuery::default() })
+        .await
+        .unwrap();
     let target = Target::Id(unknown[0].id.clone());
     let event = Event::SettleByHand(by_hand);
     let change = Change { target, event, record: None, quarantine: None, notices: Vec::new() };

@@ -50,7 +50,7 @@ pub(crate) enum PolicyCommand {
 }
 
 /// A time as people write it, in milliseconds.
-fn span_ms(text: &str) -> Result<u64, String> {
+pub(super) fn span_ms(text: &str) -> Result<u64, String> {
     let wrong = || "write a number and s, m, h or d, such as 7d".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let unit_ms: u64 = match unit {

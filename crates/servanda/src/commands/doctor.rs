@@ -291,7 +291,9 @@ pub(crate) async fn is_gateway(address: SocketAddr) -> bool {
         stream.write_all(request.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
         stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).await.ok()?;
-        Some(answer.starts_with(b"HTTP/1.1 200") && answer.ends_with(b"ok"))
+        // A gateway of an earlier version says `ok`.
+        let is_ours = answer.ends_with(br#"{"status":"alive"}"#) || answer.ends_with(b"ok");
+        Some(answer.starts_with(b"HTTP/1.1 200") && is_ours)
     };
     let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), ask).await;
     answered.ok().flatten().unwrap_or(false)

@@ -1,6 +1,6 @@
 //! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
 
-use std::{future::pending, io, path::Path, time::Duration};
+use std::{future::pending, io, path::Path, sync::Arc, time::Duration};
 
 use servanda_doors::{HttpOptions, http};
 use servanda_mcp::ClientCapabilities;
@@ -59,6 +59,7 @@ pub(crate) async fn serve_http(
 ) -> Result<(), Failure> {
     let mut options = HttpOptions::new(super::server_identity());
     options.doorkeeper = station.porter.clone();
+    options.health = Arc::new(station.health());
     let router = http::router(station.engine.clone(), options);
     let drain_max = Duration::from_millis(DRAIN_MS_MAX);
     let serving = http::serve_draining(listener, router, stop.told.clone(), drain_max);

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader},
     net::SocketAddr,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread::{self, JoinHandle},
 };
@@ -45,6 +45,13 @@ impl World {
         let config = self.path("servanda.yaml").display().to_string();
         let mut command = self.command(&["serve", "--config", &config, "--listen", address]);
         command.args(args).envs(env.iter().copied());
+        Gateway::begin(command)
+    }
+}
+
+impl Gateway {
+    /// Starts one with a command, and waits until it listens.
+    pub(crate) fn begin(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
@@ -61,11 +68,14 @@ impl World {
             let (_, rest) = said.split_once("ready at http://")?;
             rest.split_once("/mcp")?.0.parse().ok()
         });
-        Gateway { address, child, said, listener, ended: false }
+        Self { address, child, said, listener, ended: false }
     }
-}
 
-impl Gateway {
+    /// Its process.
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// A client of the legacy era with a session of its own.
     pub(crate) fn legacy(&self) -> Agent {
         Agent::legacy(self.address)

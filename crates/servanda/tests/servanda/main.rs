@@ -25,6 +25,10 @@ mod chain;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+#[allow(dead_code, reason = "the ledger's own tests use all of it")]
+#[path = "../../../ledger/src/tests/cluster.rs"]
+mod cluster;
+#[cfg(test)]
 mod connect;
 #[cfg(test)]
 mod contract;
@@ -44,6 +48,8 @@ mod effects;
 mod gates;
 #[cfg(test)]
 mod gateway;
+#[cfg(test)]
+mod health;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -84,6 +90,8 @@ mod reload;
 mod repair;
 #[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod settling;
 #[cfg(test)]
 mod signals;
 #[cfg(test)]

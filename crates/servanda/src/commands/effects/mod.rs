@@ -1,6 +1,7 @@
 //! `servanda effects`: what calls did to the world or may have done, and what a person says about what nobody knows. Works
 //! beside a gateway that is running: both speak to the same store.
 
+mod bulk;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -15,11 +16,13 @@ use servanda_engine::{
 };
 use servanda_gates::{
     JournalError,
-    effect::{ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target},
+    effect::{
+        Applied, ByHand, Change, Effect, EffectId, EffectQuery, EffectState, Effects, Event, Notice, Reply, Target,
+    },
 };
 
 use crate::{
-    cli::{EffectsArgs, EffectsCommand, SettleAs},
+    cli::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs},
     config::Loaded,
     contracts,
     failure::Failure,
@@ -27,6 +30,8 @@ use crate::{
     screen::Screen,
     wiring,
 };
+
+use self::bulk::{Consent, Verdict};
 
 /// Effects that are looked through for the beginning of a handle.
 const SEARCHED_MAX: u32 = 1_000;
@@ -42,9 +47,10 @@ struct Shown {
 
 /// What is wanted, however it was typed.
 enum Wanted<'a> {
-    List { states: &'a [EffectState], limit: u32 },
+    List { states: &'a [EffectState], conditions: &'a EffectConditions, limit: u32 },
     Show(&'a str),
     Settle { handle: &'a str, settle_as: SettleAs, evidence: &'a str },
+    SettleMany { conditions: &'a EffectConditions, verdict: Verdict<'a>, consent: Consent },
 }
 
 pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Result<(), Failure> {
@@ -52,7 +58,11 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
     let wanted = wanted(args)?;
     let effects = loaded.ledger_place()?.open().await?;
     match wanted {
-        Wanted::List { states, limit } => list(effects.as_ref(), states, limit, screen).await,
+        Wanted::List { states, conditions, limit } => {
+            let filter = conditions.filter(SystemClock.now())?;
+            let query = EffectQuery { states: states.to_vec(), filter, after: None, limit };
+            list(effects.as_ref(), query, screen).await
+        }
         Wanted::Show(handle) => {
             let effect = find(effects.as_ref(), handle).await?;
             let progress = WorkProgress::of(effects.as_ref(), &effect.id, SystemClock.now()).await;
@@ -71,6 +81,11 @@ pub(crate) async fn run(config: &Path, args: &EffectsArgs, screen: Screen) -> Re
             screen.data(page::page(&settled, None))?;
             screen.hint(after(&settled));
             Ok(())
+        }
+        Wanted::SettleMany { conditions, verdict, consent } => {
+            let filter = conditions.filter(SystemClock.now())?;
+            let telling = Telling::of(&loaded).await?;
+            bulk::run(effects.as_ref(), filter, verdict, consent, &telling, screen).await
         }
     }
 }
@@ -100,22 +115,27 @@ impl Telling {
 fn wanted(args: &EffectsArgs) -> Result<Wanted<'_>, Failure> {
     Ok(match (&args.command, &args.handle, args.settle) {
         (Some(EffectsCommand::Show { handle }), ..) | (None, Some(handle), None) => Wanted::Show(handle),
-        (Some(EffectsCommand::Settle { handle, settle_as, evidence }), ..) => {
+        (Some(EffectsCommand::Settle { handle: Some(handle), settle_as, evidence, .. }), ..) => {
             Wanted::Settle { handle, settle_as: *settle_as, evidence }
+        }
+        (Some(EffectsCommand::Settle { handle: None, conditions, settle_as, evidence, yes, dry_run, .. }), ..) => {
+            let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?;
+            let consent = Consent { yes: *yes, dry_run: *dry_run };
+            Wanted::SettleMany { conditions, verdict: Verdict { settle_as: *settle_as, evidence }, consent }
         }
         (None, Some(handle), Some(settle_as)) => {
             let evidence = args.evidence.as_deref();
             let evidence = evidence.ok_or_else(|| Failure::bad_input("--evidence is missing").hint(NEEDS_EVIDENCE))?;
             Wanted::Settle { handle, settle_as, evidence }
         }
-        (None, None, _) => Wanted::List { states: &args.state, limit: args.limit },
+        (None, None, _) => Wanted::List { states: &args.state, conditions: &args.conditions, limit: args.limit },
     })
 }
 
 const NEEDS_EVIDENCE: &str = "say what you know it from: --evidence \"bank statement of 15 November\"";
 
-async fn list(effects: &dyn Effects, states: &[EffectState], limit: u32, screen: Screen) -> Result<(), Failure> {
-    let found = effects.list(EffectQuery { states: states.to_vec(), limit }).await.map_err(away)?;
+async fn list(effects: &dyn Effects, query: EffectQuery, screen: Screen) -> Result<(), Failure> {
+    let found = effects.list(query).await.map_err(away)?;
     if screen.json {
         return screen.json(&found);
     }
@@ -126,7 +146,10 @@ async fn list(effects: &dyn Effects, states: &[EffectState], limit: u32, screen:
     screen.data(page::list(&found, SystemClock.now()))?;
     let unknown = found.iter().find(|effect| effect.state == EffectState::OutcomeUnknown);
     match unknown {
-        Some(effect) => screen.hint(format_args!("nobody knows how some ended: servanda effects show {}", effect.id)),
+        Some(effect) => screen.hint(format_args!(
+            "nobody knows how some ended: servanda effects show {}; many at once: servanda effects settle --filter …",
+            effect.id
+        )),
         None => screen.hint("servanda effects show HANDLE"),
     }
     Ok(())
@@ -139,7 +162,7 @@ async fn find(effects: &dyn Effects, handle: &str) -> Result<Effect, Failure> {
     if let Some(effect) = exact {
         return Ok(effect);
     }
-    let all = effects.list(EffectQuery { states: Vec::new(), limit: SEARCHED_MAX }).await.map_err(away)?;
+    let all = effects.list(EffectQuery { limit: SEARCHED_MAX, ..EffectQuery::default() }).await.map_err(away)?;
     let mut alike = all.into_iter().filter(|effect| !handle.is_empty() && effect.id.as_str().starts_with(handle));
     match (alike.next(), alike.next()) {
         (Some(effect), None) => Ok(effect),
@@ -162,15 +185,25 @@ async fn settle(
 ) -> Result<Effect, Failure> {
     let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?;
     let effect = find(effects, handle).await?;
-    let completed = settle_as == SettleAs::Completed;
-    let event = Event::SettleByHand(ByHand { completed, by, evidence: evidence.to_owned() });
-    let notices = telling.notices(&effect);
-    let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
-    let applied = effects.apply(change).await.map_err(away)?;
+    let applied = say(effects, &effect, Verdict { settle_as, evidence }, by, telling).await.map_err(away)?;
     match (applied.reply, applied.effect) {
         (Reply::Settled, Some(settled)) => Ok(Arc::unwrap_or_clone(settled)),
         (_, found) => Err(not_unknown(found.as_deref().unwrap_or(&effect))),
     }
+}
+
+/// Tells the store what a person says about an effect, and those who want to know how it ended. One transaction.
+async fn say(
+    effects: &dyn Effects,
+    effect: &Effect,
+    verdict: Verdict<'_>,
+    by: String,
+    telling: &Telling,
+) -> Result<Applied, JournalError> {
+    let completed = verdict.settle_as == SettleAs::Completed;
+    let event = Event::SettleByHand(ByHand { completed, by, evidence: verdict.evidence.to_owned() });
+    let (target, notices) = (Target::Id(effect.id.clone()), telling.notices(effect));
+    effects.apply(Change { target, event, record: None, quarantine: None, notices }).await
 }
 
 /// Only what nobody knows is a person's to settle.

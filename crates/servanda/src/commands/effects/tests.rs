@@ -6,11 +6,11 @@ use bytes::Bytes;
 use clap::Parser as _;
 use servanda_contract::{CallId, Digest, Timestamp, digest::Domain, time::Clock, tool::EffectClass};
 use servanda_gates::effect::{
-    Begin, Change, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, End, Event, FleetingEffects, Go,
-    Order, OwnerId, StoredAnswer, Target,
+    Begin, ByHand, Change, ClientKey, Effect, EffectFilter, EffectId, EffectKey, EffectQuery, EffectState, Effects,
+    End, Event, FleetingEffects, Go, Order, OwnerId, StoredAnswer, Target,
 };
 
-use super::{Telling, Wanted, find, page, settle, wanted};
+use super::{Telling, Verdict, Wanted, bulk, find, page, settle, wanted};
 use crate::cli::{Cli, Command, SettleAs};
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn nobody() -> Telling {
 #[tokio::test]
 async fn screens() {
     let effects = bank().await;
-    let all = effects.list(servanda_gates::effect::EffectQuery { states: Vec::new(), limit: 10 }).await.unwrap();
+    let all = effects.list(EffectQuery { limit: 10, ..EffectQuery::default() }).await.unwrap();
     insta::assert_snapshot!("effects_list", page::list(&all, Timestamp::from_unix_ms(NOW_MS)));
     insta::assert_snapshot!("effects_unknown", page::page(&shown(&effects, "eff_2").await, None));
     let by = || "ada (uid 1000)".to_owned();
@@ -126,9 +126,16 @@ fn both_ways_to_say_it_mean_the_same() {
         let cli = Cli::try_parse_from(["servanda", "effects"].iter().chain(words)).unwrap();
         let Command::Effects(args) = cli.command else { panic!("another command") };
         match wanted(&args).unwrap() {
-            Wanted::List { states, .. } => format!("list {states:?}"),
+            Wanted::List { states, conditions, .. } => {
+                let filter = conditions.filter(Timestamp::from_unix_ms(NOW_MS)).unwrap();
+                if filter.is_empty() { format!("list {states:?}") } else { format!("list {states:?} {filter:?}") }
+            }
             Wanted::Show(handle) => format!("show {handle}"),
             Wanted::Settle { handle, settle_as, evidence } => format!("settle {handle} {settle_as:?} {evidence}"),
+            Wanted::SettleMany { conditions, verdict, consent } => {
+                let filter = conditions.filter(Timestamp::from_unix_ms(NOW_MS)).unwrap();
+                format!("settle {filter:?} {:?} {} {}", verdict.settle_as, verdict.evidence, consent.yes)
+            }
         }
     };
     let settled = "settle eff_1 NotExecuted seen";
@@ -140,4 +147,90 @@ fn both_ways_to_say_it_mean_the_same() {
     assert_eq!(read(&[]), "list []");
     assert!(Cli::try_parse_from(["servanda", "effects", "--state", "lost"]).is_err());
     assert!(Cli::try_parse_from(["servanda", "effects", "--settle", "completed"]).is_err());
+    let bank =
+        EffectFilter { upstream: Some("bank".to_owned()), class: Some(EffectClass::N), ..EffectFilter::default() };
+    assert_eq!(read(&["--filter", "upstream=bank", "--filter", "class=N"]), format!("list [] {bank:?}"));
+    let words =
+        ["settle", "--filter", "upstream=bank", "--filter", "class=N", "--as", "completed", "--evidence", "seen"];
+    assert_eq!(read(&words), format!("settle {bank:?} Completed seen false"));
+    let hour = EffectFilter {
+        since_ms: Some(NOW_MS - 7_200_000),
+        until_ms: Some(NOW_MS - 3_600_000),
+        ..EffectFilter::default()
+    };
+    let words = ["settle", "--since", "2h", "--until", "1h", "--as", "completed", "--evidence", "seen", "--yes"];
+    assert_eq!(read(&words), format!("settle {hour:?} Completed seen true"));
+    let words = ["settle", "--all", "--as", "not-executed", "--evidence", "seen"];
+    assert_eq!(read(&words), format!("settle {:?} NotExecuted seen false", EffectFilter::default()));
+}
+
+#[test]
+fn what_is_not_said_clearly_settles_nothing() {
+    let settle = ["servanda", "effects", "settle", "--as", "completed", "--evidence", "seen"];
+    let typed: [&[&str]; 11] = [
+        &[],
+        &["eff_1", "--all"],
+        &["eff_1", "--filter", "tool=bank__pay"],
+        &["eff_1", "--yes"],
+        &["--all", "--filter", "tool=bank__pay"],
+        &["--all", "--since", "1h"],
+        &["--all", "--yes", "--dry-run"],
+        &["--filter", "tool="],
+        &["--filter", "state=completed"],
+        &["--filter", "class=X"],
+        &["--since", "yesterday"],
+    ];
+    for words in typed {
+        assert!(Cli::try_parse_from(settle.iter().chain(words)).is_err(), "{words:?}");
+    }
+    let before = [
+        "servanda",
+        "effects",
+        "--filter",
+        "tool=bank__pay",
+        "settle",
+        "--all",
+        "--as",
+        "completed",
+        "--evidence",
+        "x",
+    ];
+    assert!(Cli::try_parse_from(before).is_err(), "a condition that would not count");
+    let typed: [&[&str]; 2] = [&["--filter", "class=N", "--filter", "class=K"], &["--since", "1h", "--until", "2h"]];
+    for words in typed {
+        let cli = Cli::try_parse_from(settle.iter().chain(words)).unwrap();
+        let Command::Effects(args) = cli.command else { panic!("another command") };
+        let Wanted::SettleMany { conditions, .. } = wanted(&args).unwrap() else { panic!("not many") };
+        assert!(conditions.filter(Timestamp::from_unix_ms(NOW_MS)).is_err(), "{words:?}");
+    }
+}
+
+/// Those that are not unknown any more when their turn comes are left alone.
+#[tokio::test]
+async fn many_are_settled_one_by_one_and_what_changed_meanwhile_is_left_alone() {
+    let effects = FleetingEffects::new(Arc::new(Still(Mutex::new(NOW_MS))));
+    for number in 10..36 {
+        effect(&effects, &format!("eff_{number}"), Some(End::Unknown("reset".to_owned()))).await;
+    }
+    effect(&effects, "eff_40", None).await;
+    let verdict = Verdict { settle_as: SettleAs::NotExecuted, evidence: "the bank's list has none of them" };
+    let (meant, more) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
+    assert!(!more);
+    let mut report = bulk::Report::of(meant, more, verdict);
+    insta::assert_snapshot!("effects_bulk_preview", bulk::preview(&report));
+    let by_hand = ByHand { completed: true, by: "bob".to_owned(), evidence: "seen".to_owned() };
+    let (target, event) = (Target::Id(EffectId::from("eff_12".to_owned())), Event::SettleByHand(by_hand));
+    effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+    bulk::settle_each(&effects, &mut report, verdict, &nobody()).await.unwrap();
+    insta::assert_snapshot!("effects_bulk_ending", bulk::ending(&report));
+    assert_eq!(shown(&effects, "eff_12").await.settlement.unwrap().by, "bob");
+    for id in ["eff_10", "eff_20", "eff_35"] {
+        let settled = shown(&effects, id).await;
+        assert_eq!(settled.state, EffectState::FailedRetryable);
+        assert_eq!(settled.settlement.unwrap().evidence, "the bank's list has none of them");
+    }
+    assert_eq!(shown(&effects, "eff_40").await.state, EffectState::Dispatching);
+    let (meant, _) = bulk::matching(&effects, EffectFilter::default()).await.unwrap();
+    let none = bulk::Report::of(meant, false, verdict);
+    insta::assert_snapshot!("effects_bulk_none", bulk::preview(&none));
 }

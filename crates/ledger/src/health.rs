@@ -1,0 +1,141 @@
+//! What the store last said to a write, and when: enough to tell whether a call that changes something would get its mark.
+//!
+//! It is noted beside the writes that are made anyway, the beat of every few seconds among them, so that whoever asks costs the
+//! store nothing. Deliberately not here: how old an answer may be before the gateway is not ready.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use servanda_gates::{
+    JournalError,
+    effect::{Applied, Reply},
+};
+
+/// What the store last said to a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteStanding {
+    /// How long ago it last took one; none if it has not yet.
+    pub accepted_ms_ago: Option<u64>,
+    /// How long ago it last failed to take one, if it has taken none since.
+    pub refused_ms_ago: Option<u64>,
+    /// How long ago this process last began to say that it is alive; none if it has not yet.
+    pub beat_began_ms_ago: Option<u64>,
+}
+
+/// Notes what the store says to writes.
+#[derive(Debug)]
+pub(crate) struct WriteWatch {
+    since: Instant,
+    accepted: Moment,
+    refused: Moment,
+    beat_began: Moment,
+}
+
+/// Milliseconds after the watch began, counted from one; zero is never.
+#[derive(Debug, Default)]
+struct Moment(AtomicU64);
+
+impl Default for WriteWatch {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            accepted: Moment::default(),
+            refused: Moment::default(),
+            beat_began: Moment::default(),
+        }
+    }
+}
+
+impl WriteWatch {
+    /// A beat is about to be written.
+    pub(crate) fn beat_begins(&self) {
+        self.beat_began.set(self.now());
+    }
+
+    /// A beat ended.
+    pub(crate) fn beat_ended(&self, beat: &Result<(), JournalError>) {
+        match beat {
+            Ok(()) => self.accepted.set(self.now()),
+            Err(_) => self.refused.set(self.now()),
+        }
+    }
+
+    /// A change was handed in. One that only found what was there proves nothing about writing, and one that failed because of what
+    /// was in it says nothing about the store.
+    pub(crate) fn change_ended(&self, change: &Result<Applied, JournalError>) {
+        match change {
+            Ok(applied) if matches!(applied.reply, Reply::Mine(_) | Reply::Ask(_) | Reply::Settled) => {
+                self.accepted.set(self.now());
+            }
+            Err(error) if !error.is_of_content() => self.refused.set(self.now()),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// How it stands.
+    pub(crate) fn standing(&self) -> WriteStanding {
+        let now = self.now();
+        let ago = |moment: Option<u64>| moment.map(|moment| now.saturating_sub(moment));
+        let (accepted, refused) = (self.accepted.get(), self.refused.get());
+        WriteStanding {
+            accepted_ms_ago: ago(accepted),
+            refused_ms_ago: ago(refused.filter(|refused| accepted.is_none_or(|accepted| *refused >= accepted))),
+            beat_began_ms_ago: ago(self.beat_began.get()),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
+}
+
+impl Moment {
+    fn set(&self, moment: u64) {
+        self.0.store(moment, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|moment| *moment > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use servanda_gates::{
+        JournalError,
+        effect::{Applied, Reply},
+    };
+
+    use super::WriteWatch;
+
+    #[test]
+    fn the_latest_word_of_the_store_counts_and_only_its_own() {
+        let watch = WriteWatch::default();
+        assert_eq!(watch.standing(), super::WriteStanding::default());
+        let came_to = |reply: Reply| Ok(Applied { reply, effect: None });
+        let refused = |watch: &WriteWatch| watch.standing().refused_ms_ago.is_some();
+        let next_moment = || std::thread::sleep(std::time::Duration::from_millis(2));
+        watch.change_ended(&came_to(Reply::KeyExpired));
+        assert_eq!(watch.standing().accepted_ms_ago, None, "nothing was written");
+        watch.beat_ended(&Ok(()));
+        assert!(watch.standing().accepted_ms_ago.is_some() && !refused(&watch));
+        next_moment();
+        watch.change_ended(&Err(JournalError::of_content("a row that nobody can read")));
+        assert!(!refused(&watch), "the store is well");
+        watch.change_ended(&Err(JournalError::new("database or disk is full")));
+        assert!(refused(&watch));
+        watch.change_ended(&came_to(Reply::KeyExpired));
+        assert!(refused(&watch), "a look is no write");
+        next_moment();
+        watch.change_ended(&came_to(Reply::Settled));
+        assert!(!refused(&watch));
+        next_moment();
+        watch.beat_ended(&Err(JournalError::in_doubt("lost")));
+        assert!(refused(&watch));
+        assert_eq!(watch.standing().beat_began_ms_ago, None);
+        watch.beat_begins();
+        assert!(watch.standing().beat_began_ms_ago.is_some());
+    }
+}

@@ -1,0 +1,154 @@
+//! TLS to PostgreSQL: whose certificates are trusted, what of a certificate is checked, and what the server is shown.
+//!
+//! Files are read for every connection, so that renewed certificates are used without a restart; connections are few.
+//! Deliberately not here: which connection has TLS at all, which `address` decides.
+
+mod failure;
+mod verifier;
+
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    client::WebPkiServerVerifier,
+    crypto::{CryptoProvider, aws_lc_rs},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+pub use self::failure::TlsFailure;
+use self::verifier::{IssuerOnly, Unchecked};
+
+/// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
+const ALPN: &[u8] = b"postgresql";
+
+/// What is asked of TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TlsTerms {
+    pub(super) checks: Checks,
+    pub(super) roots: Roots,
+    pub(super) identity: Option<ClientIdentity>,
+}
+
+/// What of the server's certificate is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checks {
+    /// That a trusted issuer made it for the host that was named.
+    IssuerAndName,
+    /// That a trusted issuer made it, for whichever host.
+    Issuer,
+    /// Nothing: the operator said so.
+    Nothing,
+}
+
+/// Which issuers are trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Roots {
+    /// Those of this machine.
+    System,
+    /// Those of a PEM file, and no others.
+    File(PathBuf),
+}
+
+/// What a server that asks for a client's certificate is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClientIdentity {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
+impl TlsTerms {
+    /// Reads the files and makes what the driver needs. Blocks while it reads.
+    pub(super) fn connector(&self) -> Result<MakeRustlsConnect, TlsFailure> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(TlsFailure::handshake)?;
+        let builder = match self.checks {
+            Checks::IssuerAndName => builder.with_webpki_verifier(self.verifier(&provider)?),
+            Checks::Issuer => {
+                let verifier = IssuerOnly::new(self.roots.read()?, &provider);
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
+            Checks::Nothing => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked::new(&provider)))
+            }
+        };
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (certificates, key) = identity.read()?;
+                let unusable = |error: rustls::Error| TlsFailure::file("sslkey", &identity.key, &error);
+                builder.with_client_auth_cert(certificates, key).map_err(unusable)?
+            }
+        };
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(MakeRustlsConnect::new(config))
+    }
+
+    fn verifier(&self, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, TlsFailure> {
+        let roots = Arc::new(self.roots.read()?);
+        let built = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider)).build();
+        built.map_err(|error| TlsFailure::Handshake(error.to_string()))
+    }
+}
+
+impl Roots {
+    /// The parameter as it would be written, for messages.
+    fn in_words(&self) -> String {
+        match self {
+            Self::System => "an issuer that this machine trusts".to_owned(),
+            Self::File(path) => format!("an issuer in `{}` (sslrootcert)", path.display()),
+        }
+    }
+
+    fn read(&self) -> Result<RootCertStore, TlsFailure> {
+        let mut roots = RootCertStore::empty();
+        match self {
+            Self::System => {
+                // Some systems have certificates among theirs that cannot be read; the others still count.
+                let found = rustls_native_certs::load_native_certs();
+                roots.add_parsable_certificates(found.certs);
+                if roots.is_empty() {
+                    return Err(TlsFailure::NoSystemRoots);
+                }
+            }
+            Self::File(path) => {
+                for certificate in certificates("sslrootcert", path)? {
+                    roots.add(certificate).map_err(|error| TlsFailure::file("sslrootcert", path, &error))?;
+                }
+            }
+        }
+        Ok(roots)
+    }
+}
+
+impl ClientIdentity {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsFailure> {
+        let certificates = certificates("sslcert", &self.certificate)?;
+        let unusable = |error: &dyn std::fmt::Display| TlsFailure::file("sslkey", &self.key, error);
+        let about = std::fs::metadata(&self.key).map_err(|error| unusable(&error))?;
+        // As libpq has it: root's key may be readable by root's group, any other by its owner alone.
+        let exposed = if about.uid() == 0 { 0o037 } else { 0o077 };
+        if about.mode() & exposed != 0 {
+            return Err(unusable(&format_args!("others may read it (mode {:o}); chmod 600", about.mode() & 0o777)));
+        }
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| unusable(&error))?;
+        Ok((certificates, key))
+    }
+}
+
+/// The certificates of a PEM file; a file without any is an error.
+fn certificates(parameter: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFailure> {
+    let unusable = |error: rustls::pki_types::pem::Error| TlsFailure::file(parameter, path, &error);
+    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(unusable)?.collect();
+    let found = found.map_err(unusable)?;
+    if found.is_empty() {
+        return Err(TlsFailure::file(parameter, path, &"it has no certificate in PEM"));
+    }
+    Ok(found)
+}

@@ -1,0 +1,252 @@
+//! Settles many effects at once that nobody knows the end of: shows which they are, asks, and settles each by itself. What changed
+//! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use servanda_contract::{Timestamp, tool::EffectClass};
+use servanda_gates::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects, Reply, Target};
+
+use super::{Telling, away, say};
+use crate::{
+    cli::SettleAs,
+    failure::Failure,
+    operator,
+    screen::{Screen, count, lines, table},
+};
+
+/// Effects that one run settles at most, and that are read at once.
+const MATCHED_MAX: usize = 10_000;
+const PAGE_MAX: u32 = 500;
+/// Effects that the preview lists by name; `--json` has them all.
+const LISTED_MAX: usize = 20;
+
+/// What a person says, and what they know it from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Verdict<'a> {
+    pub(super) settle_as: SettleAs,
+    pub(super) evidence: &'a str,
+}
+
+/// Whether the person has agreed before seeing, or only wants to see.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Consent {
+    pub(super) yes: bool,
+    pub(super) dry_run: bool,
+}
+
+/// An effect that is meant, as much of it as is shown.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Meant {
+    id: EffectId,
+    class: EffectClass,
+    tool: String,
+    upstream: String,
+    tenant: String,
+    principal: String,
+    begun_ms: u64,
+    /// What became of it.
+    became: Became,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Became {
+    /// Nothing: it is only shown.
+    Shown,
+    Settled,
+    /// It is not unknown any more: its answer came, or somebody else settled it.
+    ChangedMeanwhile,
+}
+
+/// The whole run, for programs.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Report<'a> {
+    settle_as: &'static str,
+    evidence: &'a str,
+    by: String,
+    matched: usize,
+    /// Whether there are more than one run settles.
+    more: bool,
+    settled: usize,
+    changed_meanwhile: usize,
+    effects: Vec<Meant>,
+}
+
+pub(super) async fn run(
+    effects: &dyn Effects,
+    filter: EffectFilter,
+    verdict: Verdict<'_>,
+    consent: Consent,
+    telling: &Telling,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let (meant, more) = matching(effects, filter).await?;
+    let mut report = Report::of(meant, more, verdict);
+    if !screen.json {
+        screen.data(preview(&report))?;
+    }
+    if consent.dry_run || report.effects.is_empty() {
+        return if screen.json { screen.json(&report) } else { Ok(()) };
+    }
+    agree(consent, &report, screen).await?;
+    settle_each(effects, &mut report, verdict, telling).await?;
+    if screen.json {
+        return screen.json(&report);
+    }
+    screen.data(ending(&report))?;
+    if more {
+        screen.hint("there are more: run the same command again");
+    }
+    Ok(())
+}
+
+/// Those that are meant, newest first, and whether there are more than one run settles.
+pub(super) async fn matching(effects: &dyn Effects, filter: EffectFilter) -> Result<(Vec<Meant>, bool), Failure> {
+    let mut meant: Vec<Meant> = Vec::new();
+    loop {
+        let query = EffectQuery {
+            states: vec![EffectState::OutcomeUnknown],
+            filter: filter.clone(),
+            after: meant.last().map(|last| last.id.clone()),
+            limit: PAGE_MAX,
+        };
+        let page = effects.list(query).await.map_err(away)?;
+        let is_last = page.len() < PAGE_MAX as usize;
+        meant.extend(page.into_iter().map(Meant::of));
+        if meant.len() > MATCHED_MAX {
+            meant.truncate(MATCHED_MAX);
+            return Ok((meant, true));
+        }
+        if is_last {
+            return Ok((meant, false));
+        }
+    }
+}
+
+/// Each in a transaction of its own. A store that goes away leaves what was settled settled.
+pub(super) async fn settle_each(
+    effects: &dyn Effects,
+    report: &mut Report<'_>,
+    verdict: Verdict<'_>,
+    telling: &Telling,
+) -> Result<(), Failure> {
+    let all = report.effects.len();
+    for meant in &mut report.effects {
+        let became = settle(effects, &meant.id, verdict, &report.by, telling).await.map_err(|error| {
+            let settled = report.settled;
+            let why = error.reason();
+            Failure::failed(format!("{settled} of {all} were settled, then the store of effects did not answer: {why}"))
+                .hint("what was settled stays so: run the same command again for the rest")
+        })?;
+        match became {
+            Became::Settled => report.settled += 1,
+            Became::ChangedMeanwhile | Became::Shown => report.changed_meanwhile += 1,
+        }
+        meant.became = became;
+    }
+    Ok(())
+}
+
+async fn settle(
+    effects: &dyn Effects,
+    id: &EffectId,
+    verdict: Verdict<'_>,
+    by: &str,
+    telling: &Telling,
+) -> Result<Became, servanda_gates::JournalError> {
+    // Read again, because whom to tell depends on what it is by now.
+    let found = effects.find(Target::Id(id.clone())).await?;
+    let Some(effect) = found.filter(|effect| effect.state == EffectState::OutcomeUnknown) else {
+        return Ok(Became::ChangedMeanwhile);
+    };
+    let applied = say(effects, &effect, verdict, by.to_owned(), telling).await?;
+    Ok(if applied.reply == Reply::Settled { Became::Settled } else { Became::ChangedMeanwhile })
+}
+
+/// Asks the person, unless they said yes already. Where nobody can be asked, nothing is settled.
+async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<(), Failure> {
+    if consent.yes {
+        return Ok(());
+    }
+    if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(Failure::bad_input("nothing was settled: there is nobody to ask")
+            .hint("look at what would be settled (--dry-run shows it), then run it again with --yes"));
+    }
+    let what = count(report.effects.len(), "effect");
+    // Nobody can be told when stderr is gone, and then nobody answers either.
+    let _ = write!(io::stderr(), "settle {what} as {}? [y/N] ", report.settle_as);
+    // Aside, so that whoever stops us instead of answering is heard.
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map(|_| answer)
+    });
+    let answer = reading.await.map_err(|error| Failure::failed(error.to_string()))??;
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(())
+    } else {
+        Err(Failure::failed("nothing was settled"))
+    }
+}
+
+pub(super) fn preview(report: &Report<'_>) -> String {
+    if report.effects.is_empty() {
+        return "there is no such effect whose end nobody knows".to_owned();
+    }
+    let mut shown = table(&["handle", "class", "tool", "upstream", "of", "begun"]);
+    for meant in report.effects.iter().take(LISTED_MAX) {
+        shown.add_row([
+            meant.id.to_string(),
+            format!("{:?}", meant.class),
+            meant.tool.clone(),
+            meant.upstream.clone(),
+            format!("{}/{}", meant.tenant, meant.principal),
+            Timestamp::from_unix_ms(meant.begun_ms).to_string(),
+        ]);
+    }
+    let listed = lines(&shown);
+    let unlisted = match report.effects.len().saturating_sub(LISTED_MAX) {
+        0 => String::new(),
+        unlisted => format!("\nand {unlisted} more; --dry-run --json lists them all"),
+    };
+    let more = if report.more { ", which is as many as one run settles" } else { "" };
+    let what = count(report.effects.len(), "effect");
+    format!("{listed}{unlisted}\n\n{what} to be settled as {}{more}; evidence: {}", report.settle_as, report.evidence)
+}
+
+pub(super) fn ending(report: &Report<'_>) -> String {
+    let settled = count(report.settled, "effect");
+    let verb = if report.settled == 1 { "was" } else { "were" };
+    let left = match report.changed_meanwhile {
+        0 => String::new(),
+        changed => {
+            format!("; {changed} had changed meanwhile and {} left alone", if changed == 1 { "was" } else { "were" })
+        }
+    };
+    format!("{settled} {verb} settled as {}{left}", report.settle_as)
+}
+
+impl Meant {
+    fn of(effect: Effect) -> Self {
+        Self {
+            id: effect.id,
+            class: effect.class,
+            tool: effect.order.exposed_tool,
+            upstream: effect.order.upstream,
+            tenant: effect.key.tenant,
+            principal: effect.key.principal,
+            begun_ms: effect.created_ms,
+            became: Became::Shown,
+        }
+    }
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn of(effects: Vec<Meant>, more: bool, verdict: Verdict<'a>) -> Self {
+        let settle_as = match verdict.settle_as {
+            SettleAs::Completed => "completed",
+            SettleAs::NotExecuted => "not-executed",
+        };
+        let (matched, by) = (effects.len(), operator::who());
+        Self { settle_as, evidence: verdict.evidence, by, matched, more, settled: 0, changed_meanwhile: 0, effects }
+    }
+}

@@ -1,0 +1,94 @@
+//! What `/healthz` and `/readyz` say of this gateway, from what its ledger met last. Nothing is asked.
+
+use std::sync::Arc;
+
+use servanda_doors::http::{Ailment, Health};
+use servanda_gates::effect::owner_silence_ms_max;
+use servanda_ledger::{Ledger, WriteStanding};
+
+/// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
+/// cure that; a loop that has begun none for longer stands still.
+const BEAT_BEGAN_MS_MAX: u64 = 300_000;
+
+/// A gateway's health, by its ledger.
+#[derive(Debug)]
+pub(crate) struct LedgerHealth(pub(crate) Arc<Ledger>);
+
+impl Health for LedgerHealth {
+    fn alive(&self) -> Result<(), Ailment> {
+        alive(self.0.write_standing())
+    }
+
+    fn ready(&self) -> Result<(), Ailment> {
+        ready(self.0.write_standing())
+    }
+
+    fn store_wrote_ms_ago(&self) -> Option<u64> {
+        self.0.write_standing().accepted_ms_ago
+    }
+}
+
+fn alive(standing: WriteStanding) -> Result<(), Ailment> {
+    // One that has not begun yet is starting.
+    match standing.beat_began_ms_ago {
+        Some(ago_ms) if ago_ms > BEAT_BEGAN_MS_MAX => Err(Ailment {
+            code: "loop_stands_still",
+            told: "the loop that tells other gateways that this one is alive stands still; restart it",
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A store that took a write lately, and none since that it did not take, takes the next one. "Lately" is as long as other gateways
+/// wait before they take this one for gone.
+fn ready(standing: WriteStanding) -> Result<(), Ailment> {
+    let (code, told) = match standing {
+        WriteStanding { refused_ms_ago: Some(_), .. } => (
+            "store_refuses_writes",
+            "the ledger did not take the last write, so that calls that change something are refused; \
+             the log has the reason, and `servanda doctor` looks at the ledger",
+        ),
+        WriteStanding { accepted_ms_ago: None, .. } => ("starting", "the ledger has not taken a write yet"),
+        WriteStanding { accepted_ms_ago: Some(ago_ms), .. } if ago_ms > owner_silence_ms_max() => (
+            "store_silent",
+            "the ledger has not answered to a write for too long; `servanda doctor` looks at the ledger",
+        ),
+        WriteStanding { .. } => return Ok(()),
+    };
+    Err(Ailment { code, told })
+}
+
+#[cfg(test)]
+mod tests {
+    use servanda_ledger::WriteStanding;
+
+    use super::{BEAT_BEGAN_MS_MAX, alive, ready};
+
+    #[test]
+    fn the_last_write_decides() {
+        let standing = |accepted_ms_ago, refused_ms_ago| WriteStanding {
+            accepted_ms_ago,
+            refused_ms_ago,
+            beat_began_ms_ago: None,
+        };
+        let table = [
+            (standing(None, None), Some("starting")),
+            (standing(None, Some(1)), Some("store_refuses_writes")),
+            (standing(Some(5_000), None), None),
+            (standing(Some(15_000), None), None),
+            (standing(Some(15_001), None), Some("store_silent")),
+            (standing(Some(10), Some(10)), Some("store_refuses_writes")),
+        ];
+        for (standing, code) in table {
+            assert_eq!(ready(standing).err().map(|ailment| ailment.code), code, "{standing:?}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_away_is_no_reason_to_restart() {
+        let began = |beat_began_ms_ago| WriteStanding { refused_ms_ago: Some(1), beat_began_ms_ago, ..<_>::default() };
+        assert!(alive(began(None)).is_ok());
+        assert!(alive(began(Some(BEAT_BEGAN_MS_MAX))).is_ok());
+        assert_eq!(alive(began(Some(BEAT_BEGAN_MS_MAX + 1))).unwrap_err().code, "loop_stands_still");
+    }
+}
