@@ -53,6 +53,12 @@ impl World {
         open(&self.ledger()).unwrap().query_row("select count(*) from all_calls", [], |row| row.get(0)).unwrap()
     }
 
+    /// Sessions that are written down.
+    pub(crate) fn session_notes(&self) -> i64 {
+        let sql = "select count(*) from notes where kind = 'session'";
+        open(&self.ledger()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
     /// What SQLite says about its own file.
     pub(crate) fn ledger_integrity(&self) -> String {
         let ledger = Connection::open(self.ledger()).unwrap();
