@@ -112,27 +112,35 @@ fn a_killed_command_leaves_no_server_behind() {
     });
 }
 
-/// Should the supervisor itself be killed, the kernel kills its server, and the gateway starts another.
+/// Should the supervisor be killed, its server ends, and the gateway starts another. Should the gateway be killed as well, as by
+/// `killall`, the server ends all the same, although it does not mind being asked to: the kernel kills it.
 #[test]
 fn a_server_ends_with_its_supervisor() {
     let world = World::empty();
-    world.configure(&json!({ "company": family(&world, "look") }));
+    let mut server = world.stub(&["look"], Some(&json!({ "content": [{ "type": "text", "text": "done" }] })));
+    let serve = server["args"][1].as_str().unwrap();
+    let introduce = "trap '' TERM HUP INT; echo $$ >> \"$1\"; shift";
+    server["args"][1] = json!(format!("{introduce}\n{serve}{STAY}"));
+    server["args"].as_array_mut().unwrap().insert(3, json!(world.path("pids")));
+    world.configure(&json!({ "company": server }));
     world.add(&reads("look"));
     let world = world.unpinned();
     let gateway = world.serve();
-    gateway.legacy().call("company__look", json!({})).success();
-    let server = members(&world)[0];
-    let stat = runs(server).unwrap();
-    let supervisor: i32 = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
-    assert_ne!(u32::try_from(supervisor).unwrap(), gateway.id(), "there is a process between the two");
-    let all = members(&world);
-    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
-    assert_gone(&[server]);
-    gateway.legacy().call("company__look", json!({})).success();
-    // Whoever kills a supervisor takes on what it would have done for those in sessions of their own.
-    for pid in all {
-        let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
-    }
+    let serving = |server: usize| {
+        gateway.legacy().call("company__look", json!({})).success();
+        let text = world.read("pids");
+        let pid: i32 = text.lines().nth(server).unwrap().parse().unwrap();
+        let stat = runs(pid).unwrap();
+        let supervisor = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
+        (pid, Pid::from_raw(supervisor).unwrap())
+    };
+    let (first, supervisor) = serving(0);
+    kill_process(supervisor, Signal::KILL).unwrap();
+    assert_gone(&[first]);
+    let (second, supervisor) = serving(1);
+    gateway.kill();
+    kill_process(supervisor, Signal::KILL).unwrap();
+    assert_gone(&[second]);
 }
 
 /// The store hangs, a call has an answer that cannot be put on record, and the server does not want to end: it ends in time all the

@@ -107,11 +107,6 @@ impl Gateway {
         line.split_whitespace().next().unwrap().to_owned()
     }
 
-    /// Its process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Asks it to stop, without waiting.
     pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
