@@ -27,4 +27,4 @@ mod tidings;
 pub mod http;
 pub mod stdio;
 
-pub use options::{HttpOptions, ServerIdentity, Serving, StdioOptions};
+pub use options::{HttpOptions, SESSION_IDLE_MS_MAX, ServerIdentity, Serving, StdioOptions};

@@ -33,6 +33,9 @@ pub struct HttpOptions {
     pub sessions_max: usize,
     /// How long an unused session is kept.
     pub session_idle_ms_max: u64,
+    /// How long a session must have been unused before it may be ended to make room for a new one. A client between two requests
+    /// keeps its session, however many come; it is the newcomer that is turned away.
+    pub session_room_idle_ms_min: u64,
     /// GET streams one session may hold open.
     pub streams_per_session_max: usize,
     /// Questions one legacy session may have to answer at once; further ones are declined.
@@ -128,6 +131,8 @@ pub struct StdioOptions {
     pub drain_ms_max: u64,
 }
 
+/// How long an unused session is kept, unless somebody says otherwise.
+pub const SESSION_IDLE_MS_MAX: u64 = 30 * 60 * 1000;
 const PAGE_SIZE: usize = 200;
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const CALLS_IN_FLIGHT_MAX: usize = 1024;
@@ -146,7 +151,8 @@ impl HttpOptions {
             body_bytes_max: MESSAGE_BYTES_MAX,
             body_read_ms_max: 30_000,
             sessions_max: 1000,
-            session_idle_ms_max: 30 * 60 * 1000,
+            session_idle_ms_max: SESSION_IDLE_MS_MAX,
+            session_room_idle_ms_min: 60_000,
             streams_per_session_max: 4,
             questions_per_session_max: QUESTIONS_MAX,
             question_wait_ms_max: 30_000,

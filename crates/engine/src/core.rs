@@ -105,6 +105,10 @@ impl InHand {
         Held { id: id.clone(), among: Arc::clone(self) }
     }
 
+    pub(crate) fn ids(&self) -> Vec<EffectId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
     pub(crate) fn has(&self, id: &EffectId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
     }

@@ -293,6 +293,11 @@ impl Engine {
         self.core.in_flight.len()
     }
 
+    /// The ids of the effects that this process is dispatching or settling.
+    pub fn effects_in_hand(&self) -> Vec<String> {
+        self.core.in_hand.ids().iter().map(ToString::to_string).collect()
+    }
+
     /// Learns which tools are held back for what they did, or by a person. Called before the first call is taken; later on
     /// whoever says that this process is alive looks again.
     pub async fn recall_quarantine(&self) -> Result<(), JournalError> {

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Digest, TaxonomyClass, digest::Domain, record::RECORD_VERSION};
-use servanda_gates::effect::{Effect, EffectKey, StoredAnswer, due_ms, needs_owner};
+use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, due_ms, needs_owner};
 
 use crate::LedgerError;
 

@@ -20,7 +20,7 @@ pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
     clients::{ClientName, Scope},
-    config::CONFIG_FILE,
+    config::{CONFIG_FILE, DRAIN_MS_MIN},
 };
 
 const AFTER_HELP: &str = "\
@@ -199,6 +199,9 @@ pub(crate) struct ServeArgs {
     /// Listen here instead of where the configuration says; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
+    /// How long the gateway may take to end, all in all, instead of what the configuration says.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(DRAIN_MS_MIN..))]
+    pub drain_ms_max: Option<u64>,
 }
 
 /// `tools`.

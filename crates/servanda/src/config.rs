@@ -4,6 +4,7 @@
 mod auth;
 mod budgets;
 mod credential;
+mod ends;
 mod expected;
 mod naming;
 mod oauth;
@@ -31,6 +32,7 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
+pub(crate) use ends::DRAIN_MS_MIN;
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
@@ -42,6 +44,7 @@ use crate::{
     expansion::{expand, unset},
     failure::Failure,
     ledger_place::LedgerPlace,
+    stopping::DRAIN_MS_MAX,
 };
 
 /// The version of the file's format.
@@ -180,6 +183,17 @@ pub(crate) struct LimitsConfig {
     /// How often an upstream is asked whether it is there and what it offers.
     #[schemars(range(min = 100))]
     pub probe_interval_ms: u64,
+    /// How long the gateway may take to end, all in all, from the first signal: calls in flight, their records, the servers it
+    /// started and the ledger. To be less than the time after which its supervisor kills it.
+    #[schemars(range(min = 500))]
+    pub drain_ms_max: u64,
+    /// How long a session of a legacy client is kept without a request or an open stream, and what is written down of it.
+    #[schemars(range(min = 1000))]
+    pub session_idle_ms_max: u64,
+    /// How long a client's or a user's own connection to an upstream is kept without a request; a stdio server's process ends
+    /// with it.
+    #[schemars(range(min = 1000))]
+    pub upstream_connection_idle_ms_max: u64,
 }
 
 /// A configuration and the folder its paths are relative to.
@@ -205,6 +219,9 @@ impl Default for LimitsConfig {
             upstream_connections_max: servanda_upstream::Limits::default().connections_max,
             repair_attempts_max: 5,
             probe_interval_ms: 30_000,
+            drain_ms_max: DRAIN_MS_MAX,
+            session_idle_ms_max: servanda_doors::SESSION_IDLE_MS_MAX,
+            upstream_connection_idle_ms_max: servanda_upstream::Limits::default().connection_idle_ms_max,
         }
     }
 }
@@ -388,6 +405,7 @@ impl Loaded {
             message_bytes_max: self.config.limits.message_bytes_max,
             connect_ms_max: self.config.limits.connect_ms_max,
             connections_max: self.config.limits.upstream_connections_max.max(1),
+            connection_idle_ms_max: self.config.limits.upstream_connection_idle_ms_max,
             ..servanda_upstream::Limits::default()
         };
         Ok(UpstreamSpec { id: UpstreamId(id.to_owned()), transport, limits })
@@ -419,6 +437,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
         return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
     }
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
+    let fault = fault.or_else(|| ends::fault(&config.limits));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }

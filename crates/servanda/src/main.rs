@@ -39,7 +39,7 @@ use crate::{
     cli::{Cli, Command},
     failure::Failure,
     screen::Screen,
-    stopping::Stop,
+    stopping::{DRAIN_MS_MAX, Stop},
 };
 
 /// How long servers may take to end when a command is stopped: as long as it takes to ask twice and then to kill.
@@ -47,6 +47,10 @@ const ENDING_MAX: Duration = Duration::from_secs(6);
 const ENDING_POLL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
+    // Before anything else: a supervisor of a stdio server is this program, too, and needs nothing of what follows.
+    if let Some(ended) = servanda_upstream::supervisor::run_as_told(std::env::args_os()) {
+        return ended;
+    }
     let cli = Cli::parse();
     let screen = Screen { json: cli.json };
     start_log(cli.verbose, &cli.command);
@@ -110,7 +114,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
 /// A command that only asks, until it is told to stop. Dropping it drops its upstreams, whose tasks then end the servers;
 /// they are waited for, because a server left behind is found much later.
 async fn until_stopped(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals(DRAIN_MS_MAX)?;
     tokio::select! {
         outcome = command => return outcome,
         () = stop.told.cancelled() => {}

@@ -1,4 +1,5 @@
-//! How a command is told to stop: once to finish what is under way, twice to end at once.
+//! How a command is told to stop: once to finish what is under way, twice to end at once; and how much time there is for each part
+//! of the end.
 
 use std::{
     convert::Infallible,
@@ -18,8 +19,18 @@ use crate::{
     screen::{Screen, count},
 };
 
-/// How long what is under way may still take when the gateway ends.
-pub(crate) const DRAIN_MS_MAX: u64 = 10_000;
+/// How long a gateway takes to end, all in all, unless its configuration says otherwise: less than the ten seconds after which most
+/// supervisors kill.
+pub(crate) const DRAIN_MS_MAX: u64 = 8_000;
+/// The parts that the time is counted in: each phase of the end is over after so many of them.
+const PARTS: u32 = 16;
+const DOOR_PARTS: u32 = 8;
+const CALL_PARTS: u32 = 10;
+const SERVER_PARTS: u32 = 13;
+const RECORD_PARTS: u32 = 14;
+/// The last part is for the process itself.
+const ALL_PARTS: u32 = 15;
+
 /// After which time it is told that something is waited for that is not a call.
 const TOLD_AFTER_MS: u64 = 1_000;
 
@@ -31,6 +42,21 @@ pub(crate) struct Stop {
     /// Cancelled by the second: nothing is waited for any more.
     pub hurry: CancellationToken,
     since: Arc<OnceLock<Instant>>,
+    drain_max: Duration,
+}
+
+/// When each phase of the end has to be over, so that the whole is over in time. A phase that needs less leaves more to the next.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "moments, which `by` says of each")]
+pub(crate) struct EndPlan {
+    /// Calls in flight have ended or are cut off.
+    pub calls_by: Instant,
+    /// What runs beside calls has ended, and so have the upstreams' servers.
+    pub servers_by: Instant,
+    /// The calls that were cut off are on record.
+    pub records_by: Instant,
+    /// The ledger is closed.
+    pub all_by: Instant,
 }
 
 struct Signals {
@@ -41,21 +67,24 @@ struct Signals {
 }
 
 impl Stop {
-    /// Listens for SIGINT, SIGTERM and SIGHUP from now on.
-    pub(crate) fn on_signals() -> Result<Self, Failure> {
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The whole end is to take no longer than that.
+    pub(crate) fn on_signals(drain_ms_max: u64) -> Result<Self, Failure> {
         let mut signals = Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             // `nohup` has it ignored; listening for it would undo that.
             terminal_end: if hang_up_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) },
         };
-        let stop =
-            Self { told: CancellationToken::new(), hurry: CancellationToken::new(), since: Arc::new(OnceLock::new()) };
+        let stop = Self {
+            told: CancellationToken::new(),
+            hurry: CancellationToken::new(),
+            since: Arc::new(OnceLock::new()),
+            drain_max: Duration::from_millis(drain_ms_max),
+        };
         let heard = stop.clone();
         tokio::spawn(async move {
             signals.next().await;
-            // Only set here.
-            let _ = heard.since.set(Instant::now());
+            heard.begin();
             heard.told.cancel();
             signals.next().await;
             heard.hurry.cancel();
@@ -63,10 +92,25 @@ impl Stop {
         Ok(stop)
     }
 
-    /// How long what is under way may still take, counted from the first signal if there was one.
-    pub(crate) fn drain_left(&self) -> Duration {
-        let waited = self.since.get().map_or(Duration::ZERO, Instant::elapsed);
-        Duration::from_millis(DRAIN_MS_MAX).saturating_sub(waited)
+    /// The end has begun, unless it had before: its time counts from here.
+    pub(crate) fn begin(&self) -> Instant {
+        *self.since.get_or_init(Instant::now)
+    }
+
+    /// When each phase of the end has to be over. The end has begun.
+    pub(crate) fn plan(&self) -> EndPlan {
+        EndPlan::of(self.begin(), self.drain_max)
+    }
+
+    /// How long a door waits for requests before it gives them up: less than calls have, so that it can still say so.
+    pub(crate) fn door_max(&self) -> Duration {
+        self.drain_max * DOOR_PARTS / PARTS
+    }
+
+    /// Waits until the end has begun and calls have had their time. Never comes to that by itself.
+    pub(crate) async fn calls_are_over(&self) {
+        self.told.cancelled().await;
+        tokio::time::sleep_until(self.plan().calls_by).await;
     }
 
     /// Once told to stop, says what is waited for. Never ends by itself.
@@ -79,9 +123,21 @@ impl Stop {
         }
         let what =
             if calls == 0 { "requests under way".to_owned() } else { format!("{} in flight", count(calls, "call")) };
-        let seconds = DRAIN_MS_MAX / 1_000;
-        screen.say(format_args!("stopping: waiting for {what}, up to {seconds} s; stop again to end at once"));
+        let seconds = self.drain_max.as_secs_f64();
+        screen.say(format_args!("stopping: waiting for {what}, up to {seconds} s in all; stop again to end at once"));
         std::future::pending().await
+    }
+}
+
+impl EndPlan {
+    fn of(since: Instant, drain_max: Duration) -> Self {
+        let after = |parts: u32| since + drain_max * parts / PARTS;
+        Self {
+            calls_by: after(CALL_PARTS),
+            servers_by: after(SERVER_PARTS),
+            records_by: after(RECORD_PARTS),
+            all_by: after(ALL_PARTS),
+        }
     }
 }
 
@@ -107,4 +163,21 @@ fn hang_up_is_ignored() -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     // SIGHUP is the first signal.
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_phase_is_over_before_the_next_and_all_in_time() {
+        let began = Instant::now();
+        for drain_max in [500, 8_000, 85_000].map(Duration::from_millis) {
+            let EndPlan { calls_by, servers_by, records_by, all_by } = EndPlan::of(began, drain_max);
+            assert_eq!(calls_by - began, drain_max * 5 / 8);
+            assert!(began + drain_max * DOOR_PARTS / PARTS < calls_by);
+            assert!(calls_by < servers_by && servers_by < records_by && records_by < all_by);
+            assert!(all_by < began + drain_max);
+        }
+    }
 }

@@ -1,5 +1,6 @@
-//! Puts the gateway together from its configuration: contracts, upstreams, ledger, engine; and takes it apart again in an
-//! order that loses nothing.
+//! Puts a gateway together from its configuration: contracts, upstreams, ledger, engine. `ending` takes it apart again.
+
+mod ending;
 
 use std::{
     collections::BTreeMap,
@@ -8,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use ending::Unfinished;
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
@@ -29,17 +31,12 @@ use crate::{
     health::LedgerHealth,
     lock::{self, LockKeeper},
     policies,
-    stopping::Stop,
     visitors_notebook::VisitorsNotebook,
 };
 
-/// How long the records of calls that were cut off may take.
-const LAST_RECORDS_MS_MAX: u64 = 5_000;
-/// How long the end may take where nobody wants to wait.
-const HURRY_MS_MAX: u64 = 2_000;
-
-/// How often notes that have expired are removed; they are not read any more either way.
-const FORGETTING_INTERVAL_MS: u64 = 3_600_000;
+/// How often notes that have expired are removed, at least and at most; they are not read any more either way. In between, as often
+/// as sessions may be idle.
+const FORGETTING_INTERVAL_MS: (u64, u64) = (60_000, 3_600_000);
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -55,6 +52,8 @@ pub(crate) struct Station {
     round: Mutex<Round>,
     followers: TaskTracker,
     stop: CancellationToken,
+    /// How long an unused session is kept. A reload does not change it.
+    pub session_idle_ms_max: u64,
 }
 
 /// What belongs to one configuration and ends with it.
@@ -112,7 +111,8 @@ impl Station {
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
-        Ok(Self { engine, porter, door: OnceLock::new(), ledger, round, followers, stop })
+        let session_idle_ms_max = limits.session_idle_ms_max;
+        Ok(Self { engine, porter, door: OnceLock::new(), ledger, round, followers, stop, session_idle_ms_max })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -156,7 +156,9 @@ impl Station {
         self.follow_round();
         self.look_after_effects();
         self.deliver_callbacks();
-        self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
+        let every_ms = self.session_idle_ms_max.clamp(FORGETTING_INTERVAL_MS.0, FORGETTING_INTERVAL_MS.1);
+        let every = Duration::from_millis(every_ms);
+        self.followers.spawn(forget_old_notes(self.ledger.clone(), every, self.stop.clone()));
     }
 
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
@@ -205,52 +207,6 @@ impl Station {
     fn round(&self) -> MutexGuard<'_, Round> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Lets calls in flight end, then the upstreams, then the ledger, so that the last record is kept. Where that is to
-    /// happen at once, calls are cut off; returns how many.
-    pub(crate) async fn close(&self, stop: &Stop) -> usize {
-        self.close_within(stop.drain_left(), stop).await
-    }
-
-    /// The same without patience for calls in flight.
-    pub(crate) async fn close_now(&self, stop: &Stop) -> usize {
-        self.close_within(Duration::ZERO, stop).await
-    }
-
-    async fn close_within(&self, drain_max: Duration, stop: &Stop) -> usize {
-        let mut cut_off = tokio::select! {
-            biased;
-            () = stop.hurry.cancelled() => self.engine.calls_in_flight(),
-            () = self.engine.drain(drain_max) => 0,
-        };
-        let mut ending = std::pin::pin!(self.end());
-        tokio::select! {
-            () = &mut ending => return cut_off,
-            () = stop.hurry.cancelled() => cut_off = cut_off.max(self.engine.calls_in_flight()),
-        }
-        for upstream in self.engine.upstreams().values() {
-            upstream.hurry();
-        }
-        // What is not over by then stays on record as a crash would leave it.
-        let _ = tokio::time::timeout(Duration::from_millis(HURRY_MS_MAX), ending).await;
-        cut_off
-    }
-
-    async fn end(&self) {
-        self.stop.cancel();
-        self.followers.close();
-        self.followers.wait().await;
-        self.round().lock.keep_first_sights();
-        let mut ending = tokio::task::JoinSet::new();
-        for upstream in self.engine.upstreams().into_values() {
-            ending.spawn(async move { upstream.shutdown().await });
-        }
-        ending.join_all().await;
-        // Calls that were cut off by that have just learned of it, and still have to tell the ledger.
-        self.engine.drain(Duration::from_millis(LAST_RECORDS_MS_MAX)).await;
-        self.engine.give_back_budgets().await;
-        self.ledger.close().await;
-    }
 }
 
 impl Round {
@@ -264,14 +220,14 @@ impl Round {
     }
 }
 
-/// Sessions and tasks that nobody came back for are forgotten, now and every hour.
-async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
+/// Sessions and tasks that were not used again in time are forgotten, now and from time to time.
+async fn forget_old_notes(ledger: Arc<Ledger>, every: Duration, stop: CancellationToken) {
     loop {
         if let Err(error) = ledger.forget_expired(SystemClock.now()).await {
             tracing::warn!(%error, "old notes were not forgotten");
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(FORGETTING_INTERVAL_MS)) => {}
+            () = tokio::time::sleep(every) => {}
             () = stop.cancelled() => return,
         }
     }

@@ -1,4 +1,5 @@
-//! Child processes: the only place that starts one, and the place that makes sure it ends, with everything it started.
+//! Child processes: the only place that starts one, and the place that makes sure it ends, with everything it started. Where
+//! this program can be a [`supervisor`], a server is its child; elsewhere it is ours, and only its process group is known.
 //!
 //! What is said on the pipes is not known here.
 
@@ -11,16 +12,17 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use servanda_authority::Secret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio_util::sync::CancellationToken;
+
+use crate::{end_pace::EndPace, executable, supervisor};
 
 /// What every child may know of our environment. Everything else has to be named in the configuration.
 const BASELINE: [&str; 11] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ"];
-/// How long a child may take to end after its input was closed, and again after it was asked to.
-const END_MS_MAX: u64 = 2_000;
+/// How long a supervisor may take to kill everything before it is killed itself.
+const KILL_MS_MAX: u64 = 1_000;
 
 /// What is started. Borrowed from the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -34,11 +36,12 @@ pub(crate) struct Program<'a> {
     pub(crate) cwd: Option<&'a Path>,
 }
 
-/// A running child and the process group it leads.
+/// A running child, the leader of a process group: the server, or its supervisor.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
-    group: Option<Pid>,
+    leader: Option<Pid>,
+    supervised: bool,
 }
 
 /// The child's standard streams.
@@ -52,26 +55,41 @@ pub(crate) struct Pipes {
 impl Process {
     /// Starts a program in a process group of its own.
     pub(crate) fn start(program: Program<'_>) -> Result<(Self, Pipes), String> {
+        let environment = environment(program, |name| std::env::var_os(name));
+        let not_started = |error| format!("`{}` could not be started: {error}", program.command);
+        let prefix = supervisor::prefix();
+        let supervised = prefix.is_some();
         #[expect(clippy::disallowed_methods, reason = "this module is where children are started")]
-        let mut command = Command::new(program.command);
+        let mut command = match prefix {
+            Some((supervisor, role)) => {
+                // The supervisor would find that out when nobody waits for it any more.
+                executable::find(program.command, environment.get(OsStr::new("PATH")), program.cwd)
+                    .map_err(not_started)?;
+                let mut command = Command::new(supervisor);
+                command.arg0("servanda").args(role).arg(program.command);
+                command
+            }
+            None => Command::new(program.command),
+        };
         command
             .args(program.args)
             .env_clear()
-            .envs(environment(program, |name| std::env::var_os(name)))
+            .envs(environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            // The last resort, for a runtime that is torn down under us.
-            .kill_on_drop(true);
+            // The last resort, for a runtime that is torn down under us. A supervisor knows by itself what to do then.
+            .kill_on_drop(!supervised);
         if let Some(cwd) = program.cwd {
             command.current_dir(cwd);
         }
-        let mut child =
-            command.spawn().map_err(|error| format!("`{}` could not be started: {error}", program.command))?;
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let mut child = command.spawn().map_err(not_started)?;
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-            (Some(input), Some(output), Some(errors)) => Ok((Self { child, group }, Pipes { input, output, errors })),
+            (Some(input), Some(output), Some(errors)) => {
+                Ok((Self { child, leader, supervised }, Pipes { input, output, errors }))
+            }
             _ => Err(format!("`{}` was started without its pipes", program.command)),
         }
     }
@@ -84,37 +102,56 @@ impl Process {
         describe(status.ok())
     }
 
-    /// Ends the child, whose input must be closed already: waits, asks, kills; or kills at once, in a hurry.
-    pub(crate) async fn end(&mut self, hurry: &CancellationToken) -> String {
-        if let Some(ended) = self.ended_soon(hurry).await {
+    /// Ends the child, whose input must be closed already: waits, asks, kills, at the pace that is given.
+    pub(crate) async fn end(&mut self, pace: &EndPace) -> String {
+        if let Some(ended) = pace.step(self.ended()).await {
             return ended;
         }
-        if !hurry.is_cancelled() {
-            self.signal_group(Signal::TERM);
+        if !pace.is_hurried() {
+            self.ask();
         }
-        if let Some(ended) = self.ended_soon(hurry).await {
+        if let Some(ended) = pace.step(self.ended()).await {
             return ended;
+        }
+        self.kill().await
+    }
+
+    /// Asks the server, and everything it started, to end.
+    fn ask(&self) {
+        if self.supervised { self.signal_leader(Signal::TERM) } else { self.signal_group(Signal::TERM) }
+    }
+
+    /// Kills the server and everything it started.
+    async fn kill(&mut self) -> String {
+        if self.supervised {
+            self.signal_leader(supervisor::KILL_ALL);
+            if let Ok(ended) = tokio::time::timeout(Duration::from_millis(KILL_MS_MAX), self.ended()).await {
+                return ended;
+            }
         }
         self.signal_group(Signal::KILL);
         // Not bounded by time: a killed process ends, and leaving now would leave a zombie.
         self.ended().await
     }
 
-    async fn ended_soon(&mut self, hurry: &CancellationToken) -> Option<String> {
-        tokio::select! {
-            biased;
-            () = hurry.cancelled() => None,
-            ended = tokio::time::timeout(Duration::from_millis(END_MS_MAX), self.ended()) => ended.ok(),
+    fn signal_leader(&self, signal: Signal) {
+        // Only before it is reaped: afterwards its id may be another's.
+        if self.child.id().is_some() {
+            tell(self.leader, signal, kill_process);
         }
     }
 
     fn signal_group(&self, signal: Signal) {
-        if let Some(group) = self.group
-            && let Err(error) = kill_process_group(group, signal)
-            && error != rustix::io::Errno::SRCH
-        {
-            tracing::debug!(%error, "a process group could not be signalled");
-        }
+        tell(self.leader, signal, kill_process_group);
+    }
+}
+
+fn tell(whom: Option<Pid>, signal: Signal, send: impl Fn(Pid, Signal) -> rustix::io::Result<()>) {
+    if let Some(whom) = whom
+        && let Err(error) = send(whom, signal)
+        && error != rustix::io::Errno::SRCH
+    {
+        tracing::debug!(%error, "a process could not be signalled");
     }
 }
 

@@ -8,11 +8,12 @@ use std::sync::{
 use servanda_gates::Notebook;
 use servanda_mcp::Era;
 use tokio::sync::Notify;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
 use crate::{
     Announcement, CredentialSource, Transport, UpstreamSpec, announcement::News, attached::Attached,
-    credentials::Credentials, era_notes::EraNotes, http::Endpoint, redaction::Redaction, watches::Watches,
+    credentials::Credentials, end_pace::EndPace, era_notes::EraNotes, http::Endpoint, redaction::Redaction,
+    watches::Watches,
 };
 
 /// What all connections of one upstream share.
@@ -24,8 +25,8 @@ pub(crate) struct Setting {
     pub(crate) credentials: Option<Credentials>,
     /// Every task of this upstream, so that the shutdown can wait for them.
     pub(crate) tasks: TaskTracker,
-    /// Nobody waits for a process to end by itself any more.
-    pub(crate) hurry: CancellationToken,
+    /// How patiently the server's processes are ended.
+    pub(crate) end_pace: EndPace,
     pub(crate) news: News,
     pub(crate) attached: Attached,
     pub(crate) watches: Watches,
@@ -58,7 +59,7 @@ impl Setting {
             credentials: Credentials::new(sources),
             redaction: Arc::new(Redaction::of(&spec.transport)),
             tasks: TaskTracker::new(),
-            hurry: CancellationToken::new(),
+            end_pace: EndPace::default(),
             news: News::default(),
             attached: Attached::default(),
             watches: Watches::new(spec.limits.watches_max),

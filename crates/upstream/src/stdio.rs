@@ -227,14 +227,14 @@ impl Supervision {
         let ended = tokio::select! {
             biased;
             ended = self.process.ended() => ended,
-            () = self.stop.cancelled() => self.process.end(&self.setting.hurry).await,
+            () = self.stop.cancelled() => self.process.end(&self.setting.end_pace).await,
             () = self.read_done.cancelled() => {
                 self.stop.cancel();
-                format!("{CLOSED_OUTPUT}{}", self.process.end(&self.setting.hurry).await)
+                format!("{CLOSED_OUTPUT}{}", self.process.end(&self.setting.end_pace).await)
             }
             () = self.write_done.cancelled() => {
                 self.stop.cancel();
-                format!("{CLOSED_INPUT}{}", self.process.end(&self.setting.hurry).await)
+                format!("{CLOSED_INPUT}{}", self.process.end(&self.setting.end_pace).await)
             }
         };
         self.stop.cancel();

@@ -272,9 +272,18 @@ impl Upstream {
         self.setting().tasks.wait().await;
     }
 
+    /// The same for a gateway that has to be gone by then: servers get less time to end by themselves. The time is not a promise
+    /// to the waiter, who stops waiting or says [`Upstream::hurry`].
+    ///
+    /// Cancel safe: the end goes on without the waiter.
+    pub async fn shutdown_by(&self, by: Instant) {
+        self.setting().end_pace.end_by(by);
+        self.shutdown().await;
+    }
+
     /// From now on the servers' processes are killed where they would have been asked to end.
     pub fn hurry(&self) {
-        self.setting().hurry.cancel();
+        self.setting().end_pace.hurry();
     }
 
     /// Calls a tool. Everything `perform` does, without the evidence that it is allowed.

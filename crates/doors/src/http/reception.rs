@@ -173,7 +173,7 @@ fn no_such_session() -> Fault {
 fn not_added(why: NotAdded) -> Fault {
     match why {
         NotAdded::AllInUse => {
-            Fault::busy("every session is in use", "end a session with DELETE, or try again when one is idle")
+            Fault::busy("every session is in use", "end a session with DELETE, or try again in a minute")
         }
         NotAdded::OwnInUse => Fault::busy(
             "too many of your sessions are in use",

@@ -1,7 +1,9 @@
 //! The table of legacy sessions: looked up by every message, ended by DELETE, by idleness, or to make room.
 //!
-//! A session in use (a request unanswered or a stream open) is never taken away: when there is no room and nobody is
-//! idle, the newcomer is turned away. One principal has no more than a share of them. What of a session outlives the process is written down elsewhere.
+//! A session is ended by its age: once it was unused for as long as one may be, or, when there is no room, the one unused for
+//! longest, if that is long enough. A session in use (a request unanswered or a stream open), or used a moment ago, is never taken
+//! away: then the newcomer is turned away. One principal has no more than a share of them. What of a session outlives the process is
+//! written down elsewhere.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -60,6 +62,7 @@ struct Table {
 pub(super) struct Limits {
     count_max: usize,
     pub(super) idle_ms_max: u64,
+    room_idle_ms_min: u64,
     streams_per_session_max: usize,
     reel: ReelLimits,
     pub(super) session: SessionLimits,
@@ -106,9 +109,9 @@ pub(super) enum Found {
 /// Why a session is not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NotAdded {
-    /// There is no room, and every session is in use.
+    /// There is no room, and every session is in use or was a moment ago.
     AllInUse,
-    /// Its principal has as many as one may have, and all of them are in use.
+    /// Its principal has as many as one may have, and all of them are in use or were a moment ago.
     OwnInUse,
     /// It has ended.
     Ended,
@@ -134,6 +137,7 @@ impl Sessions {
         let limits = Limits {
             count_max: options.sessions_max,
             idle_ms_max: options.session_idle_ms_max,
+            room_idle_ms_min: options.session_room_idle_ms_min,
             streams_per_session_max: options.streams_per_session_max.min(Semaphore::MAX_PERMITS),
             reel,
             session,
@@ -237,9 +241,11 @@ impl Sessions {
     /// Sees to it that there is room for a newcomer. Its principal's own idle sessions go before those of others.
     fn make_room(&self, table: &mut Table, now_ms: u64, newcomer: &Guest) -> Result<(), NotAdded> {
         let is_own = |session: &HttpSession| session.session.guest.caller.is_same_user(&newcomer.caller);
+        let may_go = |session: &HttpSession| session.idle_ms(now_ms) >= self.limits.room_idle_ms_min;
         let own = table.sessions.values().filter(|session| is_own(session)).count();
         if places::share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
-            return table.end_longest_idle(is_own).then_some(()).ok_or(NotAdded::OwnInUse);
+            let made = table.end_longest_idle(|session| is_own(session) && may_go(session));
+            return made.then_some(()).ok_or(NotAdded::OwnInUse);
         }
         if table.sessions.len() < self.limits.count_max {
             return Ok(());
@@ -252,13 +258,13 @@ impl Sessions {
         if table.sessions.len() < self.limits.count_max {
             return Ok(());
         }
-        let made = table.end_longest_idle(is_own) || table.end_longest_idle(|_| true);
+        let made =
+            table.end_longest_idle(|session| is_own(session) && may_go(session)) || table.end_longest_idle(may_go);
         made.then_some(()).ok_or(NotAdded::AllInUse)
     }
 
     fn is_expired(&self, session: &HttpSession, now_ms: u64) -> bool {
-        let idle_ms = now_ms.saturating_sub(session.last_used_ms.load(Ordering::Relaxed));
-        session.is_idle() && idle_ms >= self.limits.idle_ms_max
+        session.is_idle() && session.idle_ms(now_ms) >= self.limits.idle_ms_max
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -310,6 +316,11 @@ impl HttpSession {
 
     pub(super) fn is_of(&self, caller: &Caller) -> bool {
         self.session.guest.caller.is_same_party(caller)
+    }
+
+    /// How long ago it was last used, if it is idle.
+    fn idle_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.last_used_ms.load(Ordering::Relaxed))
     }
 
     /// Whether nobody uses it: a request whose client went away is still one.

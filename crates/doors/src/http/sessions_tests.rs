@@ -13,9 +13,20 @@ use uuid::Uuid;
 use super::*;
 use crate::ServerIdentity;
 
+/// A table in which a session makes room as soon as it is idle.
 fn table(sessions_max: usize, session_idle_ms_max: u64) -> Sessions {
+    table_sparing(sessions_max, session_idle_ms_max, 0)
+}
+
+/// A table in which a session makes room once it was idle for so long.
+fn table_sparing(sessions_max: usize, session_idle_ms_max: u64, session_room_idle_ms_min: u64) -> Sessions {
     let server = ServerIdentity { name: "test".to_owned(), version: "1".to_owned(), instructions: None };
-    Sessions::new(&HttpOptions { sessions_max, session_idle_ms_max, ..HttpOptions::new(server) })
+    Sessions::new(&HttpOptions {
+        sessions_max,
+        session_idle_ms_max,
+        session_room_idle_ms_min,
+        ..HttpOptions::new(server)
+    })
 }
 
 fn session() -> Session {
@@ -97,6 +108,22 @@ fn the_longest_idle_makes_room() {
     assert!(lease(&sessions, 3, &oldest).is_none());
     assert!(lease(&sessions, 3, &newer).is_some());
     assert!(lease(&sessions, 3, &newest).is_some());
+}
+
+/// However many newcomers there are, a client between two requests keeps its session.
+#[test]
+fn a_session_used_a_moment_ago_makes_no_room() {
+    let sessions = table_sparing(2, 1_000_000, 60_000);
+    let older = begin(&sessions, 1).unwrap();
+    let newer = begin(&sessions, 2).unwrap();
+    assert_eq!(begin(&sessions, 60_000).unwrap_err(), NotAdded::AllInUse);
+    assert!(lease(&sessions, 60_000, &older).is_some() && lease(&sessions, 60_000, &newer).is_some());
+    for (id, used_ms) in [(&older, 1), (&newer, 2)] {
+        sessions.table().sessions.get(id).unwrap().last_used_ms.store(used_ms, Ordering::Relaxed);
+    }
+    begin(&sessions, 60_001).unwrap();
+    assert!(lease(&sessions, 60_001, &older).is_none(), "unused for long enough");
+    assert!(lease(&sessions, 60_001, &newer).is_some());
 }
 
 #[test]

@@ -82,7 +82,8 @@ async fn a_session_idle_for_too_long_is_gone() {
 
 #[tokio::test]
 async fn a_full_house_evicts_the_idle_and_keeps_the_busy() {
-    let mut server = Server::start_with(|options| options.sessions_max = 2).await;
+    let mut server =
+        Server::start_with(|options| (options.sessions_max, options.session_room_idle_ms_min) = (2, 0)).await;
     let busy = server.begin_session().await;
     let pending = server.send_later(&legacy(Some(&busy), request(2, "tools/call", json!({"name": "slow"}))));
     let started = server.started().await;

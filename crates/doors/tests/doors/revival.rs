@@ -187,7 +187,7 @@ async fn a_session_that_ended_is_gone_for_good() {
 
 #[tokio::test]
 async fn a_session_that_made_room_is_gone_for_good() {
-    let first = Server::start_with(|options| options.sessions_max = 1).await;
+    let first = Server::start_with(|options| (options.sessions_max, options.session_room_idle_ms_min) = (1, 0)).await;
     let session = first.begin_session().await;
     first.begin_session().await;
     first.fixture.happened(&format!("leave {session}"), 1).await;

@@ -29,7 +29,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let mut loaded = Loaded::read(config)?;
     // Long work would end with this process, so that whoever calls waits for it.
     loaded.config.long_work.wait_ms_max = None;
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals(loaded.config.limits.drain_ms_max)?;
     let arguments = tokio::select! {
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
@@ -61,10 +61,11 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
     let Some(answer) = answer else {
         cancel.cancel();
         // The call goes on until it has learned that it was cut off, and has put that on record.
-        tokio::join!(calling, station.close_now(&stop));
+        let (_, _) = tokio::join!(calling, station.close_now(&stop));
         return Err(Failure::failed("stopped").hint("`servanda explain --last` says how far the call came"));
     };
-    station.close(&stop).await;
+    // The answer says how the call ended.
+    let _ = station.close(&stop).await;
     match answer {
         CallAnswer::UnknownTool(mut refusal) => {
             if screen.json {

@@ -1,6 +1,6 @@
 //! `servanda serve`: the gateway over Streamable HTTP, until it is told to stop.
 
-use std::{future::pending, io, path::Path, sync::Arc, time::Duration};
+use std::{future::pending, io, path::Path, sync::Arc};
 
 use servanda_doors::{HttpOptions, http};
 use servanda_mcp::ClientCapabilities;
@@ -13,8 +13,8 @@ use crate::{
     policies,
     reload::{self, Files},
     screen::{Screen, count},
-    stopping::{DRAIN_MS_MAX, Stop},
-    wiring::Station,
+    stopping::Stop,
+    wiring::{Station, Unfinished},
 };
 
 pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Result<(), Failure> {
@@ -27,7 +27,7 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")
     })?;
     // Listened for before anybody can know that we are here.
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals(args.drain_ms_max.unwrap_or(files.loaded.config.limits.drain_ms_max))?;
     let address = listener.local_addr()?;
     station.admit_at(&files.loaded, address)?;
     station.follow_upstreams();
@@ -60,9 +60,9 @@ pub(crate) async fn serve_http(
     let mut options = HttpOptions::new(super::server_identity());
     options.doorkeeper = station.porter.clone();
     options.health = Arc::new(station.health());
+    options.session_idle_ms_max = station.session_idle_ms_max;
     let router = http::router(station.engine.clone(), options);
-    let drain_max = Duration::from_millis(DRAIN_MS_MAX);
-    let serving = http::serve_draining(listener, router, stop.told.clone(), drain_max);
+    let serving = http::serve_draining(listener, router, stop.told.clone(), stop.door_max());
     until_the_end(station, stop, files, serving, screen).await
 }
 
@@ -85,19 +85,23 @@ pub(crate) async fn until_the_end(
         let served = tokio::select! {
             served = serving => served,
             () = stop.hurry.cancelled() => Ok(()),
+            () = stop.calls_are_over() => Ok(()),
             () = keeping_up => Ok(()),
         };
         (served, station.close(stop).await)
     };
-    let (served, cut_off) = tokio::select! {
+    let (served, unfinished) = tokio::select! {
         ended = whole => ended,
         never = stop.tell(&station.engine, screen) => match never {},
     };
     served?;
-    if cut_off == 0 {
-        return Ok(());
-    }
-    let calls = if cut_off == 1 { "1 call was".to_owned() } else { format!("{cut_off} calls were") };
-    Err(Failure::failed(format!("stopped at once; {calls} cut off and may have happened"))
-        .hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
+    let calls = |count: usize| if count == 1 { "1 call was".to_owned() } else { format!("{count} calls were") };
+    let what = match unfinished {
+        Unfinished { cut_off: 0, unsettled: 0 } => return Ok(()),
+        Unfinished { cut_off: 0, unsettled } => {
+            format!("stopped in time; {} not settled and may have happened", calls(unsettled))
+        }
+        Unfinished { cut_off, .. } => format!("stopped at once; {} cut off and may have happened", calls(cut_off)),
+    };
+    Err(Failure::failed(what).hint("`servanda explain` lists the latest calls: look for `unknown` and `dispatching`"))
 }

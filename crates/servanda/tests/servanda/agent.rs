@@ -81,7 +81,7 @@ impl Agent {
     /// Makes a request whose answer is a single message.
     #[track_caller]
     pub(crate) fn ask(&self, method: &'static str, params: Value) -> Reply {
-        Reply::of(self.begin("question", method, params).text())
+        Reply::of(self.begin("question", method, params).answer())
     }
 
     /// Makes a request; the answer may be a stream.

@@ -138,7 +138,7 @@ fn an_unknown_end_and_the_person_who_settles_it_are_told() {
     let receiver = Receiver::start();
     let world = company(&receiver);
     let slow = r#"{"milliseconds": 5000}"#;
-    let ran = world.run(&["call", "company__misbehave_slow", slow, "--timeout-ms", "1500"]).ended(4);
+    let ran = world.run(&["call", "company__misbehave_slow", slow, "--timeout-ms", "2000"]).ended(4);
     assert_hidden(&format!("{}{}", ran.stdout, ran.stderr));
     let kinds = |world: &World| {
         let mut kinds: Vec<Value> = deliveries(world).iter().map(|delivery| delivery["event_type"].clone()).collect();

@@ -99,6 +99,12 @@ impl Exchange {
         Self { status, headers, stream, waiting: String::new() }
     }
 
+    /// The first message of the answer, in whichever form it came: what takes long is answered with a stream.
+    pub(crate) fn answer(mut self) -> String {
+        let streams = self.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        if streams { self.next_event().unwrap_or_default() } else { self.text() }
+    }
+
     /// The whole body.
     pub(crate) fn text(mut self) -> String {
         while self.read_more() {}

@@ -45,6 +45,8 @@ mod doubts;
 #[cfg(test)]
 mod effects;
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod gates;
 #[cfg(test)]
 mod gateway;

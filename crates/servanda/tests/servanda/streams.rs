@@ -98,19 +98,24 @@ fn a_call_cancelled_before_it_is_sent_was_not_executed() {
     assert!(!world.read("mute").contains("tools/call"), "it was not sent");
 }
 
-/// After dispatch a change is read to its end, whoever still listens.
+/// After it was sent a change is read to its end, whether or not its caller still listens. That it is on record as dispatching does
+/// not mean that it was sent: a call cancelled between the two is `not_executed`. So the test waits until the server has it, and
+/// the server does not answer before the call was cancelled.
 #[test]
 fn a_change_cancelled_after_it_was_sent_is_recorded_as_it_ended() {
-    let world = World::company([slow_change(), count_effects()]);
+    let world = World::empty();
+    let done = json!({ "content": [{ "type": "text", "text": "done" }] });
+    world.configure(&json!({ "company": world.stub_until(&["change_it"], &done, "answer") }));
+    world.add(&changes("change_it"));
     let gateway = world.serve();
     let agent = gateway.legacy();
-    agent.call("company__count_effects", json!({})).success();
-    let change = call_aside(&agent, "change", "company__misbehave_slow", json!({ "milliseconds": 400 }));
-    world.record_of("company__misbehave_slow", "dispatching");
+    let change = call_aside(&agent, "change", "company__change_it", json!({}));
+    world.stub_heard("tools/call");
     agent.notify("notifications/cancelled", &json!({ "requestId": "change" }));
     assert_eq!(change.join().unwrap().0, 202);
-    let record = world.record_of("company__misbehave_slow", "completed");
-    assert_eq!(record["class"], "SUCCESS", "it did happen, and the record says so");
+    world.write("answer", "");
+    let record = world.ended_record_of("company__change_it");
+    assert_eq!((&record["outcome"], &record["class"]), (&json!("completed"), &json!("SUCCESS")), "{record:#}");
 }
 
 /// A read that nobody waits for any more is let go, and the server is told. A modern client cancels by going away.
@@ -188,10 +193,7 @@ pub(crate) fn call_aside(
     let question = agent.question(id, "tools/call", json!({ "name": tool, "arguments": arguments.into() }));
     let agent = agent.clone();
     thread::spawn(move || {
-        let mut exchange = agent.exchange(&question);
-        let streams = exchange.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
-        let status = exchange.status;
-        let answer = if streams { exchange.next_event().unwrap_or_default() } else { exchange.text() };
-        (status, answer)
+        let exchange = agent.exchange(&question);
+        (exchange.status, exchange.answer())
     })
 }

@@ -13,7 +13,7 @@ while IFS= read -r line; do
     *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stub","version":"1"}}}\n' "$id" ;;
     *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":%s}}\n' "$id" "$2" ;;
-    *'"tools/call"'*) [ -z "$3" ] || printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$3" ;;
+    *'"tools/call"'*) while [ -n "$4" ] && [ ! -e "$4" ]; do sleep 0.02; done; [ -z "$3" ] || printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$3" ;;
   esac
 done
 "#;
@@ -25,6 +25,13 @@ impl World {
             tools.iter().map(|tool| json!({ "name": tool, "inputSchema": { "type": "object" } })).collect();
         let result = result.map(Value::to_string).unwrap_or_default();
         json!({ "command": "sh", "args": ["-c", SCRIPT, "stub", self.path("heard"), json!(definitions).to_string(), result] })
+    }
+
+    /// A stub that answers calls with this result, but not before the test has made a file of that name.
+    pub(crate) fn stub_until(&self, tools: &[&str], result: &Value, file: &str) -> Value {
+        let mut stub = self.stub(tools, Some(result));
+        stub["args"].as_array_mut().unwrap().push(json!(self.path(file)));
+        stub
     }
 
     /// Waits until the stub has heard something.

@@ -38,8 +38,8 @@ fn only_a_tool_that_nobody_is_offered_is_told() {
     until("the missing tool to be told", || {
         gateway.said().contains("not offered to any client (any more)").then_some(())
     });
-    // Whoever was asked only for that is not kept: there are the gateway and one server.
-    until("the second server to end", || (world.processes().len() == 2).then_some(()));
+    // The server that was started only to be asked is not kept: there are the gateway, one server and its supervisor.
+    until("the second server to end", || (world.processes().len() == 3).then_some(()));
     let simple = gateway.legacy();
     assert_eq!(simple.tools(), ["company__plain"]);
     let refused = simple.call("company__choosy", json!({})).refusal();
@@ -69,7 +69,7 @@ fn a_second_signal_ends_at_once_and_says_so() {
         let waiting = call_aside(&gateway.legacy(), 1, "company__change_it", json!({}));
         world.stub_heard("tools/call");
         gateway.signal(Signal::INT);
-        let told = "stopping: waiting for 1 call in flight, up to 10 s; stop again to end at once";
+        let told = "stopping: waiting for 1 call in flight, up to 8 s in all; stop again to end at once";
         until("what is waited for to be told", || gateway.said().contains(told).then_some(()));
         world.record_of("company__change_it", "dispatching");
         gateway.signal(second);

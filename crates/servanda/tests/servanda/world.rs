@@ -23,7 +23,8 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_servanda");
 /// How long a test waits for what must happen; generous, because the machine may be busy with something else.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-const POLL: Duration = Duration::from_millis(10);
+/// How often a test looks again.
+pub(crate) const POLL: Duration = Duration::from_millis(10);
 
 /// A folder with a configuration.
 pub(crate) struct World {

@@ -23,7 +23,7 @@ use crate::{
     config::{Loaded, parse_listen},
     failure::Failure,
     screen::Screen,
-    stopping::Stop,
+    stopping::{DRAIN_MS_MAX, Stop},
     wiring::Station,
 };
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
         ))
         .hint("listen on 127.0.0.1 or [::1]"));
     }
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals(DRAIN_MS_MAX)?;
     // The address is taken first, so that the configuration in the folder says where the gateway really is.
     let listener = if args.once { None } else { Some(listen(wanted, screen).await?) };
     let address = listener.as_ref().map_or(Ok(wanted), TcpListener::local_addr)?;
@@ -47,7 +47,8 @@ pub(crate) async fn run(args: &DemoArgs, screen: Screen) -> Result<(), Failure> 
         () = stop.told.cancelled() => Err(Failure::failed("stopped before the tour was over")),
     };
     let (Ok(()), Some(listener)) = (&toured, listener) else {
-        station.close(&stop).await;
+        // Every step has had its answer, or the tour tells that it was stopped.
+        let _ = station.close(&stop).await;
         if toured.is_ok() {
             connect::show_how_later(address, screen);
         }
