@@ -1,8 +1,11 @@
 //! Real processes, a hostile upstream and an oracle: whether one key does one thing, whatever breaks.
 
 mod agent;
+mod checker;
+mod clock;
 mod effects;
 mod gateway;
+mod history;
 mod hostile;
 mod http;
 mod matrix;
@@ -31,6 +34,7 @@ async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((command, rest)) if command == "upstream" => upstream(rest).await.map(|()| true),
+        Some((command, rest)) if command == "check" => checker::run(rest),
         _ => trial(&args).await,
     };
     match done {

@@ -84,13 +84,7 @@ impl Trial {
         };
         stage.setup.write(&folder, database.as_deref()).map_err(|error| error.to_string())?;
         let business = format!("{}-{name}", stage.store.name());
-        let order = Order {
-            tool: class.tool("pay"),
-            key: format!("key-{business}"),
-            business,
-            amount: 7,
-            script: HONEST.to_owned(),
-        };
+        let order = Order::new(&class.tool("pay"), &business);
         let (stage, name) = (stage.clone(), name.to_owned());
         Ok(Self { stage, class, name, folder, database, order, victim: None, other: None, wrong: Vec::new() })
     }
