@@ -88,7 +88,8 @@ impl Postgres {
     }
 
     fn signal_all(&self, signal: Signal) -> Result<(), String> {
-        let noted = fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).map_err(|error| error.to_string())?;
+        let noted =
+            fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).map_err(|error| error.to_string())?;
         let number = noted.lines().next().and_then(|line| line.trim().parse::<i32>().ok());
         let server = number.and_then(Pid::from_raw).ok_or("postmaster.pid has no process id")?;
         // The server first, so that it starts no further processes.

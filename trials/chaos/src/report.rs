@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     checker::{Lie, Verdict},
     matrix::{self, Outcome},
+    trials::Ended,
     world::Store,
 };
 
@@ -141,7 +142,37 @@ impl Report {
         let name = if figures.budget.is_some() { "budget" } else { "random" };
         match &figures.checked {
             Some(verdict) => self.add_checked(name, store, verdict),
-            None => self.lines.push(format!("{:<9} {store:<8} too long for the checker here: `chaos check` reads its files", "history")),
+            None => self.lines.push(format!(
+                "{:<9} {store:<8} too long for the checker here: `chaos check` reads its files",
+                "history"
+            )),
+        }
+    }
+
+    pub fn add_trials(&mut self, ended: &[Ended]) {
+        for trial in ended {
+            let (name, store) = (trial.name, trial.store.name());
+            for wrong in trial.wrong.iter().take(WRONG_SHOWN_MAX) {
+                println!("FAILED {store} {name}: {wrong}");
+            }
+            if let Some(why) = &trial.not_run {
+                self.lines.push(format!("{name:<9} {store:<8} {why}"));
+                self.failures += trial.wrong.len();
+                continue;
+            }
+            let lies = trial.checked.as_ref().map_or(0, |verdict| verdict.findings.len());
+            let verdict = if lies + trial.wrong.len() == 0 { "passed" } else { "FAILED" };
+            self.lines.push(format!(
+                "{name:<9} {store:<8} {verdict}, seed {}, {} s; {}; violations: {lies} by the checker, {} by the trial",
+                trial.seed,
+                trial.seconds,
+                trial.figures.join(", "),
+                trial.wrong.len(),
+            ));
+            self.failures += trial.wrong.len();
+            if let Some(verdict) = &trial.checked {
+                self.add_checked(name, store, verdict);
+            }
         }
     }
 

@@ -189,7 +189,9 @@ impl Setup {
             upstreams[name] = http(*address);
         }
         for (name, program) in &self.stdio {
-            let (command, args) = program.split_first().map_or((String::new(), Vec::new()), |(first, rest)| (first.clone(), rest.to_vec()));
+            let (command, args) = program
+                .split_first()
+                .map_or((String::new(), Vec::new()), |(first, rest)| (first.clone(), rest.to_vec()));
             upstreams[name] = json!({ "command": command, "args": args });
         }
         upstreams

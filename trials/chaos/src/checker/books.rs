@@ -49,6 +49,11 @@ impl Books {
         numbers.iter().filter_map(|number| self.calls.get(*number))
     }
 
+    /// Whether some call says which attempt caused it, if there are calls at all.
+    pub fn names_attempts(&self) -> bool {
+        self.calls.is_empty() || self.calls.iter().any(|call| call.attempt.is_some())
+    }
+
     /// How many effects a business id had.
     pub fn effects(&self, business: &str) -> usize {
         let strays = self.effects.get(business).copied().unwrap_or(0);

@@ -92,9 +92,15 @@ impl History {
     pub fn was_silent(&self, gateway: &str, from_ms: u64, until_ms: u64) -> bool {
         self.silences.iter().any(|silence| {
             let overlaps = silence.from_ms <= until_ms && silence.until_ms >= from_ms;
-            let is_long = silence.until_ms.saturating_sub(silence.from_ms) >= self.silence_ms_max;
+            let is_long = self.is_long(silence.until_ms.saturating_sub(silence.from_ms));
             silence.gateway == gateway && overlaps && (silence.died || is_long)
         })
+    }
+
+    /// Whether a pause of this length can be longer than an owner may be silent: the last that was heard of it may have been a
+    /// third of that time before the pause began.
+    fn is_long(&self, pause_ms: u64) -> bool {
+        pause_ms.saturating_add(self.silence_ms_max * 2 / 5) >= self.silence_ms_max
     }
 
     fn note(&mut self, event: &Value) {
@@ -102,7 +108,7 @@ impl History {
         let at_ms = event["at_ms"].as_u64().unwrap_or(0);
         match event["what"].as_str().unwrap_or_default() {
             // A process that may stall at its failpoints for so long may be silent at any time of its life.
-            "started" if event["stall_ms"].as_u64() >= Some(self.silence_ms_max) => self.begin(gateway, at_ms),
+            "started" if self.is_long(event["stall_ms"].as_u64().unwrap_or(0)) => self.begin(gateway, at_ms),
             "paused" => self.begin(gateway, at_ms),
             "resumed" => {
                 if let Some(open) = self.open(gateway).last() {

@@ -37,7 +37,11 @@ pub fn judge(keys: &BTreeMap<&str, Vec<&Told>>, listing: &Listing, books: &Books
             verdict.found(Lie::ListingDisagrees, key, format!("it says `{state}`, and there are {effects} effects"));
         }
         if let Some(done) = answers.iter().find(|told| told.is_done() && state != "completed") {
-            verdict.found(Lie::DoneAndListedOtherwise, key, format!("{}, and the listing says `{state}`", done.short()));
+            verdict.found(
+                Lie::DoneAndListedOtherwise,
+                key,
+                format!("{}, and the listing says `{state}`", done.short()),
+            );
         }
     }
 }

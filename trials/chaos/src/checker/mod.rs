@@ -40,6 +40,8 @@ pub enum Lie {
     Overlap,
     /// The gateway's listing does not agree with the upstream's file.
     ListingDisagrees,
+    /// The upstream's file names no attempts, so that nobody can tell which attempt sent what.
+    NotTold,
 }
 
 /// One thing that is wrong.
@@ -80,6 +82,10 @@ pub fn check(history: &str, books: &[&str], listing: Option<&str>) -> Result<Ver
     verdict.counts.keys = keys.len();
     for (key, answers) in &keys {
         rules::judge(key, answers, &history, &books, &mut verdict);
+    }
+    if !books.names_attempts() {
+        let words = "no call names the attempt that caused it (`_meta[\"chaos/attempt\"]`), so that false unknowns cannot be found";
+        verdict.found(Lie::NotTold, "all", words);
     }
     overlap::judge(&history, &books, &mut verdict);
     if let Some(listing) = listing {
@@ -158,6 +164,7 @@ impl fmt::Display for Finding {
             Lie::FalseUnknown => "false unknown of a live call",
             Lie::Overlap => "two at once on an account",
             Lie::ListingDisagrees => "the listing disagrees",
+            Lie::NotTold => "not judged",
         };
         write!(formatter, "{lie}: {}: {}", self.key, self.words)
     }

@@ -1,33 +1,43 @@
 //! One at a time on an account: no two calls of it are at the upstream at once, between their arrival and their end.
 //!
 //! Excused is the second of two calls where the gateway that sent the first was killed or silent too long in between, or had
-//! waited for it as long as the tool's time limit lets it.
+//! given the first one up: its time limit was over, its attempt was answered, or the same attempt sent both.
 
 use std::collections::BTreeMap;
 
 use super::{
     Lie, Verdict,
     books::{Books, Call},
-    history::History,
+    history::{History, Told},
 };
 
-/// How much earlier than its limit a gateway may give up: the limit counts from before the call is sent.
+/// How much earlier than its limit a gateway may seem to give up.
 const LIMIT_MARGIN_MS: u64 = 300;
 
 /// Judges all accounts.
 pub fn judge(history: &History, books: &Books, verdict: &mut Verdict) {
-    let limits: BTreeMap<&str, u64> = history.told.iter().map(|told| (&*told.business, told.limit_ms)).collect();
-    let keys: BTreeMap<&str, &str> = history.told.iter().map(|told| (&*told.business, &*told.key)).collect();
+    let attempts: BTreeMap<&str, &Told> = history.told.iter().map(|told| (&*told.attempt, told)).collect();
+    let keys: BTreeMap<&str, &Told> = history.told.iter().map(|told| (&*told.business, told)).collect();
     for (account, calls) in books.by_account() {
         let mut running: Vec<&Call> = Vec::new();
         for call in calls {
             running.retain(|first| first.ended_ms > call.arrived_ms);
-            let limit_ms = |first: &Call| limits.get(&*first.business).copied().filter(|limit| *limit > 0);
-            if let Some(first) = running.iter().find(|first| !is_excused(history, first, call, limit_ms(first))) {
-                let key = keys.get(&*call.business).copied().unwrap_or(&call.business);
+            let is_excused = |first: &&&Call| {
+                let gateway = first.gateway.as_deref().unwrap_or_default();
+                history.was_silent(gateway, first.arrived_ms, call.arrived_ms)
+                    || was_given_up(first, call, &attempts, &keys)
+            };
+            if let Some(first) = running.iter().find(|first| !is_excused(first)) {
+                let key = keys.get(&*call.business).map_or(&*call.business, |told| &*told.key);
                 let words = format!(
                     "`{account}`: {} of {:?} is there from {} to {} ms, {} of {:?} comes at {} ms",
-                    first.business, first.gateway, first.arrived_ms, first.ended_ms, call.business, call.gateway, call.arrived_ms
+                    first.business,
+                    first.gateway,
+                    first.arrived_ms,
+                    first.ended_ms,
+                    call.business,
+                    call.gateway,
+                    call.arrived_ms
                 );
                 verdict.found(Lie::Overlap, key, words);
             }
@@ -36,9 +46,15 @@ pub fn judge(history: &History, books: &Books, verdict: &mut Verdict) {
     }
 }
 
-fn is_excused(history: &History, first: &Call, second: &Call, limit_ms: Option<u64>) -> bool {
-    let waited_ms = second.arrived_ms.saturating_sub(first.arrived_ms);
-    let gave_up = limit_ms.is_some_and(|limit_ms| waited_ms + LIMIT_MARGIN_MS >= limit_ms);
-    let gateway = first.gateway.as_deref().unwrap_or_default();
-    gave_up || history.was_silent(gateway, first.arrived_ms, second.arrived_ms)
+/// Whether the gateway waits for the first call no longer when the second arrives.
+fn was_given_up(first: &Call, second: &Call, attempts: &BTreeMap<&str, &Told>, keys: &BTreeMap<&str, &Told>) -> bool {
+    if first.attempt.is_some() && first.attempt == second.attempt {
+        return true;
+    }
+    let attempt = first.attempt.as_deref().and_then(|attempt| attempts.get(attempt));
+    // Without an attempt the gateway sent it on its own account, and waits from then on.
+    let limit_ms = keys.get(&*first.business).map_or(0, |told| told.limit_ms);
+    let from_ms = attempt.map_or(first.arrived_ms, |told| told.began_ms);
+    let over = limit_ms > 0 && from_ms + limit_ms <= second.arrived_ms + LIMIT_MARGIN_MS;
+    over || attempt.is_some_and(|told| told.is_refused() && told.ended_ms <= second.arrived_ms)
 }

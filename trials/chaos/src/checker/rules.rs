@@ -88,23 +88,30 @@ fn judge_done(key: &str, done: &Told, answers: &[&Told], books: &Books, verdict:
 }
 
 fn judge_none(key: &str, none: &Told, answers: &[&Told], books: &Books, verdict: &mut Verdict) {
-    let caused = |call: &Call| match &call.attempt {
-        Some(attempt) => *attempt == none.attempt,
-        // The gateway sent it on its own account. If every attempt that can have led to it was told that nothing was sent, then
-        // one of them was told less than happened; the last of them is named.
-        None => {
-            let mut possible = answers.iter().filter(|told| told.payload == none.payload && told.began_ms <= call.arrived_ms);
-            possible.all(|told| told.says_none())
+    let caused = |call: &Call| {
+        if let Some(attempt) = &call.attempt {
+            return *attempt == none.attempt;
         }
+        // The gateway sent it on its own account. If every attempt that can have led to it was told that nothing was sent, then
+        // they were told less than happened.
+        let led = |told: &&&Told| told.payload == none.payload && told.began_ms <= call.arrived_ms;
+        answers.iter().filter(led).all(|told| told.says_none())
     };
     let lied = effects_of(none, books).find(|(call, _)| call.arrived_ms < none.began_ms || caused(call));
     if let Some((call, began_ms)) = lied {
-        let words = format!("{}; a call arrived at {} ms and its effect began at {began_ms} ms", none.short(), call.arrived_ms);
+        let words =
+            format!("{}; a call arrived at {} ms and its effect began at {began_ms} ms", none.short(), call.arrived_ms);
         verdict.found(Lie::ClaimsLess, key, words);
     }
 }
 
-fn judge_unknown(key: &str, unknown: &Told, answers: &[&Told], (history, books): (&History, &Books), verdict: &mut Verdict) {
+fn judge_unknown(
+    key: &str,
+    unknown: &Told,
+    answers: &[&Told],
+    (history, books): (&History, &Books),
+    verdict: &mut Verdict,
+) {
     let sent = |told: &Told, call: &Call| call.attempt.as_ref().is_some_and(|attempt| *attempt == told.attempt);
     if books.calls(&unknown.business).any(|call| sent(unknown, call)) {
         return;

@@ -75,7 +75,7 @@ impl Recorded {
     }
 
     fn lies_beside(&self, listing: Option<&str>) -> Vec<Lie> {
-        let text = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let text = |lines: &[Value]| lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n";
         let verdict = check(&text(&self.history), &[&text(&self.books)], listing).expect("the files can be read");
         let mut lies: Vec<Lie> = verdict.findings.iter().map(|finding| finding.lie).collect();
         lies.sort_unstable();
@@ -174,6 +174,7 @@ fn none_before_a_call_that_the_gateway_makes_later_by_itself_is_found() {
     let lied = lied.tells(refused("a1", (100, 105), "DEPENDENCY_UNAVAILABLE", "none"));
     let mut by_itself = lied.clone();
     by_itself.books[1].as_object_mut().expect("a call").remove("attempt");
+    let by_itself = by_itself.does(with(call(0, "x1", "g1", 130), "call", json!("c")));
     assert_eq!(by_itself.lies(), [Lie::ClaimsLess]);
     // Another attempt, which was not told so, may have led to it.
     let other = with(done("a2", "g1", (101, 104)), "answer", json!("nothing"));
@@ -215,7 +216,7 @@ fn unknown_while_its_gateway_was_silent_too_long_passes() {
     let unknown = refused("a3", (3_000, 3_010), "UNKNOWN_ERROR", "unknown");
     let slow = slow.tells(unknown);
     assert_eq!(slow.lies(), [Lie::FalseUnknown]);
-    let short = slow.clone().tells(silent("paused", 500)).tells(silent("resumed", 1_500));
+    let short = slow.clone().tells(silent("paused", 500)).tells(silent("resumed", 1_600));
     assert_eq!(short.lies(), [Lie::FalseUnknown]);
     let long = slow.clone().tells(silent("paused", 500)).tells(silent("resumed", 2_900));
     assert_eq!(long.lies(), []);
@@ -255,10 +256,28 @@ fn two_at_once_pass_where_the_first_gateway_died_or_gave_up() {
     assert_eq!(two_at_once().tells(killed).lies(), []);
     let before = json!({ "kind": "gateway", "gateway": "g0", "what": "killed", "since_ms": 50, "at_ms": 60 });
     assert_eq!(two_at_once().tells(before).lies(), [Lie::Overlap]);
-    let mut gave_up = two_at_once();
-    gave_up.history[1]["limit_ms"] = json!(10);
-    gave_up.history[2]["limit_ms"] = json!(10);
-    assert_eq!(gave_up.lies(), []);
+    // The limit counts from when the attempt began, at 100 ms.
+    let mut over = two_at_once();
+    for told in &mut over.history[1..=2] {
+        told["limit_ms"] = json!(20);
+    }
+    assert_eq!(over.lies(), []);
+    let mut answered = two_at_once();
+    answered.history.truncate(1);
+    let unknown = refused("a1", (100, 125), "TIMEOUT", "unknown");
+    assert_eq!(answered.clone().tells(unknown).lies(), []);
+    let later = refused("a1", (100, 135), "TIMEOUT", "unknown");
+    assert_eq!(answered.tells(later).lies(), [Lie::Overlap]);
+    let mut again = two_at_once();
+    again.books[3]["attempt"] = json!("a1");
+    assert_eq!(again.lies(), []);
+}
+
+#[test]
+fn a_file_that_names_no_attempts_is_not_judged_in_silence() {
+    let mut nameless = truth();
+    nameless.books[1].as_object_mut().expect("a call").remove("attempt");
+    assert_eq!(nameless.lies(), [Lie::NotTold]);
 }
 
 #[test]

@@ -131,7 +131,13 @@ impl Ledger {
     }
 
     /// Does it, once more if it must be, and gives the receipt. With a key that dedupes, a second time does nothing.
-    pub fn perform(&mut self, (business, number): (&str, u64), payload: i64, key: Option<&str>, dedupes: bool) -> io::Result<String> {
+    pub fn perform(
+        &mut self,
+        (business, number): (&str, u64),
+        payload: i64,
+        key: Option<&str>,
+        dedupes: bool,
+    ) -> io::Result<String> {
         if let Some(done) = key.filter(|_| dedupes).and_then(|key| self.books.keys.get(key)) {
             return Ok(done.clone());
         }

@@ -208,7 +208,8 @@ impl Office {
         let number = lock(&self.ledger).note_call(&arrival).map_err(|error| error.to_string())?;
         let plan = lock(&self.plans).get(&name).cloned();
         let script = plan.as_deref().or(arguments["script"].as_str()).unwrap_or(script::HONEST);
-        let key = params["_meta"][tools::KEY_META].as_str().or(request.header("x-chaos-key")).or(arguments["key"].as_str());
+        let key =
+            params["_meta"][tools::KEY_META].as_str().or(request.header("x-chaos-key")).or(arguments["key"].as_str());
         Ok(Call {
             id: message["id"].clone(),
             tool: tool.to_owned(),

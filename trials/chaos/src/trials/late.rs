@@ -1,0 +1,106 @@
+//! A1, the other half: gateways that are late. One is paused for longer than an owner may be silent while its call is at the
+//! upstream, others take over what can be taken over, and then it wakes up and has its answer. Another only says late that it
+//! lives, and never too late: of its calls nothing may be called unknown.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::Deployment;
+use crate::{agent::Order, gateway::Launch, matrix::Stop};
+
+const CALLS: usize = 8;
+
+pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
+    if deployment.long {
+        deployment.take_usual_silence();
+        deployment.setup.long_ms_max = 120_000;
+    }
+    deployment.start_gateways(3).await?;
+    let rounds = if deployment.long { 3 } else { 2 };
+    let mut orders = Vec::new();
+    for _ in 0..rounds {
+        orders.append(&mut paused_too_long(deployment).await?);
+        orders.append(&mut beats_late(deployment).await?);
+    }
+    for order in &orders {
+        let number = deployment.somewhere();
+        deployment.persist(number, order, deployment.silence()).await;
+    }
+    deployment
+        .figures
+        .push(format!("{} keys, {rounds} pauses longer than the silence, {rounds} rounds of late beats", orders.len()));
+    Ok(())
+}
+
+/// The owner is paused, and its upstream answers before it wakes up or right after.
+async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
+    let silence_ms = deployment.setup.silence_ms;
+    let pause_ms = silence_ms * 13 / 10 + deployment.rng.between(0, silence_ms / 2);
+    let (mut orders, mut calls) = (Vec::new(), Vec::new());
+    for number in 0..CALLS {
+        let tool = ["long_k", "long_n", "long_k", "long_q"][number % 4];
+        let order = deployment.order(tool, None);
+        let wait_ms = if number < CALLS / 2 { pause_ms / 2 } else { pause_ms + deployment.rng.between(300, 900) };
+        // Where it is sent again, the second answer is slow or is none, while the first is on its way to its owner.
+        let again = if number % 8 < 4 { "delay:2500,effect,answer" } else { "effect,rpc_error" };
+        let script = format!("effect,delay:{wait_ms},answer|{again}");
+        let order = Order { script, ..order };
+        calls.push(deployment.begin(0, &order));
+        orders.push(order);
+    }
+    sleep(Duration::from_millis(400)).await;
+    deployment.pause(0);
+    sleep(Duration::from_millis(silence_ms * 11 / 10)).await;
+    // To another gateway; on SQLite to the one that is paused, which finds them when it wakes up.
+    for order in &orders {
+        calls.push(deployment.begin(deployment.other(0), order));
+    }
+    sleep(Duration::from_millis(pause_ms.saturating_sub(silence_ms * 11 / 10))).await;
+    deployment.resume(0);
+    // What its callers are told now has to stay true at every other gateway.
+    for _ in 0..6 {
+        sleep(Duration::from_millis(150)).await;
+        for order in &orders {
+            calls.push(deployment.begin(deployment.other(0), order));
+        }
+    }
+    for call in calls {
+        let _ = call.await;
+    }
+    Ok(orders)
+}
+
+/// One gateway is paused again and again, each time for less than the silence, and its commits wait at times: it lives, and says
+/// so late.
+async fn beats_late(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
+    let silence_ms = deployment.setup.silence_ms;
+    let late = deployment.members.len() - 1;
+    deployment.kill(late).await;
+    let faults = Some(format!("ledger.before_commit=pause:{}@0.1", silence_ms / 6));
+    let launch = Launch { faults, waits_for_arm: true, seed: deployment.rng.next(), clock: None };
+    deployment.start(late, &launch).await?;
+    deployment.gateway(late)?.arm()?;
+    let (mut orders, mut calls) = (Vec::new(), Vec::new());
+    for number in 0..CALLS {
+        let order = deployment.order(if number % 2 == 0 { "long_n" } else { "long_k" }, None);
+        let script = format!("effect,delay:{},answer", silence_ms / 2 + deployment.rng.between(0, silence_ms));
+        let order = Order { script, ..order };
+        calls.push(deployment.begin(late, &order));
+        orders.push(order);
+    }
+    for _ in 0..3 {
+        sleep(Duration::from_millis(silence_ms / 3)).await;
+        deployment.pause(late);
+        sleep(Duration::from_millis(silence_ms / 4)).await;
+        for order in &orders {
+            calls.push(deployment.begin(deployment.other(late), order));
+        }
+        deployment.resume(late);
+    }
+    deployment.gateway(late)?.disarm()?;
+    for call in calls {
+        let _ = call.await;
+    }
+    Ok(orders)
+}
