@@ -10,6 +10,8 @@ use super::Deployment;
 use crate::{agent::Order, gateway::Launch, matrix::Stop};
 
 const CALLS: usize = 8;
+/// What the upstream does with a call that is sent again: it takes its time.
+const SLOW: &str = "delay:2500,effect,answer";
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     if deployment.long {
@@ -21,15 +23,17 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     let mut orders = Vec::new();
     for _ in 0..rounds {
         orders.append(&mut paused_too_long(deployment).await?);
+        orders.append(&mut stalled_too_long(deployment).await?);
         orders.append(&mut beats_late(deployment).await?);
     }
     for order in &orders {
         let number = deployment.somewhere();
         deployment.persist(number, order, deployment.silence()).await;
     }
-    deployment
-        .figures
-        .push(format!("{} keys, {rounds} pauses longer than the silence, {rounds} rounds of late beats", orders.len()));
+    deployment.figures.push(format!(
+        "{} keys, {rounds} pauses and {rounds} stalled commits longer than the silence, {rounds} rounds of late beats",
+        orders.len()
+    ));
     Ok(())
 }
 
@@ -43,8 +47,8 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
         let order = deployment.order(tool, None);
         let wait_ms = if number < CALLS / 2 { pause_ms / 2 } else { pause_ms + deployment.rng.between(300, 900) };
         // Where it is sent again, the second answer is slow or is none, while the first is on its way to its owner.
-        let again = if number % 8 < 4 { "delay:2500,effect,answer" } else { "effect,rpc_error" };
-        let script = format!("effect,delay:{wait_ms},answer|{again}");
+        let again = if number % 8 < 4 { SLOW } else { "effect,rpc_error" };
+        let script = format!("effect,delay:{wait_ms},answer|{again}|{SLOW}");
         let order = Order { script, ..order };
         calls.push(deployment.begin(0, &order));
         orders.push(order);
@@ -64,6 +68,42 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
         for order in &orders {
             calls.push(deployment.begin(deployment.other(0), order));
         }
+    }
+    for call in calls {
+        let _ = call.await;
+    }
+    Ok(orders)
+}
+
+/// The commit by which one gateway says that it lives stalls for longer than the silence, while all else of it goes on: when the
+/// commit is there, what it says is old.
+async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
+    let silence_ms = deployment.setup.silence_ms;
+    let (late, stall_ms) = (deployment.members.len() - 1, silence_ms * 13 / 10);
+    deployment.kill(late).await;
+    let faults = Some(format!("ledger.before_commit=pause:{stall_ms}@1"));
+    let launch = Launch { faults, waits_for_arm: true, seed: deployment.rng.next(), clock: None };
+    deployment.start(late, &launch).await?;
+    let (mut orders, mut calls) = (Vec::new(), Vec::new());
+    for number in 0..CALLS {
+        let order = deployment.order(if number % 2 == 0 { "long_k" } else { "long_n" }, None);
+        let wait_ms = silence_ms / 3 + stall_ms + deployment.rng.between(400, 1_500);
+        let script = format!("effect,delay:{wait_ms},answer|{SLOW}|{SLOW}|{SLOW}");
+        let order = Order { script, ..order };
+        calls.push(deployment.begin(late, &order));
+        orders.push(order);
+    }
+    sleep(Duration::from_millis(300)).await;
+    // Owners say three times within the silence that they live: one such commit is met.
+    deployment.gateway(late)?.arm()?;
+    sleep(Duration::from_millis(silence_ms / 3 + 100)).await;
+    deployment.gateway(late)?.disarm()?;
+    sleep(Duration::from_millis(stall_ms * 9 / 10)).await;
+    for _ in 0..12 {
+        for order in &orders {
+            calls.push(deployment.begin(deployment.other(late), order));
+        }
+        sleep(Duration::from_millis(150)).await;
     }
     for call in calls {
         let _ = call.await;
