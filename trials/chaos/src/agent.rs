@@ -215,6 +215,12 @@ impl Refusal {
         ["IDEMPOTENCY_CONFLICT", "SIGNATURE_MISMATCH"].contains(&self.code.as_str()) || self.says_expired()
     }
 
+    /// Whether it says nothing that would still be so after another attempt with the same key: nothing was sent, or the key could
+    /// not be looked up.
+    pub fn can_be_asked_again(&self) -> bool {
+        self.effect == "unknown_before" || self.effect == "none" && !self.is_about_the_key()
+    }
+
     pub fn says_expired(&self) -> bool {
         self.message.contains("expired")
     }

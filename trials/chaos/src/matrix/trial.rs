@@ -199,7 +199,7 @@ impl Trial {
                     conflicts += 1;
                     refusal.retry_after_ms.unwrap_or(RETRY_WAIT_MS_MAX)
                 }
-                Answer::Refused(refusal) if refusal.effect == "none" && !refusal.is_about_the_key() => 200,
+                Answer::Refused(refusal) if refusal.can_be_asked_again() => 200,
                 Answer::Nothing(_) => 100,
                 Answer::Success { .. } | Answer::Strange(_) | Answer::Refused(_) => return Ok((answer, conflicts)),
             };
