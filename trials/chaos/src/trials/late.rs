@@ -2,7 +2,7 @@
 //! upstream, others take over what can be taken over, and then it wakes up and has its answer. Another only says late that it
 //! lives, and never too late: of its calls nothing may be called unknown.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
@@ -10,8 +10,10 @@ use super::Deployment;
 use crate::{agent::Order, gateway::Launch, matrix::Stop};
 
 const CALLS: usize = 8;
-/// What the upstream does with a call that is sent again: it takes its time.
-const SLOW: &str = "delay:2500,effect,answer";
+/// How long the upstream goes on with a call that was sent again when its first owner has its answer.
+const OUTLASTS_MS: u64 = 2_500;
+/// Within what time after a stalled commit the upstream answers the first owner.
+const ANSWERS_WITHIN_MS: u64 = 1_500;
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     if deployment.long {
@@ -47,8 +49,10 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
         let order = deployment.order(tool, None);
         let wait_ms = if number < CALLS / 2 { pause_ms / 2 } else { pause_ms + deployment.rng.between(300, 900) };
         // Where it is sent again, the second answer is slow or is none, while the first is on its way to its owner.
-        let again = if number % 8 < 4 { SLOW } else { "effect,rpc_error" };
-        let script = format!("effect,delay:{wait_ms},answer|{again}|{SLOW}");
+        // From when the silence is over, the call may be sent again.
+        let slow = slow(pause_ms - silence_ms);
+        let again = if number % 8 < 4 { &slow } else { "effect,rpc_error" };
+        let script = format!("effect,delay:{wait_ms},answer|{again}|{slow}");
         let order = Order { script, ..order };
         calls.push(deployment.begin(0, &order));
         orders.push(order);
@@ -75,6 +79,11 @@ async fn paused_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop
     Ok(orders)
 }
 
+/// What the upstream does with a call that is sent again, so long before its first owner has its answer.
+fn slow(before_ms: u64) -> String {
+    format!("delay:{},effect,answer", before_ms + OUTLASTS_MS)
+}
+
 /// The commit by which one gateway says that it lives stalls for longer than the silence, while all else of it goes on: when the
 /// commit is there, what it says is old.
 async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Stop> {
@@ -84,11 +93,12 @@ async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Sto
     let faults = Some(format!("ledger.before_commit=pause:{stall_ms}@1"));
     let launch = Launch { faults, waits_for_arm: true, seed: deployment.rng.next(), clock: None };
     deployment.start(late, &launch).await?;
-    let (mut orders, mut calls) = (Vec::new(), Vec::new());
+    let (mut orders, mut calls, began) = (Vec::new(), Vec::new(), Instant::now());
     for number in 0..CALLS {
         let order = deployment.order(if number % 2 == 0 { "long_k" } else { "long_n" }, None);
-        let wait_ms = silence_ms / 3 + stall_ms + deployment.rng.between(400, 1_500);
-        let script = format!("effect,delay:{wait_ms},answer|{SLOW}|{SLOW}|{SLOW}");
+        let wait_ms = silence_ms / 3 + stall_ms + deployment.rng.between(400, ANSWERS_WITHIN_MS);
+        let slow = slow(silence_ms / 2);
+        let script = format!("effect,delay:{wait_ms},answer|{slow}|{slow}|{slow}");
         let order = Order { script, ..order };
         calls.push(deployment.begin(late, &order));
         orders.push(order);
@@ -99,7 +109,8 @@ async fn stalled_too_long(deployment: &mut Deployment) -> Result<Vec<Order>, Sto
     sleep(Duration::from_millis(silence_ms / 3 + 100)).await;
     deployment.gateway(late)?.disarm()?;
     sleep(Duration::from_millis(stall_ms * 9 / 10)).await;
-    for _ in 0..12 {
+    let answered = Duration::from_millis(silence_ms / 3 + stall_ms + ANSWERS_WITHIN_MS + 800);
+    while began.elapsed() < answered {
         for order in &orders {
             calls.push(deployment.begin(deployment.other(late), order));
         }
