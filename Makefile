@@ -90,7 +90,7 @@ gate-cost-check:
 
 # Real processes killed, paused, starved of disk and time; PostgreSQL crashed; an upstream that counts its effects. The release
 # binary with its failpoints: the whole matrix, the named trials in their long form (owners may be silent for 15 s, as at
-# users'), thirty minutes of random schedules and five with a budget on each store. It takes about an hour and a half.
+# users'), thirty minutes of random schedules and five with a budget on each store: the schedules alone are 70 minutes.
 chaos:
 	cargo build --release -p servanda --features faults
 	cp target/release/servanda target/release/servanda-faults
