@@ -4,9 +4,9 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
-	chaos-unfenced chaos-million model identity-tables gate-cost gate-cost-check demo deny clean
+	chaos-checker chaos-trial chaos-unfenced chaos-million model identity-tables gate-cost gate-cost-check demo deny clean
 
-test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-short bench-smoke deny
+test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-checker chaos-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -89,17 +89,28 @@ gate-cost-check:
 	cargo test --quiet --manifest-path trials/gate-cost/Cargo.toml --target-dir target
 
 # Real processes killed, paused, starved of disk and time; PostgreSQL crashed; an upstream that counts its effects. The release
-# binary with its failpoints, the whole matrix, ten minutes of random schedules and five with a budget on each store.
+# binary with its failpoints: the whole matrix, the named trials in their long form (owners may be silent for 15 s, as at
+# users'), thirty minutes of random schedules and five with a budget on each store: the schedules alone are 70 minutes.
 chaos:
 	cargo build --release -p servanda --features faults
 	cp target/release/servanda target/release/servanda-faults
-	trials/chaos/run --servanda target/release/servanda-faults --matrix --random 600 --budget 300
+	trials/chaos/run --servanda target/release/servanda-faults --matrix --trial all --long --random 1800 --budget 300
 
 # The same in a few minutes. A copy, because other targets build the same file without failpoints.
 chaos-short:
 	cargo build -p servanda --features faults
 	cp target/debug/servanda target/debug/servanda-faults
-	trials/chaos/run --servanda target/debug/servanda-faults --matrix --random 10 --budget 10
+	trials/chaos/run --servanda target/debug/servanda-faults --matrix --trial all --random 10 --budget 10
+
+# One named trial alone, in its short form: `make chaos-trial TRIAL=away STORE=sqlite`; `LONG=1` for the long form.
+chaos-trial:
+	cargo build -p servanda --features faults
+	cp target/debug/servanda target/debug/servanda-faults
+	trials/chaos/run --servanda target/debug/servanda-faults --trial $(or $(TRIAL),all) --store $(or $(STORE),both) $(if $(LONG),--long)
+
+# The history checker finds the lies that its tests plant.
+chaos-checker:
+	cargo test --quiet --manifest-path trials/chaos/Cargo.toml
 
 # A check that cannot fail is none: without the fence, effects must be found to happen more than once.
 chaos-unfenced:

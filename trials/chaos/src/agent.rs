@@ -4,9 +4,15 @@ use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use serde_json::{Value, json, value::RawValue};
 
-use crate::http::{Message, Wire, post};
+use crate::{
+    http::{Message, Wire, post},
+    upstream::{script::HONEST, tools::ATTEMPT_META},
+    world::USUAL,
+};
 
 const MODERN: &str = "2026-07-28";
+/// What every key begins with, before the business id it is for.
+pub const KEY_PREFIX: &str = "key-";
 
 /// What is called: the tool, the key and the payload.
 #[derive(Debug, Clone)]
@@ -16,6 +22,12 @@ pub struct Order {
     pub business: String,
     pub amount: i64,
     pub script: String,
+    /// What the call changes that only one call may change at a time, where the tool takes it.
+    pub account: Option<String>,
+    /// How long the gateway waits for the upstream, by the tool's contract.
+    pub limit_ms: u64,
+    /// The name of this attempt, which the gateway passes on.
+    pub attempt: Option<String>,
 }
 
 /// What came back.
@@ -40,15 +52,34 @@ pub enum Answer {
 #[derive(Debug, Clone)]
 pub struct Refusal {
     pub code: String,
-    /// `none`, `happened` or `unknown`.
+    /// The gate that refused.
+    pub gate: String,
+    /// `none`, `happened`, `unknown` or `unknown_before`.
     pub effect: String,
     pub message: String,
+    pub retryable: bool,
     pub retry_after_ms: Option<u64>,
+    /// The effect that can be asked about.
+    pub handle: Option<String>,
     /// The whole text.
     pub text: String,
 }
 
 impl Order {
+    /// A call of this tool, answered as it should be.
+    pub fn new(tool: &str, business: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            key: format!("{KEY_PREFIX}{business}"),
+            business: business.to_owned(),
+            amount: 7,
+            script: HONEST.to_owned(),
+            account: None,
+            limit_ms: 0,
+            attempt: None,
+        }
+    }
+
     /// The same key with another payload.
     pub fn other_payload(&self) -> Self {
         Self { amount: self.amount + 1, ..self.clone() }
@@ -56,14 +87,24 @@ impl Order {
 
     /// The request as bytes.
     pub fn request(&self, address: SocketAddr) -> Vec<u8> {
-        let name = format!("hostile__{}", self.tool);
-        let arguments = json!({ "business_id": self.business, "amount": self.amount, "script": self.script });
-        let meta = json!({
+        // A tool of another upstream than the usual one is named with it.
+        let name = match self.tool.split_once('.') {
+            Some((upstream, tool)) => format!("{upstream}__{tool}"),
+            None => format!("{USUAL}__{}", self.tool),
+        };
+        let mut arguments = json!({ "business_id": self.business, "amount": self.amount, "script": self.script });
+        if let Some(account) = &self.account {
+            arguments["account"] = json!(account);
+        }
+        let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "chaos", "version": "1" },
             "servanda/idempotency-key": self.key,
         });
+        if let Some(attempt) = &self.attempt {
+            meta[ATTEMPT_META] = json!(attempt);
+        }
         let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
         let headers = [
@@ -126,9 +167,12 @@ impl Answer {
         }
         Self::Refused(Refusal {
             code: word("error_code"),
+            gate: word("gate"),
             effect: word("effect"),
             message: word("message"),
+            retryable: feedback["retryable"] == true,
             retry_after_ms: feedback["retry_after_ms"].as_u64(),
+            handle: feedback["handle"].as_str().map(str::to_owned),
             text: text.to_owned(),
         })
     }
@@ -169,6 +213,12 @@ impl Refusal {
     /// Whether it says something about another call of the key, and nothing about what this one did.
     pub fn is_about_the_key(&self) -> bool {
         ["IDEMPOTENCY_CONFLICT", "SIGNATURE_MISMATCH"].contains(&self.code.as_str()) || self.says_expired()
+    }
+
+    /// Whether it says nothing that would still be so after another attempt with the same key: nothing was sent, or the key could
+    /// not be looked up.
+    pub fn can_be_asked_again(&self) -> bool {
+        self.effect == "unknown_before" || self.effect == "none" && !self.is_about_the_key()
     }
 
     pub fn says_expired(&self) -> bool {

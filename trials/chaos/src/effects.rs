@@ -29,6 +29,12 @@ pub type Listing = BTreeMap<String, Seen>;
 /// The newest effects in these states (in all, if none is named), so many at the most, however this version wants to be
 /// asked.
 pub async fn list(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -> Result<Listing, String> {
+    let rows = rows(setup, folder, states, limit).await?;
+    Ok(rows.iter().filter_map(seen).collect())
+}
+
+/// The same, as the gateway prints it.
+pub async fn rows(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -> Result<Vec<Value>, String> {
     let limit = limit.to_string();
     let wanted = states.iter().flat_map(|state| ["--state", state]);
     let plain: Vec<&str> = ["effects", "--json"].into_iter().chain(wanted.clone()).collect();
@@ -40,7 +46,7 @@ pub async fn list(setup: &Setup, folder: &Path, states: &[&str], limit: usize) -
         match run(setup, folder, &way).await {
             Ok(listed) => {
                 let rows = listed.as_array().or_else(|| listed["effects"].as_array());
-                return Ok(rows.ok_or("`effects` is not a list")?.iter().filter_map(seen).collect());
+                return rows.cloned().ok_or_else(|| "`effects` is not a list".to_owned());
             }
             Err(error) => why = why.or(Some(error)),
         }
@@ -68,7 +74,8 @@ pub async fn run(setup: &Setup, folder: &Path, args: &[&str]) -> Result<Value, S
     })
 }
 
-fn seen(row: &Value) -> Option<(String, Seen)> {
+/// What an oracle needs of a row.
+pub fn seen(row: &Value) -> Option<(String, Seen)> {
     let key = row["key"]["client_key"].as_str().or(row["client_key"].as_str())?;
     let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let seen = Seen {

@@ -16,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::world::{OWNER_SILENCE_MS, Setup};
+use crate::world::{Setup, USUAL_SILENCE_MS};
 
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(15);
@@ -34,12 +34,30 @@ pub struct Launch {
     pub clock: Option<String>,
 }
 
+impl Launch {
+    /// How long it may stall at one of its failpoints.
+    pub fn stall_ms(&self) -> u64 {
+        let rules = self.faults.as_deref().unwrap_or_default().split(',');
+        let pause = |rule: &str| rule.split_once("pause:")?.1.split('@').next()?.parse().ok();
+        rules.filter_map(pause).max().unwrap_or(0)
+    }
+}
+
+/// Why a gateway is not there.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// How it ended, if it ended by itself.
+    pub status: Option<std::process::ExitStatus>,
+    /// The last things it said.
+    pub words: String,
+}
+
 /// A gateway that was started.
 #[derive(Debug)]
 pub struct Gateway {
     pub address: SocketAddr,
     child: Child,
-    pid: Pid,
+    pub pid: Pid,
     arm: PathBuf,
     log: PathBuf,
 }
@@ -47,6 +65,11 @@ pub struct Gateway {
 impl Gateway {
     /// Starts the gateway whose configuration is in the folder, and waits until it listens.
     pub async fn start(setup: &Setup, folder: &Path, launch: &Launch) -> Result<Self, String> {
+        Self::try_start(setup, folder, launch).await.map_err(String::from)
+    }
+
+    /// The same, for a gateway that may rightly refuse to start.
+    pub async fn try_start(setup: &Setup, folder: &Path, launch: &Launch) -> Result<Self, NotStarted> {
         let number = fs::read_dir(folder).map_or(0, Iterator::count);
         let (log, arm) = (folder.join(format!("gateway-{number}.log")), folder.join(format!("armed-{number}")));
         let mut command = command(setup, folder, launch, &arm)?;
@@ -66,10 +89,12 @@ impl Gateway {
                 return Ok(Self { address, child, pid, arm, log });
             }
             if let Ok(Some(status)) = child.try_wait() {
-                return Err(format!("the gateway ended at its start ({status}): {}", last_lines(&log)));
+                // What it said last may still be on its way through the pipe.
+                sleep(POLL * 10).await;
+                return Err(NotStarted { status: Some(status), words: last_lines(&log) });
             }
             if started.elapsed() > START_PATIENCE {
-                return Err(format!("the gateway is not ready: {}", last_lines(&log)));
+                return Err(NotStarted { status: None, words: last_lines(&log) });
             }
             sleep(POLL).await;
         }
@@ -101,6 +126,11 @@ impl Gateway {
         timeout(patience, self.child.wait()).await.is_ok()
     }
 
+    /// Asks it to end, as a supervisor does.
+    pub fn terminate(&self) {
+        let _ = kill_process(self.pid, Signal::TERM);
+    }
+
     pub fn pause(&self) {
         let _ = kill_process(self.pid, Signal::STOP);
     }
@@ -124,6 +154,27 @@ impl Gateway {
     }
 }
 
+impl From<String> for NotStarted {
+    fn from(words: String) -> Self {
+        Self { status: None, words }
+    }
+}
+
+impl From<&str> for NotStarted {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
+    }
+}
+
+impl From<NotStarted> for String {
+    fn from(NotStarted { status, words }: NotStarted) -> Self {
+        match status {
+            Some(status) => format!("the gateway ended at its start ({status}): {words}"),
+            None => format!("the gateway is not ready: {words}"),
+        }
+    }
+}
+
 /// The binary with a configuration, and nothing of the tester's environment that could change what it does.
 pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Result<Command, String> {
     // A full disk is an error of a write; a limit on files is a signal too, and this takes the signal away.
@@ -131,7 +182,9 @@ pub fn command(setup: &Setup, folder: &Path, launch: &Launch, arm: &Path) -> Res
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]).arg(&setup.servanda);
     command.arg("--config").arg(folder.join("servanda.yaml")).current_dir(folder).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder);
-    command.env("SERVANDA_OWNER_SILENCE_MS", OWNER_SILENCE_MS.to_string());
+    if setup.silence_ms != USUAL_SILENCE_MS {
+        command.env("SERVANDA_OWNER_SILENCE_MS", setup.silence_ms.to_string());
+    }
     if let Some(faults) = &launch.faults {
         command.env("SERVANDA_FAULTS", faults).env("SERVANDA_FAULTS_SEED", launch.seed.to_string());
         if launch.waits_for_arm {

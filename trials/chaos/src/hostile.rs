@@ -33,14 +33,23 @@ pub struct Hostile {
 
 impl Hostile {
     pub async fn start(folder: &std::path::Path, syncs: bool) -> Result<Self, String> {
+        Self::start_with_books(folder.join("upstream-books.jsonl"), syncs).await
+    }
+
+    /// The same, with its books in this file.
+    pub async fn start_with_books(books_file: PathBuf, syncs: bool) -> Result<Self, String> {
         let probe = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
         let address = probe.local_addr().map_err(|error| error.to_string())?;
         drop(probe);
-        let books_file = folder.join("upstream-books.jsonl");
         let child = spawn(address, &books_file, syncs)?;
         let hostile = Self { address, books_file, syncs, child: Mutex::new(child) };
         hostile.wait_until_up().await?;
         Ok(hostile)
+    }
+
+    /// Kills it; from now on its port refuses connections.
+    pub async fn kill(&self) {
+        let _ = self.child.lock().await.kill().await;
     }
 
     /// Kills it and starts it again, with the same books.

@@ -1,8 +1,11 @@
 //! Real processes, a hostile upstream and an oracle: whether one key does one thing, whatever breaks.
 
 mod agent;
+mod checker;
+mod clock;
 mod effects;
 mod gateway;
+mod history;
 mod hostile;
 mod http;
 mod matrix;
@@ -11,6 +14,8 @@ mod postgres;
 mod random;
 mod report;
 mod rng;
+mod stubborn;
+mod trials;
 mod upstream;
 mod world;
 
@@ -31,6 +36,12 @@ async fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((command, rest)) if command == "upstream" => upstream(rest).await.map(|()| true),
+        Some((command, rest)) if command == "check" => checker::run(rest),
+        Some((command, rest)) if command == "stubborn" => stubborn::serve(rest).map(|()| true),
+        Some((command, _)) if command == "sleeper" => {
+            stubborn::stay();
+            Ok(true)
+        }
         _ => trial(&args).await,
     };
     match done {
@@ -69,7 +80,9 @@ async fn trial(args: &[String]) -> Result<bool, String> {
 }
 
 async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result<(), String> {
-    let wants_postgres = options.stores.contains(&Store::Postgres);
+    // Named trials have clusters of their own.
+    let schedules = options.random.is_some() || options.budget.is_some() || options.calls.is_some();
+    let wants_postgres = options.stores.contains(&Store::Postgres) && (options.matrix || schedules);
     let mut clusters = None;
     if wants_postgres {
         // Cases make many databases, and a cluster of many takes long to come back from a crash.
@@ -82,6 +95,9 @@ async fn stores(options: &Options, folder: &Path, report: &mut Report) -> Result
         let (steady, crashing) = clusters.clone().filter(|_| *store == Store::Postgres).unzip();
         if options.matrix {
             report.add_matrix(&matrix_on(options, *store, &folder, (steady, crashing.clone())).await?);
+        }
+        if !options.trials.is_empty() {
+            report.add_trials(&trials::run(options, *store, &folder).await);
         }
         if options.random.is_some() || options.calls.is_some() {
             let hostile = Arc::new(Hostile::start(&folder, options.calls.is_none()).await?);

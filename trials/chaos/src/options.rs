@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use crate::world::Store;
 
 pub const USAGE: &str =
-    "usage: trials/chaos/run --servanda BIN [--matrix] [--random SECONDS] [--budget SECONDS] [--calls N] [--seed N]
-       [--store sqlite|postgres|both] [--only PART_OF_A_CASE] [--class rkqn] [--clients N] [--calm] [--keep]
+    "usage: trials/chaos/run --servanda BIN [--matrix] [--trial NAME]... [--long] [--random SECONDS] [--budget SECONDS]
+       [--calls N] [--seed N] [--store sqlite|postgres|both] [--only PART_OF_A_CASE] [--class rkqn] [--clients N] [--calm] [--keep]
        [--expect-violations]
   --matrix             every row of the crash-point matrix with every class
+  --trial NAME         a named trial: away, late, k_down, full, damage, orphans, clocks, ends, or `all` of them
+  --long               named trials in their long form, with the silence that users' gateways have
   --random SECONDS     random schedules for so long
   --budget SECONDS     random schedules in which every call costs money, of which there is not enough
   --calls N            random schedules for so many keys
@@ -22,6 +24,8 @@ pub const USAGE: &str =
 pub struct Options {
     pub servanda: PathBuf,
     pub matrix: bool,
+    pub trials: Vec<String>,
+    pub long: bool,
     pub random: Option<u64>,
     pub budget: Option<u64>,
     pub calls: Option<u64>,
@@ -42,6 +46,8 @@ impl Options {
         let mut options = Self {
             servanda: PathBuf::new(),
             matrix: false,
+            trials: Vec::new(),
+            long: false,
             random: None,
             budget: None,
             calls: None,
@@ -60,6 +66,8 @@ impl Options {
             match arg.as_str() {
                 "--servanda" => options.servanda = PathBuf::from(value()?),
                 "--matrix" => options.matrix = true,
+                "--trial" => options.trials.push(trial(value()?)?),
+                "--long" => options.long = true,
                 "--random" => options.random = Some(number(value()?)?),
                 "--budget" => options.budget = Some(number(value()?)?),
                 "--calls" => options.calls = Some(number(value()?)?),
@@ -75,15 +83,21 @@ impl Options {
             }
         }
         options.servanda = options.servanda.canonicalize().map_err(|error| format!("--servanda: {error}\n{USAGE}"))?;
-        if !options.matrix && options.random.is_none() && options.budget.is_none() && options.calls.is_none() {
-            options.matrix = true;
-        }
+        let schedules = options.random.is_some() || options.budget.is_some() || options.calls.is_some();
+        options.matrix |= !schedules && options.trials.is_empty();
         Ok(options)
     }
 }
 
 fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a number\n{USAGE}"))
+}
+
+fn trial(text: &str) -> Result<String, String> {
+    if text == "all" || crate::trials::names().contains(&text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("`{text}` is no trial\n{USAGE}"))
 }
 
 fn stores(text: &str) -> Result<Vec<Store>, String> {

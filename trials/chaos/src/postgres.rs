@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::{process::Command, time::timeout};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -76,6 +77,29 @@ impl Postgres {
         run(self.command("pg_ctl").args(["-D", &data, "-m", "immediate", "-w", "-t", "50", "stop"])).await
     }
 
+    /// Stops all of its processes without ending them: connections stay open, and nothing answers.
+    pub fn freeze(&self) -> Result<(), String> {
+        self.signal_all(Signal::STOP)
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) -> Result<(), String> {
+        self.signal_all(Signal::CONT)
+    }
+
+    fn signal_all(&self, signal: Signal) -> Result<(), String> {
+        let noted =
+            fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).map_err(|error| error.to_string())?;
+        let number = noted.lines().next().and_then(|line| line.trim().parse::<i32>().ok());
+        let server = number.and_then(Pid::from_raw).ok_or("postmaster.pid has no process id")?;
+        // The server first, so that it starts no further processes.
+        for process in std::iter::once(server).chain(children(server)) {
+            // One of them may have ended by itself.
+            let _ = kill_process(process, signal);
+        }
+        Ok(())
+    }
+
     /// An empty database.
     pub async fn database(&self, name: &str) -> Result<String, String> {
         self.sql("postgres", &format!("create database {name}")).await?;
@@ -134,10 +158,25 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         let data = self.data();
+        // A server that is stopped cannot end.
+        let _ = self.thaw();
         let mut command = self.command("pg_ctl").into_std();
         // Nothing of it is wanted any more; if it is down already, so much the better.
         let _ = command.args(["-D", &data, "-m", "immediate", "-w", "-t", "20", "stop"]).output();
     }
+}
+
+/// The processes that a process started.
+fn children(parent: Pid) -> Vec<Pid> {
+    let parent = parent.as_raw_nonzero().to_string();
+    let child = |process: fs::DirEntry| {
+        let number = process.file_name().to_str()?.parse::<i32>().ok()?;
+        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+        // After the name, which may have any character but is in parentheses: the state, then the parent.
+        let (_, rest) = stat.rsplit_once(')')?;
+        (rest.split_whitespace().nth(1)? == parent).then(|| Pid::from_raw(number)).flatten()
+    };
+    fs::read_dir("/proc").map(|all| all.filter_map(Result::ok).filter_map(child).collect()).unwrap_or_default()
 }
 
 /// The folder of a PostgreSQL's programs.

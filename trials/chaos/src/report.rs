@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    matrix::{Outcome, Verdict},
+    checker::{Lie, Verdict},
+    matrix::{self, Outcome},
+    trials::Ended,
     world::Store,
 };
 
 /// So many complaints of a schedule are printed.
 const WRONG_SHOWN_MAX: usize = 12;
+
+/// So many findings of each kind are printed.
+const LIES_SHOWN_MAX: usize = 3;
 
 /// So many reasons why nobody knows are printed, the commonest first.
 const REASONS_SHOWN_MAX: usize = 12;
@@ -30,6 +35,8 @@ pub struct RandomFigures {
     pub wrong: Vec<String>,
     /// What became of the money, where calls cost some.
     pub budget: Option<String>,
+    /// What the history checker says.
+    pub checked: Option<Verdict>,
 }
 
 /// What is printed.
@@ -57,6 +64,7 @@ impl RandomFigures {
             disasters: BTreeMap::new(),
             wrong: Vec::new(),
             budget: None,
+            checked: None,
         }
     }
 }
@@ -66,7 +74,7 @@ impl Report {
         Self { seed, lines: Vec::new(), failures: 0, duplicated: 0 }
     }
 
-    pub fn add_matrix(&mut self, verdicts: &[Verdict]) {
+    pub fn add_matrix(&mut self, verdicts: &[matrix::Verdict]) {
         let (mut passed, mut failed, mut waiting) = (0, 0, BTreeMap::<String, Vec<&str>>::new());
         for verdict in verdicts {
             match &verdict.outcome {
@@ -131,6 +139,51 @@ impl Report {
         }
         self.failures += figures.wrong.len();
         self.duplicated += figures.duplicated;
+        let name = if figures.budget.is_some() { "budget" } else { "random" };
+        match &figures.checked {
+            Some(verdict) => self.add_checked(name, store, verdict),
+            None => self.lines.push(format!(
+                "{:<9} {store:<8} too long for the checker here: `chaos check` reads its files",
+                "history"
+            )),
+        }
+    }
+
+    pub fn add_trials(&mut self, ended: &[Ended]) {
+        for trial in ended {
+            let (name, store) = (trial.name, trial.store.name());
+            for wrong in trial.wrong.iter().take(WRONG_SHOWN_MAX) {
+                println!("FAILED {store} {name}: {wrong}");
+            }
+            if let Some(why) = &trial.not_run {
+                self.lines.push(format!("{name:<9} {store:<8} {why}"));
+                self.failures += trial.wrong.len();
+                continue;
+            }
+            let lies = trial.checked.as_ref().map_or(0, |verdict| verdict.findings.len());
+            let verdict = if lies + trial.wrong.len() == 0 { "passed" } else { "FAILED" };
+            self.lines.push(format!(
+                "{name:<9} {store:<8} {verdict}, seed {}, {} s; {}; violations: {lies} by the checker, {} by the trial",
+                trial.seed,
+                trial.seconds,
+                trial.figures.join(", "),
+                trial.wrong.len(),
+            ));
+            self.failures += trial.wrong.len();
+            if let Some(verdict) = &trial.checked {
+                self.add_checked(name, store, verdict);
+            }
+        }
+    }
+
+    /// What the history checker says about a schedule or a trial.
+    pub fn add_checked(&mut self, name: &str, store: &str, verdict: &Verdict) {
+        for finding in verdict.examples(LIES_SHOWN_MAX) {
+            println!("FAILED {store} {name}: {finding}");
+        }
+        self.lines.push(format!("{name:<9} {store:<8} history: {verdict}"));
+        self.failures += verdict.findings.len();
+        self.duplicated += verdict.count(&[Lie::EffectsMoreThanOne]);
     }
 
     /// Prints the table and says whether everything is as it should be.

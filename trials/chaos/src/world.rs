@@ -10,15 +10,22 @@ use serde_json::{Value, json};
 
 use crate::{
     gateway::{Launch, command},
-    upstream::tools::{KEY_META, MUTATING, WAYS, payment},
+    upstream::tools::{GATEWAY_HEADER, KEY_META, MUTATING, WAYS, WITH_ACCOUNT, arguments, payment},
 };
+
+/// The upstream that every gateway has.
+pub const USUAL: &str = "hostile";
 
 /// How long a call of a plain tool may take. Short, because whoever waits for it to be overdue waits this long and more.
 pub const CALL_MS_MAX: u64 = 1_500;
 /// How long a call of a slow tool may take: longer than any pause of a case.
 pub const SLOW_CALL_MS_MAX: u64 = 5_000;
-/// How long an owner may be silent in a trial.
+/// How long a call of a long tool may take, unless a trial says otherwise.
+pub const LONG_CALL_MS_MAX: u64 = 30_000;
+/// How long an owner may be silent in a trial, unless it wants what users get.
 pub const OWNER_SILENCE_MS: u64 = 2_000;
+/// How long an owner may be silent at users'.
+pub const USUAL_SILENCE_MS: u64 = 15_000;
 /// For how long the trial's upstream remembers keys.
 const KEY_WINDOW_SEC: u64 = 3_600;
 /// For how long answers are remembered: longer than a clock jumps in row 23, shorter than in row 20.
@@ -53,6 +60,16 @@ pub struct Setup {
     pub has_preconditions: bool,
     /// How many calls can be paid for, where they cost money.
     pub budget: Option<u64>,
+    /// How long an owner may be silent.
+    pub silence_ms: u64,
+    /// How long a call of a long tool may take.
+    pub long_ms_max: u64,
+    /// For how long answers are remembered.
+    pub ttl_sec: u64,
+    /// Further hostile upstreams, by name.
+    pub others: Vec<(String, SocketAddr)>,
+    /// Further servers over stdio, by name: the program and its arguments.
+    pub stdio: Vec<(String, Vec<String>)>,
 }
 
 impl Store {
@@ -80,6 +97,11 @@ impl Class {
         !matches!(self, Self::R)
     }
 
+    /// The class of a tool, by its name.
+    pub fn of_tool(tool: &str) -> Self {
+        Self::ALL.into_iter().find(|class| tool.ends_with(&format!("_{}", class.letter()))).unwrap_or(Self::R)
+    }
+
     /// The tool of this class that comes to its effect this way.
     pub fn tool(self, way: &str) -> String {
         if self.mutates() { format!("{way}_{}", self.letter()) } else { "read_r".to_owned() }
@@ -90,7 +112,18 @@ impl Setup {
     /// The setup for a binary, which is asked whether it serves tools with preconditions.
     pub async fn probe(servanda: &Path, folder: &Path, upstream: SocketAddr) -> Result<Self, String> {
         let (servanda, folder) = (servanda.to_owned(), folder.to_owned());
-        let mut setup = Self { servanda, folder, upstream, has_preconditions: true, budget: None };
+        let mut setup = Self {
+            servanda,
+            folder,
+            upstream,
+            has_preconditions: true,
+            budget: None,
+            silence_ms: OWNER_SILENCE_MS,
+            long_ms_max: LONG_CALL_MS_MAX,
+            ttl_sec: TTL_SEC,
+            others: Vec::new(),
+            stdio: Vec::new(),
+        };
         let probe = setup.folder.join("probe");
         setup.write(&probe, None).map_err(|error| error.to_string())?;
         let checked = command(&setup, &probe, &Launch::default(), Path::new(""))?.arg("check").output().await;
@@ -112,9 +145,11 @@ impl Setup {
         fs::create_dir_all(folder.join("contracts"))?;
         let mut config = json!({
             "servanda": 1,
-            "upstreams": { "hostile": { "url": format!("http://{}/mcp", self.upstream) } },
+            "upstreams": self.upstreams(&gateway_name(folder)),
             "pins": { "missing": "ignore" },
             "limits": { "probe_interval_ms": 600_000 },
+            // A caller waits for the end of a long call like any caller.
+            "long_work": { "wait_ms_max": null },
         });
         if let Some(limit) = self.budget {
             let (per, period) = ("tenant", "total");
@@ -137,28 +172,80 @@ impl Setup {
 }
 
 impl Setup {
+    /// How long a gateway waits for the upstream's answer to a call of this tool.
+    pub fn limit_ms(&self, tool: &str) -> u64 {
+        let tool = tool.rsplit_once('.').map_or(tool, |(_, tool)| tool);
+        match tool.split_once('_').map_or("", |(way, _)| way) {
+            "slow" | "turn" => SLOW_CALL_MS_MAX,
+            "long" => self.long_ms_max,
+            _ => CALL_MS_MAX,
+        }
+    }
+
+    fn upstreams(&self, gateway: &str) -> Value {
+        let http = |address: SocketAddr| json!({ "url": format!("http://{address}/mcp"), "headers": { GATEWAY_HEADER: gateway } });
+        let mut upstreams = json!({ USUAL: http(self.upstream) });
+        for (name, address) in &self.others {
+            upstreams[name] = http(*address);
+        }
+        for (name, program) in &self.stdio {
+            let (command, args) = program
+                .split_first()
+                .map_or((String::new(), Vec::new()), |(first, rest)| (first.clone(), rest.to_vec()));
+            upstreams[name] = json!({ "command": command, "args": args });
+        }
+        upstreams
+    }
+
     /// Every contract, with what a call costs.
     fn contracts(&self) -> Vec<Value> {
-        let mut contracts = contracts();
+        let names = std::iter::once(USUAL).chain(self.others.iter().map(|(name, _)| name.as_str()));
+        let mut contracts: Vec<Value> = names.flat_map(|name| self.contracts_of(name)).collect();
+        contracts.extend(self.stdio.iter().map(|(name, _)| of_upstream(reading("read_r", &payment(), &paid()), name)));
         for contract in contracts.iter_mut().filter(|contract| contract["effect"]["class"] != "R") {
             contract["runtime"]["cost_profile"]["cost_per_call"] = json!(u8::from(self.budget.is_some()));
         }
         contracts
     }
+
+    fn contracts_of(&self, upstream: &str) -> Vec<Value> {
+        let mut contracts = vec![
+            reading("read_r", &payment(), &paid()),
+            reading("balance", &json!({ "business_id": text() }), &json!({ "enough": { "type": "boolean" } })),
+            reading("status_q", &json!({ "key": text() }), &json!({})),
+        ];
+        for way in WAYS {
+            for class in MUTATING {
+                let tool = format!("{way}_{class}");
+                let mut contract = paying(way, class);
+                contract["runtime"]["timeout_ms"] = json!(self.limit_ms(&tool));
+                contract["idempotency"]["ttl_seconds"] = json!(self.ttl_sec);
+                contracts.push(contract);
+            }
+        }
+        contracts.into_iter().map(|contract| of_upstream(contract, upstream)).collect()
+    }
 }
 
-fn contracts() -> Vec<Value> {
-    let mut contracts = vec![
-        reading("read_r", &payment(), &paid()),
-        reading("balance", &json!({ "business_id": text() }), &json!({ "enough": { "type": "boolean" } })),
-        reading("status_q", &json!({ "key": text() }), &json!({})),
-    ];
-    for way in WAYS {
-        for class in MUTATING {
-            contracts.push(paying(way, class));
+/// What a gateway calls itself to its upstreams, by its folder.
+pub fn gateway_name(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The contract for the same tool of another upstream.
+fn of_upstream(mut contract: Value, upstream: &str) -> Value {
+    let tool = contract["binding"]["tool"].as_str().unwrap_or_default().to_owned();
+    contract["identity"]["name"] = json!(format!("{upstream}.{tool}"));
+    contract["binding"]["upstream"] = json!(upstream);
+    for (asks, tool) in [("status", "status_q"), ("precondition", "balance")] {
+        let asked = json!(format!("{upstream}.{tool}"));
+        if asks == "status" && !contract["effect"]["status"].is_null() {
+            contract["effect"]["status"]["tool"] = asked;
+        } else if asks == "precondition" && !contract["preconditions"].is_null() {
+            contract["preconditions"][0]["tool"] = asked;
         }
     }
-    contracts
+    contract
 }
 
 fn reading(tool: &str, input: &Value, output: &Value) -> Value {
@@ -171,8 +258,9 @@ fn reading(tool: &str, input: &Value, output: &Value) -> Value {
 }
 
 fn paying(way: &str, class: &str) -> Value {
-    let mut contract = base(&format!("{way}_{class}"), &payment(), &paid());
-    let change = json!({ "resource": "payment/{business_id}", "operation": "CREATE", "scope": "tenant" });
+    let mut contract = base(&format!("{way}_{class}"), &arguments(way), &paid());
+    let resource = if WITH_ACCOUNT.contains(&way) { "account/{account}" } else { "payment/{business_id}" };
+    let change = json!({ "resource": resource, "operation": "CREATE", "scope": "tenant" });
     let mut effect = json!({ "mutation_class": "write_irreversible", "manifest": [change] });
     effect["class"] = json!(class.to_uppercase());
     if class != "n" {
@@ -188,8 +276,8 @@ fn paying(way: &str, class: &str) -> Value {
     contract["effect"] = effect;
     // What may be sent again is sent again by the gateway itself, too.
     contract["runtime"]["max_retries"] = json!(if class == "n" { 0 } else { 2 });
-    if way == "slow" {
-        contract["runtime"]["timeout_ms"] = json!(SLOW_CALL_MS_MAX);
+    if way == "long" {
+        contract["execution"]["timeout_class"] = json!("long_running");
     }
     if way == "checked" {
         contract["preconditions"] = json!([{

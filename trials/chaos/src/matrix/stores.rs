@@ -44,12 +44,14 @@ async fn crashed_before(trial: &mut Trial, postgres: &Postgres) -> Result<(), St
     healed(trial).await
 }
 
-/// Nothing was sent, and it says so. A read may pass: nothing of it needs to be durable first.
+/// Nothing was sent. It says so, or it says that the key could not be looked up, which claims nothing. A read may pass: nothing
+/// of it needs to be durable first.
 async fn expect_closed(trial: &mut Trial, refused: &Answer) -> Result<(), Stop> {
     if !trial.class.mutates() {
         return Ok(());
     }
-    let closed = matches!(refused, Answer::Refused(refusal) if refusal.effect == "none");
+    let closed =
+        matches!(refused, Answer::Refused(refusal) if ["none", "unknown_before"].contains(&refusal.effect.as_str()));
     trial.expect(closed, || format!("without its ledger: {}", refused.short()));
     let calls = trial.account().await?.calls;
     trial.expect(calls == 0, || "bytes left without a record".to_owned());

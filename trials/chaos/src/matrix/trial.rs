@@ -84,13 +84,7 @@ impl Trial {
         };
         stage.setup.write(&folder, database.as_deref()).map_err(|error| error.to_string())?;
         let business = format!("{}-{name}", stage.store.name());
-        let order = Order {
-            tool: class.tool("pay"),
-            key: format!("key-{business}"),
-            business,
-            amount: 7,
-            script: HONEST.to_owned(),
-        };
+        let order = Order::new(&class.tool("pay"), &business);
         let (stage, name) = (stage.clone(), name.to_owned());
         Ok(Self { stage, class, name, folder, database, order, victim: None, other: None, wrong: Vec::new() })
     }
@@ -205,7 +199,7 @@ impl Trial {
                     conflicts += 1;
                     refusal.retry_after_ms.unwrap_or(RETRY_WAIT_MS_MAX)
                 }
-                Answer::Refused(refusal) if refusal.effect == "none" && !refusal.is_about_the_key() => 200,
+                Answer::Refused(refusal) if refusal.can_be_asked_again() => 200,
                 Answer::Nothing(_) => 100,
                 Answer::Success { .. } | Answer::Strange(_) | Answer::Refused(_) => return Ok((answer, conflicts)),
             };

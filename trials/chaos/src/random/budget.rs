@@ -6,8 +6,9 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{Scene, clients::KEY_PREFIX};
+use super::Scene;
 use crate::{
+    agent::KEY_PREFIX,
     effects::{self, Listing},
     report::RandomFigures,
 };

@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     net::SocketAddr,
     sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
@@ -14,15 +13,17 @@ use tokio::time::sleep;
 use super::Scene;
 use crate::{
     agent::{Answer, Order},
+    history::{Asking, digest},
     http::Wire,
     rng::Rng,
     upstream::script::HONEST,
     world::Class,
 };
 
+/// How many calls in a thousand change an account that others change, too, and how many accounts there are.
+const SHARED_PERMILLE: u64 = 150;
+const ACCOUNTS: u64 = 6;
 /// What a hostile upstream may do with a call.
-/// What every key begins with, before the business id it is for.
-pub const KEY_PREFIX: &str = "key-";
 const SCRIPTS: [&str; 16] = [
     "close",
     "reset",
@@ -99,20 +100,19 @@ impl Client {
         let letter = *self.rng.pick(self.classes.as_bytes());
         let class = Class::ALL.into_iter().find(|class| class.letter().as_bytes() == [letter]).unwrap_or(Class::N);
         let business = format!("{}-{}-{}-{made}", self.scene.store.name(), class.letter(), self.number);
-        let order = Order {
-            tool: class.tool("pay"),
-            key: format!("{KEY_PREFIX}{business}"),
-            business,
-            amount: 7,
-            script: self.script(),
-        };
+        let shared = class.mutates() && self.rng.permille(SHARED_PERMILLE);
+        let account = shared.then(|| format!("account-{}", self.rng.between(0, ACCOUNTS)));
+        let order = Order::new(&class.tool(if shared { "turn" } else { "pay" }), &business);
+        let limit_ms = self.scene.setup.limit_ms(&order.tool);
+        let order = Order { script: self.script(), account, limit_ms, ..order };
         let mut log = KeyLog { order, class, attempts: Vec::new() };
-        for _ in 0..self.rng.between(1, ATTEMPTS_MAX) {
+        for attempt in 0..self.rng.between(1, ATTEMPTS_MAX) {
             let other = !log.attempts.is_empty() && self.rng.permille(60);
             let order = if other { log.order.other_payload() } else { log.order.clone() };
             let twice = self.rng.permille(40);
-            let second = twice.then(|| self.beside(&order));
-            let (said, wait_ms) = self.attempt(&order).await;
+            let name = format!("{}-{made}-{attempt}", self.number);
+            let second = twice.then(|| self.beside(&order, format!("{name}b")));
+            let (said, wait_ms) = self.attempt(&order, name).await;
             log.attempts.push((other, said));
             if let Some(second) = second {
                 log.attempts.push((other, second.await.map_or(Said::Nothing, |answer| said_by(&answer).0)));
@@ -140,36 +140,47 @@ impl Client {
         if scripts.is_empty() { HONEST.to_owned() } else { scripts.join("|") }
     }
 
-    fn beside(&mut self, order: &Order) -> tokio::task::JoinHandle<Answer> {
-        let (order, address) = (order.clone(), self.somewhere());
-        let patience = self.patience();
+    fn beside(&mut self, order: &Order, attempt: String) -> tokio::task::JoinHandle<Answer> {
+        let (order, place, scene) = (order.clone(), self.somewhere(), self.scene.clone());
+        let (patience, who) = (self.patience(), format!("client-{}", self.number));
         tokio::spawn(async move {
-            match address {
-                Some(address) => order.call(address, patience).await,
+            match place {
+                Some((gateway, address)) => {
+                    let asking = Asking { who, gateway, attempt };
+                    scene.history.ask(&asking, &order, &mut Wire::new(address), patience).await
+                }
                 None => Answer::Nothing("no replica listens".to_owned()),
             }
         })
     }
 
-    async fn attempt(&mut self, order: &Order) -> (Said, u64) {
-        let Some(address) = self.somewhere() else { return (Said::Nothing, 50) };
+    async fn attempt(&mut self, order: &Order, attempt: String) -> (Said, u64) {
+        let Some((gateway, address)) = self.somewhere() else { return (Said::Nothing, 50) };
         let patience = self.patience();
         if self.wires.len() > 16 {
             self.wires.clear();
         }
+        let asking = Asking { who: format!("client-{}", self.number), gateway, attempt };
         let wire = self.wires.entry(address).or_insert_with(|| Wire::new(address));
-        said_by(&order.call_over(wire, patience).await)
+        said_by(&self.scene.history.ask(&asking, order, wire, patience).await)
     }
 
     fn patience(&mut self) -> Duration {
         Duration::from_millis(self.rng.between(300, 4_000))
     }
 
-    fn somewhere(&mut self) -> Option<SocketAddr> {
+    /// A replica that listens, by the name that its upstream knows.
+    fn somewhere(&mut self) -> Option<(String, SocketAddr)> {
         let addresses = self.scene.addresses.read().unwrap_or_else(PoisonError::into_inner);
-        let known: Vec<SocketAddr> = addresses.iter().flatten().copied().collect();
-        (!known.is_empty()).then(|| *self.rng.pick(&known))
+        let listening = |(number, address): (usize, &Option<SocketAddr>)| Some((replica_name(number), (*address)?));
+        let known: Vec<(String, SocketAddr)> = addresses.iter().enumerate().filter_map(listening).collect();
+        (!known.is_empty()).then(|| self.rng.pick(&known).clone())
     }
+}
+
+/// What a replica calls itself.
+pub fn replica_name(number: usize) -> String {
+    format!("replica-{number}")
 }
 
 /// What an answer says, and how long to wait before the next attempt.
@@ -185,10 +196,4 @@ pub fn said_by(answer: &Answer) -> (Said, u64) {
         Answer::Refused(refusal) if refusal.effect == "none" && !refusal.is_about_the_key() => (Said::NotExecuted, 100),
         Answer::Refused(_) | Answer::Strange(_) | Answer::Nothing(_) => (Said::Nothing, 50),
     }
-}
-
-fn digest(content: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    hasher.finish()
 }

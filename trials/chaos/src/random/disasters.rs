@@ -8,12 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
+
 use super::Scene;
 use crate::{
+    clock::now_ms,
     gateway::{Gateway, Launch, faketime},
     postgres::Postgres,
     rng::Rng,
-    world::{OWNER_SILENCE_MS, Store},
+    world::{OWNER_SILENCE_MS, Store, gateway_name},
 };
 
 const START_ATTEMPTS_MAX: u32 = 5;
@@ -25,6 +28,10 @@ pub struct Replica {
     gateway: Option<Gateway>,
     /// When a pause or a full disk ends.
     until: Option<Instant>,
+    /// Whether it is a pause.
+    paused: bool,
+    /// When it was last seen running.
+    seen_ms: u64,
 }
 
 /// Everything that may fail.
@@ -36,12 +43,14 @@ pub struct Disasters<'a> {
     calm: bool,
     next: Instant,
     database_up_at: Option<Instant>,
+    /// Whether the database is only stopped, not ended.
+    database_frozen: bool,
     counts: BTreeMap<&'static str, u64>,
 }
 
 impl Replica {
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, gateway: None, until: None }
+        Self { folder, gateway: None, until: None, paused: false, seen_ms: 0 }
     }
 }
 
@@ -54,7 +63,7 @@ impl<'a> Disasters<'a> {
         calm: bool,
     ) -> Self {
         let (next, counts) = (Instant::now() + Duration::from_secs(1), BTreeMap::new());
-        Self { scene, replicas, rng, postgres, calm, next, database_up_at: None, counts }
+        Self { scene, replicas, rng, postgres, calm, next, database_up_at: None, database_frozen: false, counts }
     }
 
     /// How often what happened.
@@ -72,11 +81,9 @@ impl<'a> Disasters<'a> {
     /// Ends what is over, starts again what died, and lets the next thing fail when its time has come.
     pub async fn tick(&mut self) {
         let now = Instant::now();
-        if self.database_up_at.is_some_and(|up_at| now >= up_at)
-            && let Some(postgres) = self.postgres
-            && postgres.up(None).await.is_ok()
-        {
-            self.database_up_at = None;
+        if self.database_up_at.is_some_and(|up_at| now >= up_at) {
+            // It is tried again if it does not start.
+            let _ = self.bring_back().await;
         }
         for number in 0..self.replicas.len() {
             let replica = &mut self.replicas[number];
@@ -86,9 +93,21 @@ impl<'a> Disasters<'a> {
                 gateway.resume();
                 // It fails for one that has died meanwhile.
                 let _ = gateway.limit_files(None).await;
+                let name = gateway_name(&replica.folder);
+                if std::mem::take(&mut replica.paused) {
+                    self.scene.history.gateway(&name, "resumed", &json!({}));
+                } else {
+                    self.scene.history.store("has room", &json!({ "gateway": name }));
+                }
                 replica.until = None;
             }
             let runs = replica.gateway.as_mut().is_some_and(Gateway::is_running);
+            if runs {
+                replica.seen_ms = now_ms();
+            } else if replica.gateway.take().is_some() {
+                let name = gateway_name(&replica.folder);
+                self.scene.history.gateway(&name, "killed", &json!({ "since_ms": replica.seen_ms }));
+            }
             if !runs && self.database_up_at.is_none() {
                 *self.counts.entry("starts").or_default() += 1;
                 let launch = self.draw_launch();
@@ -104,16 +123,14 @@ impl<'a> Disasters<'a> {
 
     /// Ends all disasters: every replica starts anew without faults.
     pub async fn heal(&mut self) -> Result<(), String> {
-        if self.database_up_at.take().is_some()
-            && let Some(postgres) = self.postgres
-        {
-            postgres.up(None).await?;
+        if self.database_up_at.is_some() {
+            self.bring_back().await?;
         }
         for number in 0..self.replicas.len() {
-            if let Some(mut gateway) = self.replicas[number].gateway.take() {
+            if let Some(gateway) = &self.replicas[number].gateway {
                 gateway.resume();
-                gateway.kill().await;
             }
+            self.kill(number).await;
             self.replicas[number].until = None;
             let mut attempts = 0;
             while let Err(why) = self.start(number, &Launch::default()).await {
@@ -134,13 +151,38 @@ impl<'a> Disasters<'a> {
         }
     }
 
+    /// The database is there again.
+    async fn bring_back(&mut self) -> Result<(), String> {
+        if let Some(postgres) = self.postgres {
+            if self.database_frozen {
+                postgres.thaw()?;
+            } else {
+                postgres.up(None).await?;
+            }
+            self.scene.history.store("back", &json!({}));
+        }
+        (self.database_up_at, self.database_frozen) = (None, false);
+        Ok(())
+    }
+
+    async fn kill(&mut self, number: usize) {
+        let replica = &mut self.replicas[number];
+        let since_ms = now_ms();
+        if let Some(mut gateway) = replica.gateway.take() {
+            gateway.kill().await;
+            self.scene.history.gateway(&gateway_name(&replica.folder), "killed", &json!({ "since_ms": since_ms }));
+        }
+    }
+
     async fn start(&mut self, number: usize, launch: &Launch) -> Result<(), String> {
         self.tell(number, None);
+        self.kill(number).await;
         let replica = &mut self.replicas[number];
-        replica.gateway = None;
+        let stall_ms = launch.stall_ms();
+        self.scene.history.gateway(&gateway_name(&replica.folder), "started", &json!({ "stall_ms": stall_ms }));
         let gateway = Gateway::start(&self.scene.setup, &replica.folder, launch).await?;
         let address = gateway.address;
-        replica.gateway = Some(gateway);
+        (replica.gateway, replica.seen_ms) = (Some(gateway), now_ms());
         self.tell(number, Some(address));
         Ok(())
     }
@@ -157,7 +199,8 @@ impl<'a> Disasters<'a> {
             return Launch::default();
         }
         let points = ["ledger.before_commit", "ledger.after_commit", "upstream.before_write", "upstream.after_write"];
-        let acts = ["kill", "kill", "error", "pause:200", "pause:3500"];
+        // A short pause makes beats late, a long one makes its process one that others take for gone.
+        let acts = ["kill", "kill", "error", "pause:200", "pause:900", "pause:3500"];
         let rules: Vec<String> = (0..self.rng.between(0, 4))
             .map(|_| {
                 let (point, act) = (*self.rng.pick(&points), *self.rng.pick(&acts));
@@ -180,32 +223,38 @@ impl<'a> Disasters<'a> {
         let number = self.rng.index(self.replicas.len());
         let stopped = Duration::from_millis(self.rng.between(OWNER_SILENCE_MS / 2, 4 * OWNER_SILENCE_MS));
         let what = match self.rng.between(0, 100) {
-            0..40 => "kills",
-            40..65 => "pauses",
-            65..80 => "upstream crashes",
-            80..90 if self.scene.store == Store::Sqlite => "full disks",
+            0..35 => "kills",
+            35..60 => "pauses",
+            60..75 => "upstream crashes",
+            75..90 if self.scene.store == Store::Sqlite => "full disks",
+            75..85 => "database freezes",
             _ if self.postgres.is_some() => "database crashes",
             _ => "kills",
         };
-        let replica = &mut self.replicas[number];
-        match (what, &mut replica.gateway) {
-            ("kills", Some(gateway)) => gateway.kill().await,
-            ("pauses", Some(gateway)) => {
+        let name = gateway_name(&self.replicas[number].folder);
+        let away = self.database_up_at.is_some();
+        let (history, replica) = (&self.scene.history, &mut self.replicas[number]);
+        match (what, &mut replica.gateway, self.postgres) {
+            ("kills", Some(_), _) => self.kill(number).await,
+            ("pauses", Some(gateway), _) => {
+                history.gateway(&name, "paused", &json!({}));
                 gateway.pause();
-                replica.until = Some(Instant::now() + stopped);
+                (replica.until, replica.paused) = (Some(Instant::now() + stopped), true);
             }
-            ("full disks", Some(gateway)) => {
+            ("full disks", Some(gateway), _) => {
+                history.store("full", &json!({ "gateway": name }));
                 let _ = gateway.limit_files(Some(1)).await;
-                replica.until = Some(Instant::now() + stopped);
+                (replica.until, replica.paused) = (Some(Instant::now() + stopped), false);
             }
-            ("upstream crashes", _) => {
+            ("upstream crashes", _, _) => {
                 let _ = self.scene.hostile.restart().await;
             }
-            ("database crashes", _) if self.database_up_at.is_none() => {
-                if let Some(postgres) = self.postgres {
-                    let _ = postgres.crash().await;
-                    self.database_up_at = Some(Instant::now() + stopped / 3);
-                }
+            // For longer than an owner may be silent as often as not: the owners live.
+            ("database crashes" | "database freezes", _, Some(postgres)) if !away => {
+                history.store("away", &json!({ "how": what }));
+                self.database_frozen = what == "database freezes";
+                let _ = if self.database_frozen { postgres.freeze() } else { postgres.crash().await };
+                self.database_up_at = Some(Instant::now() + stopped);
             }
             _ => return,
         }

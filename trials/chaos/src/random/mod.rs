@@ -18,6 +18,7 @@ use std::{
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
+    history::History,
     hostile::Hostile,
     options::Options,
     postgres::Postgres,
@@ -25,7 +26,7 @@ use crate::{
     rng::Rng,
     world::{Setup, Store},
 };
-use clients::{Client, KeyLog};
+use clients::{Client, KeyLog, replica_name};
 use disasters::{Disasters, Replica};
 
 /// A schedule that should end by its number of keys ends by time too.
@@ -47,6 +48,8 @@ pub struct Scene {
     /// How many calls in a thousand meet a hostile script.
     pub hostile_permille: u64,
     pub logs: Mutex<Vec<KeyLog>>,
+    /// Everything that clients were told, for the checker.
+    pub history: History,
 }
 
 impl Scene {
@@ -74,11 +77,14 @@ pub async fn run(
     };
     let mut replicas = Vec::new();
     for number in 0..if postgres.is_some() { 3 } else { 1 } {
-        let folder = setup.folder.join(format!("replica-{number}"));
+        let folder = setup.folder.join(replica_name(number));
         setup.write(&folder, database.as_deref()).map_err(|error| error.to_string())?;
         replicas.push(Replica::new(folder));
     }
+    let trial = if setup.budget.is_some() { "budget" } else { "random" };
+    let history = History::begin(&setup.folder, trial, options.seed, store, setup.silence_ms);
     let scene = Arc::new(Scene {
+        history: history.map_err(|error| error.to_string())?,
         store,
         setup: setup.clone(),
         hostile: hostile.clone(),

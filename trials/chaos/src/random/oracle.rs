@@ -1,4 +1,5 @@
-//! What was said against what happened, when everything is healed and recovery had its time.
+//! What was said against what happened, when everything is healed and recovery had its time: the end of every key here, every
+//! single answer by the checker.
 
 use std::{net::SocketAddr, path::Path, sync::PoisonError, time::Duration};
 
@@ -6,10 +7,12 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Scene,
-    clients::{KeyLog, Said, said_by},
+    clients::{KeyLog, Said, replica_name, said_by},
 };
 use crate::{
+    checker,
     effects::{self, Listing},
+    history::Asking,
     http::Wire,
     report::RandomFigures,
     rng::Rng,
@@ -23,6 +26,8 @@ const RECOVERY_PATIENCE: Duration = Duration::from_mins(1);
 const REPLAYS_MAX: usize = 2_000;
 /// With more keys than this, only what is not settled is listed.
 const LISTED_MAX: usize = 50_000;
+/// The histories of longer schedules are not read back into memory; `chaos check` reads them.
+const CHECKED_MAX: usize = 300_000;
 const CALL_PATIENCE: Duration = Duration::from_secs(12);
 
 /// Judges a schedule.
@@ -43,12 +48,28 @@ pub async fn judge(scene: &Scene, folder: &Path, home: SocketAddr, rng: &mut Rng
         compare(log, &books, listing.as_ref(), &mut figures);
     }
     replay(scene, &logs, home, rng, &mut figures).await?;
+    if figures.attempts < CHECKED_MAX {
+        let listing = listing.filter(|listed| listed.whole).map(|listed| serde_json::json!(listed.rows).to_string());
+        figures.checked = Some(check(scene, listing.as_deref())?);
+    }
     Ok(figures)
+}
+
+/// Every single answer against the upstream's file, by the checker. What it reads is kept beside the history.
+fn check(scene: &Scene, listing: Option<&str>) -> Result<checker::Verdict, String> {
+    let read = |file: &Path| std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()));
+    let (history, books) = (read(&scene.history.file)?, read(&scene.hostile.books_file)?);
+    if let Some(listing) = listing {
+        let kept = std::fs::write(scene.setup.folder.join("listing.json"), listing);
+        kept.map_err(|error| error.to_string())?;
+    }
+    checker::check(&history, &[&books], listing)
 }
 
 /// The effects as the gateway lists them.
 struct Listed {
     effects: Listing,
+    rows: Vec<serde_json::Value>,
     /// Whether it is all of them; otherwise it is those that nobody knows the end of.
     whole: bool,
 }
@@ -68,8 +89,9 @@ async fn recovered(scene: &Scene, folder: &Path, keys: usize) -> Result<Listed, 
     }
     let whole = keys < LISTED_MAX;
     let states: &[&str] = if whole { &[] } else { &["outcome_unknown"] };
-    let effects = effects::list(&scene.setup, folder, states, keys + 1_000).await?;
-    Ok(Listed { effects, whole })
+    let rows = effects::rows(&scene.setup, folder, states, keys + 1_000).await?;
+    let effects = rows.iter().filter_map(effects::seen).collect();
+    Ok(Listed { effects, rows, whole })
 }
 
 fn compare(log: &KeyLog, books: &Books, listed: Option<&Listed>, figures: &mut RandomFigures) {
@@ -159,7 +181,9 @@ async fn replay(
     let before = scene.hostile.books()?;
     let mut wire = Wire::new(home);
     for log in &chosen {
-        let answer = log.order.call_over(&mut wire, CALL_PATIENCE).await;
+        let attempt = format!("replay-{}", log.order.business);
+        let asking = Asking { who: "oracle".to_owned(), gateway: replica_name(0), attempt };
+        let answer = scene.history.ask(&asking, &log.order, &mut wire, CALL_PATIENCE).await;
         let first = log
             .attempts
             .iter()

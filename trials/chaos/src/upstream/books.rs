@@ -1,5 +1,5 @@
-//! What really happened: every call and every effect by business id, in an append-only file that outlives the process.
-//! The oracle reads the same file, never what the gateway believes.
+//! What really happened: every call, its effect and its end by business id, with their times, in an append-only file that
+//! outlives the process. The oracle and the history checker read the same file, never what the gateway believes.
 
 use std::{
     collections::HashMap,
@@ -9,6 +9,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
+
+use crate::clock::now_ms;
 
 /// What is known about one business id.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,21 @@ pub struct Ledger {
     file: File,
     /// Whether an effect is on disk before it counts; a machine that stays up needs no more than the write.
     syncs: bool,
+}
+
+/// What the books say about a call when it arrives.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival {
+    /// The business id, or another name for calls that are not payments.
+    pub name: String,
+    pub tool: String,
+    /// What is changed one call at a time, if the tool names it.
+    pub account: Option<String>,
+    pub payload: i64,
+    /// Which gateway sent it, by the header that its configuration sets.
+    pub gateway: Option<String>,
+    /// Which attempt of a client caused it, where the gateway passed that on.
+    pub attempt: Option<String>,
 }
 
 impl Books {
@@ -83,7 +100,11 @@ impl Books {
 impl Ledger {
     pub fn open(file: &Path, syncs: bool) -> io::Result<Self> {
         let books = Books::read(file)?;
-        Ok(Self { books, file: OpenOptions::new().create(true).append(true).open(file)?, syncs })
+        let file = OpenOptions::new().create(true).append(true).open(file)?;
+        let mut ledger = Self { books, file, syncs };
+        // Calls that were under way before this line ended with the process that had them.
+        ledger.write(&json!({ "opened": true, "at_ms": now_ms() }), false)?;
+        Ok(ledger)
     }
 
     pub fn books(&self) -> &Books {
@@ -91,19 +112,41 @@ impl Ledger {
     }
 
     /// Notes a call, and says how many there were before.
-    pub fn note_call(&mut self, business: &str) -> io::Result<u64> {
-        let before = self.books.calls(business);
-        self.write(&json!({ "call": business }), false)?;
+    pub fn note_call(&mut self, arrival: &Arrival) -> io::Result<u64> {
+        let before = self.books.calls(&arrival.name);
+        let Arrival { name, tool, account, payload, gateway, attempt } = arrival;
+        let mut entry = json!({ "call": name, "n": before, "at_ms": now_ms(), "tool": tool, "payload": payload });
+        for (member, value) in [("account", account), ("gateway", gateway), ("attempt", attempt)] {
+            if let Some(value) = value {
+                entry[member] = json!(value);
+            }
+        }
+        self.write(&entry, false)?;
         Ok(before)
     }
 
+    /// Notes that a call was answered, or that its connection was given up.
+    pub fn note_end(&mut self, name: &str, number: u64) -> io::Result<()> {
+        self.write(&json!({ "ended": name, "n": number, "at_ms": now_ms() }), false)
+    }
+
     /// Does it, once more if it must be, and gives the receipt. With a key that dedupes, a second time does nothing.
-    pub fn perform(&mut self, business: &str, key: Option<&str>, dedupes: bool) -> io::Result<String> {
+    pub fn perform(
+        &mut self,
+        (business, number): (&str, u64),
+        payload: i64,
+        key: Option<&str>,
+        dedupes: bool,
+    ) -> io::Result<String> {
         if let Some(done) = key.filter(|_| dedupes).and_then(|key| self.books.keys.get(key)) {
             return Ok(done.clone());
         }
         let receipt = format!("{business}#{}", self.books.effects(business) + 1);
-        self.write(&json!({ "effect": business, "receipt": receipt, "key": key }), self.syncs)?;
+        let began_ms = now_ms();
+        let entry = json!({
+            "effect": business, "receipt": receipt, "key": key, "n": number, "at_ms": began_ms, "payload": payload,
+        });
+        self.write(&entry, self.syncs)?;
         Ok(receipt)
     }
 

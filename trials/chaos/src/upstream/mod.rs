@@ -11,7 +11,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -27,7 +27,7 @@ use tokio::{
 use crate::http::{Message, read_message};
 use script::Step;
 
-pub use books::{Account, Books, Ledger};
+pub use books::{Account, Arrival, Books, Ledger};
 
 const NEVER: Duration = Duration::from_mins(2);
 
@@ -58,6 +58,10 @@ struct Call {
     moment: u64,
     /// What holds and releases are named by.
     name: String,
+    /// Which call of that name it is, counted from zero.
+    number: u64,
+    /// Whether its end is in the books.
+    ended: AtomicBool,
 }
 
 /// Serves until it is killed.
@@ -138,7 +142,7 @@ async fn call(
         stream.write_all(&response(200, "application/json", &body)).await?;
         return Ok(true);
     }
-    let call = match office.accept(message, tool, request.header("x-chaos-key")) {
+    let call = match office.accept(message, tool, request) {
         Ok(call) => call,
         Err(wrong) => {
             let error = json!({ "code": -32602, "message": wrong });
@@ -147,10 +151,17 @@ async fn call(
             return Ok(true);
         }
     };
+    let kept = follow(stream, office, &call).await;
+    office.note_end(&call)?;
+    kept
+}
+
+/// Does what the call's script says; false if the connection is over.
+async fn follow(stream: &mut BufReader<TcpStream>, office: &Office, call: &Call) -> io::Result<bool> {
     let mut receipt = String::new();
     for step in &call.steps {
         match step {
-            Step::Effect => match office.perform(&call)? {
+            Step::Effect => match office.perform(call)? {
                 Some(done) => receipt = done,
                 None => return Ok(false),
             },
@@ -165,35 +176,60 @@ async fn call(
             Step::Cut(permille) => {
                 let whole = response(200, "application/json", &call.answer(&receipt, false));
                 let cut = whole.len() * usize::try_from(*permille).unwrap_or(0) / 1000;
+                office.note_end(call)?;
                 stream.write_all(&whole[..cut]).await?;
                 return Ok(false);
             }
-            step => stream.write_all(&call.reply(step, &receipt)).await?,
+            step => {
+                office.note_end(call)?;
+                stream.write_all(&call.reply(step, &receipt)).await?;
+            }
         }
     }
     Ok(true)
 }
 
 impl Office {
-    fn accept(&self, message: &Value, tool: &str, header_key: Option<&str>) -> Result<Call, String> {
+    fn accept(&self, message: &Value, tool: &str, request: &Message) -> Result<Call, String> {
         let params = &message["params"];
         let arguments = &params["arguments"];
         let business = arguments["business_id"].as_str().ok_or("business_id is missing")?.to_owned();
         let name = if tool == "balance" { format!("balance/{business}") } else { business.clone() };
-        let number = lock(&self.ledger).note_call(&name).map_err(|error| error.to_string())?;
+        let amount = arguments["amount"].as_i64().unwrap_or(0);
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        let arrival = Arrival {
+            name: name.clone(),
+            tool: tool.to_owned(),
+            account: owned(arguments["account"].as_str()),
+            payload: amount,
+            gateway: owned(request.header(tools::GATEWAY_HEADER)),
+            attempt: owned(params["_meta"][tools::ATTEMPT_META].as_str()),
+        };
+        let number = lock(&self.ledger).note_call(&arrival).map_err(|error| error.to_string())?;
         let plan = lock(&self.plans).get(&name).cloned();
         let script = plan.as_deref().or(arguments["script"].as_str()).unwrap_or(script::HONEST);
-        let key = params["_meta"][tools::KEY_META].as_str().or(header_key).or(arguments["key"].as_str());
+        let key =
+            params["_meta"][tools::KEY_META].as_str().or(request.header("x-chaos-key")).or(arguments["key"].as_str());
         Ok(Call {
             id: message["id"].clone(),
             tool: tool.to_owned(),
             business,
-            amount: arguments["amount"].as_i64().unwrap_or(0),
+            amount,
             key: key.map(str::to_owned),
             steps: script::steps(script, number)?,
             moment: self.moments.fetch_add(1, Ordering::SeqCst),
             name,
+            number,
+            ended: AtomicBool::new(false),
         })
+    }
+
+    /// Notes the end of a call before its answer leaves, so that no call that waits for the answer seems to overlap with it.
+    fn note_end(&self, call: &Call) -> io::Result<()> {
+        if call.ended.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        lock(&self.ledger).note_end(&call.name, call.number)
     }
 
     /// Does it and gives the receipt; nothing for a call whose caller was told that it was not executed.
@@ -208,7 +244,7 @@ impl Office {
         if class == "q" && denied.is_some_and(|denied| denied > call.moment) {
             return Ok(None);
         }
-        ledger.perform(&call.business, key, class == "k").map(Some)
+        ledger.perform((&call.business, call.number), call.amount, key, class == "k").map(Some)
     }
 
     /// Whether a key was executed. The contract says that "no" is authoritative, so that after a "no" nothing that came

@@ -2,25 +2,41 @@
 
 use serde_json::{Value, json};
 
-/// How a tool comes to its effect: the plain one, one with a precondition, one that may take its time.
-pub const WAYS: [&str; 3] = ["pay", "checked", "slow"];
+/// How a tool comes to its effect: the plain one, one with a precondition, one that may take its time, one that changes an
+/// account which only one call may change at a time, and one of these that takes long.
+pub const WAYS: [&str; 5] = ["pay", "checked", "slow", "turn", "long"];
+/// The ways whose tools name an account.
+pub const WITH_ACCOUNT: [&str; 2] = ["turn", "long"];
 /// The classes of tools that change something.
 pub const MUTATING: [&str; 3] = ["n", "k", "q"];
 /// Where a caller's key comes in `_meta`.
 pub const KEY_META: &str = "chaos/key";
+/// Where a client's attempt is named in `_meta`; the gateway passes it on.
+pub const ATTEMPT_META: &str = "chaos/attempt";
+/// The header by which a gateway's configuration says which gateway it is.
+pub const GATEWAY_HEADER: &str = "x-chaos-gateway";
 
 /// What `tools/list` says.
 pub fn list() -> Value {
     let mut tools = Vec::new();
     for way in WAYS {
         for class in MUTATING {
-            tools.push(tool(&format!("{way}_{class}"), &payment()));
+            tools.push(tool(&format!("{way}_{class}"), &arguments(way)));
         }
     }
     tools.push(tool("read_r", &payment()));
     tools.push(tool("balance", &json!({ "business_id": { "type": "string" } })));
     tools.push(tool("status_q", &json!({ "key": { "type": "string" } })));
     json!({ "tools": tools })
+}
+
+/// The arguments of a tool that changes something.
+pub fn arguments(way: &str) -> Value {
+    let mut arguments = payment();
+    if WITH_ACCOUNT.contains(&way) {
+        arguments["account"] = json!({ "type": "string" });
+    }
+    arguments
 }
 
 /// The arguments of a payment.
