@@ -135,7 +135,7 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
                 return settled;
             }
             Err(error) => {
-                if attempt % SETTLE_TOLD_EVERY == 0 {
+                if attempt.is_multiple_of(SETTLE_TOLD_EVERY) {
                     tracing::error!(%call_id, %effect, %error, attempt, "the end of an effect could not be put on record");
                 }
                 let wait_ms = (SETTLE_WAIT_MS << attempt.min(16)).min(SETTLE_WAIT_MS_MAX);
@@ -177,12 +177,11 @@ async fn take_note(
 fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRecord {
     let is_done =
         effect.is_some_and(|effect| matches!(effect.state, EffectState::Completed | EffectState::FailedFinal));
+    let may_have_run = effect::of_key(effect) != EffectKnowledge::None;
     match &mut record.refusal {
-        Some(refusal) if refusal.effect == EffectKnowledge::None => {
-            if effect::of_key(effect) != EffectKnowledge::None {
-                refusal.leave_unknown_before();
-                record.outcome = Outcome::Unknown;
-            }
+        Some(refusal) if refusal.effect == EffectKnowledge::None && may_have_run => {
+            refusal.leave_unknown_before();
+            record.outcome = Outcome::Unknown;
         }
         None if !is_done => record.outcome = Outcome::Unknown,
         _ => {}

@@ -191,6 +191,11 @@ impl Answer {
         matches!(self, Self::Refused(refusal) if refusal.effect == "unknown" && !refusal.is_about_the_key())
     }
 
+    /// Refused, and says that nobody will know before a person looks.
+    pub fn is_unknown_for_good(&self) -> bool {
+        self.is_unknown() && !matches!(self, Self::Refused(refusal) if refusal.retryable)
+    }
+
     /// Refused, and says that it happened.
     pub fn says_it_happened(&self) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.effect == "happened")

@@ -45,8 +45,7 @@ const NOTHING: Bounds = Bounds {
 pub fn small() -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for (name, class) in [("small, class N", EffectClass::N), ("small, class K", EffectClass::K)] {
-        let bounds =
-            Bounds { class, calls: 2, ticks: 5, outages: 1, pauses: 1, deaths: 1, losses: 1, lost_acks: 1, ..NOTHING };
+        let bounds = Bounds { class, calls: 2, ticks: 3, outages: 1, deaths: 1, losses: 1, ..NOTHING };
         scenarios.push(Scenario { name, bounds });
     }
     scenarios

@@ -8,7 +8,7 @@ use crate::{BEFORE, Bounds, Explored, Violation, explore, scenario, walk};
 #[test]
 fn within_small_bounds_no_promise_is_broken() {
     for scenario in scenario::small() {
-        match explore(&scenario.bounds, 3_000_000, |_| true) {
+        match explore(&scenario.bounds, 300_000, |_| true) {
             Explored::Exhausted { states, depth } => {
                 assert!(states > 1_000 && depth > 10, "{}: {states} states, depth {depth}", scenario.name);
             }
@@ -22,12 +22,12 @@ fn within_small_bounds_no_promise_is_broken() {
 fn taking_out_a_rule_breaks_a_promise() {
     for rule in Rule::ALL {
         let (bounds, expected) = scenario::without(rule);
-        match explore(&bounds, 3_000_000, |violation| violation == expected) {
+        match explore(&bounds, 300_000, |violation| violation == expected) {
             Explored::Broken { .. } => {}
             other => panic!("without {rule:?}: {other:?}"),
         }
         let in_force = Bounds { rules: Rules::IN_FORCE, ..bounds };
-        let explored = explore(&in_force, 3_000_000, |_| true);
+        let explored = explore(&in_force, 300_000, |_| true);
         assert!(matches!(explored, Explored::Exhausted { .. }), "with {rule:?}: {explored:?}");
     }
 }
@@ -37,10 +37,10 @@ fn taking_out_a_rule_breaks_a_promise() {
 #[test]
 fn the_rules_before_break_as_it_was_found() {
     let away = Bounds { class: EffectClass::K, outages: 1, ticks: 6, rules: BEFORE, ..small_bounds() };
-    let found = explore(&away, 3_000_000, |violation| violation == Violation::DoneUndone);
+    let found = explore(&away, 300_000, |violation| violation == Violation::DoneUndone);
     assert!(matches!(found, Explored::Broken { .. }), "A1: {found:?}");
     let down = Bounds { class: EffectClass::K, losses: 2, rules: BEFORE, ..small_bounds() };
-    let found = explore(&down, 3_000_000, |violation| violation == Violation::NothingDenied);
+    let found = explore(&down, 300_000, |violation| violation == Violation::NothingDenied);
     assert!(matches!(found, Explored::Broken { .. }), "A2 (a): {found:?}");
 }
 
@@ -63,7 +63,7 @@ fn random_histories_keep_every_promise() {
                 lost_acks: 2,
                 rules: Rules::IN_FORCE,
             };
-            if let Err(broken) = walk(&bounds, 7, 2_000, 80) {
+            if let Err(broken) = walk(&bounds, 7, 500, 80) {
                 panic!("{class:?}, {keys} keys: {broken:#?}");
             }
         }

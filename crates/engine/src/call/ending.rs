@@ -44,7 +44,7 @@ impl Passage<'_> {
     pub(super) async fn answered(self, exchange: Exchange, answer: Answer, kept: Option<Box<UnderWay>>) -> CallAnswer {
         // A legacy answer is about a task only where one was asked for; a modern one says so itself.
         if exchange.wants_task && answer.era == Era::Legacy {
-            return self.answered_with_task(exchange, answer).await;
+            return Box::pin(self.answered_with_task(exchange, answer)).await;
         }
         CallAnswer::Result(self.observe(&exchange, answer.result, kept).await)
     }

@@ -219,7 +219,7 @@ impl Passage<'_> {
                     Err(failure) => self.failed(&exchange, failure).await,
                 }
             }
-            Ending::Task(answer) => self.answered_with_task(exchange, answer).await,
+            Ending::Task(answer) => Box::pin(self.answered_with_task(exchange, answer)).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
             Ending::Input(answer) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
                 let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();

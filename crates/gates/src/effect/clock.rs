@@ -24,9 +24,6 @@ pub struct LedgerNow {
     pub ledger_ms: u64,
 }
 
-/// How old what a store keeps of its time may be before it is kept again.
-const KEPT_MS_MAX: u64 = 1_000;
-
 impl LedgerClock {
     /// A ledger whose time begins now.
     pub const fn starting(now_ms: u64) -> Self {
@@ -45,9 +42,10 @@ impl LedgerClock {
         LedgerNow { now_ms, ledger_ms: self.ledger_ms.saturating_add(counted_ms) }
     }
 
-    /// What to keep instead, where what is kept is too old or the store's clock went back.
+    /// What to keep instead, where the store's clock went back or what is kept is older than a fifth of a tick: well before the
+    /// tick is over, because what passes after that is not counted.
     pub fn kept_at(self, now: LedgerNow) -> Option<Self> {
-        let is_due = now.now_ms < self.seen_ms || now.now_ms - self.seen_ms >= KEPT_MS_MAX;
+        let is_due = now.now_ms < self.seen_ms || now.now_ms - self.seen_ms >= ledger_tick_ms_max() / 5;
         is_due.then_some(Self { seen_ms: now.now_ms, ledger_ms: now.ledger_ms })
     }
 }

@@ -82,9 +82,8 @@ mod linux {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    #![cfg(target_os = "linux")]
 
     use super::linux::{Process, descendants};
 

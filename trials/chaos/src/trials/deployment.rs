@@ -258,7 +258,8 @@ impl Deployment {
         let started = Instant::now();
         loop {
             let answer = self.ask(number, order).await;
-            if answer.is_success() || answer.is_unknown() || answer.says_it_happened() || started.elapsed() > patience {
+            let ended = answer.is_success() || answer.is_unknown_for_good() || answer.says_it_happened();
+            if ended || started.elapsed() > patience {
                 return answer;
             }
             let wait_ms = match &answer {
