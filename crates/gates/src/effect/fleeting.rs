@@ -81,7 +81,7 @@ impl Kept {
             Event::Begin(begin) => self.in_the_way(begin, now_ms),
             _ => None,
         };
-        Circumstances { now_ms, owner_is_gone, twin, blocked_by }
+        Circumstances { now_ms, owner_is_gone, twin, blocked_by, lost_window: None }
     }
 
     fn in_the_way(&self, begin: &Begin, now_ms: u64) -> Option<EffectId> {

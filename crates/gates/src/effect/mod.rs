@@ -5,6 +5,7 @@
 
 mod fleeting;
 mod key;
+mod lost;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::{JournalError, Note, PortFuture};
 
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use lost::LostWindow;
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, replay, step};
 pub use turn::{Held, is_in_the_way};
 

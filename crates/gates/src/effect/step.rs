@@ -6,7 +6,7 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, OwnerId, Reply, Settlement,
+    Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, LostWindow, OwnerId, Reply, Settlement,
     StoredAnswer,
 };
 
@@ -28,12 +28,14 @@ pub struct Circumstances {
     pub twin: Option<EffectId>,
     /// For a call that takes turns: another effect that is under way and changes the same.
     pub blocked_by: Option<EffectId>,
+    /// A time whose commits the store has lost, while that still matters.
+    pub lost_window: Option<LostWindow>,
 }
 
 impl Circumstances {
     /// Nothing but the time.
     pub const fn at(now_ms: u64) -> Self {
-        Self { now_ms, owner_is_gone: false, twin: None, blocked_by: None }
+        Self { now_ms, owner_is_gone: false, twin: None, blocked_by: None, lost_window: None }
     }
 }
 
@@ -92,7 +94,14 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
         changed_ms: now_ms,
         expires_ms: now_ms.saturating_add(begin.order.dedup_window_ms),
     };
-    take(&effect, begin, around)
+    match &around.lost_window {
+        Some(lost) if begin.key.client_key.can_come_again() => {
+            let effect = lost.may_have_dispatched(effect);
+            let step = after_uncertainty(&effect, Some(begin), around);
+            Step { change: step.change.or(Some(effect)), ..step }
+        }
+        _ => take(&effect, begin, around),
+    }
 }
 
 /// What whoever asks for the same again is answered, if it is over: nothing is done for it.

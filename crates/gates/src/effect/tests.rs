@@ -1,5 +1,6 @@
 //! The state machine as a table, and as a law: whatever happens in whatever order, class N is never done twice.
 
+mod lost;
 mod schedules;
 
 use bytes::Bytes;

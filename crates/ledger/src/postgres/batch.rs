@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, Step, Target, is_in_the_way,
-    owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LostWindow, Step, Target,
+    is_in_the_way, owner_silence_ms_max, step,
 };
 
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
     now_ms: u64,
+    /// A time that the store has lost, while that matters.
+    lost_window: Option<LostWindow>,
     slots: Vec<Slot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
@@ -109,7 +111,12 @@ pub(super) struct Stepped {
 impl<'a> Batch<'a> {
     pub(super) fn new(now_ms: u64, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
         let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
-        Self { now_ms, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
+        Self { now_ms, lost_window: None, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
+    }
+
+    /// The same batch, where the store has lost a part of its past.
+    pub(super) fn after_loss(self, lost_window: Option<LostWindow>) -> Self {
+        Self { lost_window, ..self }
     }
 
     /// An effect that was read, and the record that is kept with it.
@@ -220,7 +227,8 @@ impl<'a> Batch<'a> {
             Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
             _ => None,
         };
-        Circumstances { now_ms: self.now_ms, owner_is_gone: self.is_gone(beat_ms), twin, blocked_by }
+        let owner_is_gone = self.is_gone(beat_ms);
+        Circumstances { now_ms: self.now_ms, owner_is_gone, twin, blocked_by, lost_window: self.lost_window }
     }
 
     fn is_gone(&self, beat_ms: Option<i64>) -> bool {

@@ -5,6 +5,7 @@ mod batch;
 mod budgets;
 mod desk;
 mod expire;
+mod identity;
 mod migrate;
 mod notes;
 mod read;
@@ -14,6 +15,7 @@ mod rows;
 mod session;
 mod statements;
 mod transact;
+pub(crate) mod upkeep;
 mod writer;
 
 use std::{
@@ -22,6 +24,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -35,12 +38,13 @@ use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
 use crate::{
-    LedgerError, Reader, Store,
+    Guard, LedgerError, Migration, Reader, Store,
     codec::{effect_columns, key_digest, signed},
     queue::{Queue, Recorded, Write},
     time::StoreTime,
 };
 use desk::Desk;
+use identity::Known;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
@@ -48,6 +52,9 @@ use writer::Writer;
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
+
+/// How long the end waits to write down how far the ledger has come.
+const LAST_POSITION_MAX: Duration = Duration::from_millis(500);
 
 /// The shared ledger.
 #[derive(Debug)]
@@ -59,22 +66,28 @@ pub(crate) struct PostgresLedger {
     tasks: Mutex<JoinSet<()>>,
     desk: Desk,
     lost: Arc<AtomicU64>,
+    known: Arc<Known>,
+    migration: Option<Migration>,
     #[cfg(test)]
     time: StoreTime,
 }
 
 impl PostgresLedger {
-    /// Connects for writing, bringing the database up to date first.
-    pub(crate) async fn connect(url: &str) -> Result<Self, LedgerError> {
+    /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
+    /// brought up to date if the guard says so.
+    pub(crate) async fn connect(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
-        migrate::to_newest(&session.client).await?;
+        let found = migrate::check(&session.client).await?;
+        identity::check(guard, &identity::find(&session.client).await?, connector.server())?;
+        let migration = migrate::up_to_date(&session.client, found, guard.schema).await?;
+        let known = Known::of(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
         let recent = Recent::default();
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
+            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -89,6 +102,8 @@ impl PostgresLedger {
             tasks: Mutex::new(tasks),
             desk,
             lost,
+            known,
+            migration,
             #[cfg(test)]
             time,
         })
@@ -124,6 +139,12 @@ impl Store for PostgresLedger {
                     tracing::error!("one of the ledger's writers did not end cleanly");
                 }
             }
+            // The last position, if the database is there to be asked.
+            let last = self.desk.ask(async |client: &Client| {
+                self.known.beat(client, self.desk.now_ms(client).await?).await
+            });
+            let _ = tokio::time::timeout(LAST_POSITION_MAX, last).await;
+            self.known.end();
         })
     }
 
@@ -136,7 +157,11 @@ impl Store for PostgresLedger {
     }
 
     fn may_lose_commits(&self) -> Option<String> {
-        self.desk.may_lose_commits()
+        self.known.replaced().or_else(|| self.desk.may_lose_commits())
+    }
+
+    fn migration(&self) -> Option<&Migration> {
+        self.migration.as_ref()
     }
 
     fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
@@ -264,10 +289,10 @@ impl Effects for PostgresLedger {
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
             let beat = async |client: &Client| {
-                let now_ms = signed(self.desk.now_ms(client).await?);
+                let now_ms = self.desk.now_ms(client).await?;
                 let sql = include_str!("../../sql/postgres/put_beat.sql");
-                client.execute(sql, &[&owner.as_str(), &now_ms]).await?;
-                Ok(())
+                client.execute(sql, &[&owner.as_str(), &signed(now_ms)]).await?;
+                self.known.beat(client, now_ms).await
             };
             self.ask(beat).await?;
             self.desk.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))

@@ -12,6 +12,7 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     budgets, expire,
+    identity::Known,
     recent::Recent,
     session::{ANSWER_MS_MAX, Connector, Session},
     statements::Statements,
@@ -39,6 +40,7 @@ pub(super) struct Writer {
     backoff_ms: u64,
     time: StoreTime,
     recent: Recent,
+    known: Arc<Known>,
     lost: Arc<AtomicU64>,
 }
 
@@ -55,10 +57,11 @@ impl Writer {
         connector: Connector,
         time: StoreTime,
         recent: Recent,
+        known: Arc<Known>,
         lost: Arc<AtomicU64>,
     ) -> Result<Self, LedgerError> {
         let ready = Some(Ready::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, time, recent, lost })
+        Ok(Self { connector, ready, backoff_ms: 0, time, recent, known, lost })
     }
 
     /// Works until nothing more comes in.
@@ -102,9 +105,9 @@ impl Writer {
 
     /// One transaction; whoever hopes reads nothing first.
     async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
-        let (time, recent) = (self.time.clone(), self.recent.clone());
+        let (time, recent, known) = (self.time.clone(), self.recent.clone(), Arc::clone(&self.known));
         let ready = self.ready().await?;
-        let transacted = ready.transact(&time, &recent, jobs, hopeful);
+        let transacted = ready.transact((&time, &recent, &known), jobs, hopeful);
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)))
     }
@@ -160,8 +163,7 @@ impl Ready {
 
     async fn transact(
         &mut self,
-        time: &StoreTime,
-        recent: &Recent,
+        (time, recent, known): (&StoreTime, &Recent, &Known),
         jobs: &[Job],
         hopeful: bool,
     ) -> Result<Vec<Option<Outcome>>, LedgerError> {
@@ -178,7 +180,7 @@ impl Ready {
             return Ok(booked.into_iter().map(|booked| booked.map(Outcome::Booked)).collect());
         }
         let clock_ms = if hopeful { self.clock_ms().await? } else { 0 };
-        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
+        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent, known };
         let (outcomes, clock_ms): Done = if hopeful {
             transact_hopefully(tools, clock_ms, jobs).await?
         } else {
