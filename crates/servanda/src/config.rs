@@ -318,8 +318,13 @@ impl Loaded {
 
     /// Where the ledger is.
     pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
-        let ledger = LedgerPlace::of(&self.config.ledger, |file| self.beside(Path::new(file)));
+        let ledger = LedgerPlace::of(&self.config.ledger, self.position_file(), |file| self.beside(Path::new(file)));
         ledger.map_err(|failure| failure.at(&self.file, "ledger"))
+    }
+
+    /// The file that knows the ledger from outside: beside the configuration and named like it.
+    fn position_file(&self) -> PathBuf {
+        self.file.with_extension("position")
     }
 
     /// The file of what was agreed to about tools.
