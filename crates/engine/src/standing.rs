@@ -2,7 +2,9 @@
 //!
 //! Deliberately not here: the answer of an operation that is done already, which is checked like any answer.
 
-use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction};
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
+};
 use servanda_gates::{
     OPERATION_ARGUMENT,
     effect::{Awaits, Effect, EffectId, Reply},
@@ -78,7 +80,8 @@ fn mismatch(call_id: CallId) -> Refusal {
 /// It was sent before, and nobody knows how that ended.
 fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
     let handle = effect.map_or_else(|| "HANDLE".to_owned(), |effect| effect.id.to_string());
-    let sent_before = "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned();
+    let sent_before =
+        "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned();
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,

@@ -95,6 +95,8 @@ impl From<LedgerError> for Failure {
             LedgerError::Older { .. } => {
                 Self::bad_input(says).hint("run `servanda migrate`; `servanda migrate --dry-run` says what it would do")
             }
+            LedgerError::PositionFile { .. } => Self::failed(says)
+                .hint("make the configuration's folder writable, or name a file elsewhere as `position_file`"),
             LedgerError::InUse { .. } => Self::failed(says).hint("stop the gateway first, then try again"),
             LedgerError::Backup { .. } => Self::failed(says).hint("name another file, or make room for it"),
             LedgerError::NotHere(_) => Self::bad_input(says).hint("docs/ledger.md says how on PostgreSQL"),

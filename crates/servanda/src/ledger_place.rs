@@ -117,9 +117,11 @@ mod tests {
             assert_eq!(place.store, StorePlace::Postgres(url.to_owned()));
             assert_eq!(place.to_string(), shown);
         }
-        let file = LedgerPlace::of(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
+        let file =
+            LedgerPlace::of(".servanda/ledger.db", PathBuf::new(), |text| PathBuf::from("/here").join(text)).unwrap();
         assert_eq!(file.to_string(), "/here/.servanda/ledger.db");
-        let unset = LedgerPlace::of("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();
+        let unset =
+            LedgerPlace::of("${SERVANDA_NO_SUCH_VARIABLE}", PathBuf::new(), |file| PathBuf::from(file)).unwrap_err();
         assert!(unset.to_string().contains("SERVANDA_NO_SUCH_VARIABLE"), "{unset}");
     }
 }

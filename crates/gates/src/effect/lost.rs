@@ -19,7 +19,8 @@ impl LostWindow {
     /// whose upstream has forgotten the key first.
     pub(super) fn may_have_dispatched(&self, new: Effect) -> Effect {
         let (from, until) = (Timestamp::from_unix_ms(self.from_ms), Timestamp::from_unix_ms(self.until_ms));
-        let why = format!("this ledger lost the time from {from} to {until}; nobody knows whether the key was used then");
+        let why =
+            format!("this ledger lost the time from {from} to {until}; nobody knows whether the key was used then");
         Effect {
             state: EffectState::OutcomeUnknown,
             dispatches: 1,

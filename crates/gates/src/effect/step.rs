@@ -6,8 +6,8 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, LostWindow, OwnerId, Reply, Settlement,
-    StoredAnswer,
+    Awaits, Begin, ByHand, Claim, Effect, EffectId, EffectState, End, Event, Go, LostWindow, OwnerId, Reply,
+    Settlement, StoredAnswer,
 };
 
 /// How much later than its own time limit a dispatch counts as nobody's: its owner has given up long before.

@@ -32,6 +32,8 @@ create table adoptions (
     settled_evidence  text
 ) strict;
 
+create index adoptions_unsettled on adoptions (adoption_id) where settled_ms is null;
+
 -- Written by whoever looks whether the ledger can be written to.
 create table probes (
     one        integer not null primary key check (one = 1),

@@ -50,7 +50,8 @@ pub(crate) fn read(path: &Path) -> Witness {
 impl PositionFile {
     /// Opens the file of this ledger, making it where there is none, or one of another ledger that a person gave up.
     pub(crate) fn open(path: &Path, position: &Position) -> io::Result<Self> {
-        let same = matches!(read(path), Witness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
+        let same =
+            matches!(read(path), Witness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
         if !same {
             install(path, position)?;
         }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LostWindow, Step, Target,
-    is_in_the_way, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LostWindow, Step, Target, is_in_the_way,
+    owner_silence_ms_max, step,
 };
 
 use crate::{

@@ -87,7 +87,8 @@ impl PostgresLedger {
         let recent = Recent::default();
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
+            let writer =
+                Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -140,9 +141,8 @@ impl Store for PostgresLedger {
                 }
             }
             // The last position, if the database is there to be asked.
-            let last = self.desk.ask(async |client: &Client| {
-                self.known.beat(client, self.desk.now_ms(client).await?).await
-            });
+            let last =
+                self.desk.ask(async |client: &Client| self.known.beat(client, self.desk.now_ms(client).await?).await);
             let _ = tokio::time::timeout(LAST_POSITION_MAX, last).await;
             self.known.end();
         })

@@ -55,9 +55,9 @@ pub(super) fn log(path: &Path) -> Option<LogReport> {
 fn find(path: &Path) -> Result<Found, LedgerError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-        // SQLite itself says best what is wrong with the place.
+        Err(source) => return Err(LedgerError::NotWritable { path: path.to_owned(), source }),
         Ok(file) if file.len() == 0 => return Ok(Found::Empty),
-        _ => {}
+        Ok(_) => {}
     }
     match open_read_only(path).and_then(|connection| found_in(&connection)) {
         Err(LedgerError::Sql(error) | LedgerError::Open { source: error, .. }) if is_broken(&error) => {

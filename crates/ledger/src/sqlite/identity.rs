@@ -11,7 +11,7 @@ use crate::{
 
 /// Which ledger it is and how far it has come.
 pub(super) fn position(connection: &Connection) -> Result<Position, LedgerError> {
-    let sql = "select ledger_id, position, written_ms, made_ms from ledger_identity";
+    let sql = "select ledger_id, position, written_ms, made_ms from ledger_identity where one = 1";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_row([], |row| {
         Ok(Position {
@@ -25,7 +25,8 @@ pub(super) fn position(connection: &Connection) -> Result<Position, LedgerError>
 
 /// In a transaction that writes: the position it makes.
 pub(super) fn advance(transaction: &Connection, now_ms: u64) -> Result<u64, LedgerError> {
-    let sql = "update ledger_identity set position = position + 1, written_ms = max(written_ms, ?1) returning position";
+    let sql = "update ledger_identity set position = position + 1, written_ms = max(written_ms, ?1) where one = 1 \
+               returning position";
     let mut statement = transaction.prepare_cached(sql)?;
     Ok(unsigned(statement.query_row(params![signed(now_ms)], |row| row.get(0))?))
 }
@@ -55,7 +56,7 @@ pub(super) fn adopt(transaction: &Connection, adoption: &Adoption) -> Result<(),
             signed(adoption.in_force_until_ms),
         ],
     )?;
-    transaction.execute("update ledger_identity set ledger_id = ?1", params![adoption.ledger_id])?;
+    transaction.execute("update ledger_identity set ledger_id = ?1 where one = 1", params![adoption.ledger_id])?;
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! The suite against PostgreSQL, and what only a server has: connections that are lost, standbys, gateways that start at
 //! once. One test function: a cluster costs more than a case.
 
+mod known;
+
 use servanda_contract::record::Outcome;
 use servanda_gates::{
     Journal as _,
@@ -36,6 +38,8 @@ async fn the_suite_against_postgresql() {
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
     standbys_are_noticed(&cluster).await;
+    known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
+    known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
 }
 
 async fn gateways_that_start_at_once(cluster: &Cluster) {

@@ -31,6 +31,8 @@ mod contract;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod doctor;
@@ -104,6 +106,8 @@ mod terminal;
 mod threats;
 #[cfg(test)]
 mod turncoat;
+#[cfg(test)]
+mod upkeep;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]

@@ -30,12 +30,7 @@ pub(crate) fn adopt(path: &Path, guard: &Guard, terms: &AdoptionTerms) -> Result
 }
 
 /// Puts a copy in place and accepts it.
-pub(crate) fn restore(
-    path: &Path,
-    guard: &Guard,
-    from: &Path,
-    terms: &AdoptionTerms,
-) -> Result<Restored, LedgerError> {
+pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
     let _alone = alone(path)?;
     let part = beside(path, ".restoring");
     remove(&part)?;

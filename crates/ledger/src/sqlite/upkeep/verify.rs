@@ -23,7 +23,8 @@ pub(crate) fn verify(path: &Path) -> Result<Verified, LedgerError> {
     let mut check = connection.prepare(&format!("pragma integrity_check({PROBLEMS_MAX})"))?;
     let lines = check.query_map([], |row| row.get::<_, String>(0))?;
     verified.problems.extend(lines.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|line| line != "ok"));
-    let effects = concat!("select ", effect_columns!(), ", key_digest, tenant, principal, due_ms, expires_ms from effects");
+    let effects =
+        concat!("select ", effect_columns!(), ", key_digest, tenant, principal, due_ms, expires_ms from effects");
     verified.effects = each(&connection, effects, &mut verified.problems, effect)?;
     let calls = "select call_id, record from calls";
     verified.calls = each(&connection, calls, &mut verified.problems, |row| {

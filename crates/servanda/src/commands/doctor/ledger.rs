@@ -73,7 +73,10 @@ async fn look_at_held_back(loaded: &Loaded, place: &LedgerPlace, findings: &mut 
 
 fn hint(error: LedgerError) -> String {
     match error {
-        LedgerError::NotWritable { .. } | LedgerError::Folder { .. } | LedgerError::Sql(_) | LedgerError::Open { .. } => {
+        LedgerError::NotWritable { .. }
+        | LedgerError::Folder { .. }
+        | LedgerError::Sql(_)
+        | LedgerError::Open { .. } => {
             "make room on the disk and the folder writable; `servanda ledger status` says what is there".to_owned()
         }
         LedgerError::Connect { .. } | LedgerError::Server(_) | LedgerError::Silent(_) | LedgerError::Url(_) => {

@@ -62,12 +62,12 @@ fn terms(evidence: &str) -> Result<AdoptionTerms, Failure> {
 }
 
 fn adopted(adoption: Option<&servanda_ledger::Adoption>, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.json(&adoption);
+    }
     let Some(adoption) = adoption else {
         return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
     };
-    if screen.json {
-        return screen.json(adoption);
-    }
     screen.data(page::adoption(adoption))?;
     screen.hint("`servanda effects list --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
     Ok(())
@@ -77,7 +77,11 @@ async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
     let status = place.upkeep().status().await?;
     let refused = status.refused.clone();
     if screen.json {
-        screen.json(&page::Shown { ledger: place.to_string(), refused: refused.as_ref().map(ToString::to_string), status })?;
+        screen.json(&page::Shown {
+            ledger: place.to_string(),
+            refused: refused.as_ref().map(ToString::to_string),
+            status,
+        })?;
     } else {
         screen.data(page::status(place, &status))?;
     }
