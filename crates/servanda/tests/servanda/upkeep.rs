@@ -132,7 +132,7 @@ fn only_serve_stdio_and_migrate_bring_a_ledger_up_to_date_and_only_after_a_backu
     let before: u32 = copied.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     assert_eq!(before, 7);
     world.run(&["migrate"]).ended(0);
-    world.run(&["explain"]).ended(0);
+    world.run(&["effects"]).ended(0);
 }
 
 #[test]
