@@ -32,7 +32,7 @@ pub(crate) async fn status(url: &str, guard: &Guard) -> Result<Status, LedgerErr
     };
     let (schema_version, schema_needed) = (migrate::check(&client).await?, migrate::known());
     let Found::Ledger { position, .. } = found else {
-        return Ok(Status { refused, known, ended_cleanly, schema_needed, ..nothing() });
+        return Ok(Status { refused, schema_needed, known, ended_cleanly, ..nothing() });
     };
     let adoptions = if position.is_some() { identity::adoptions(&client).await? } else { Vec::new() };
     let (exists, schema_version) = (true, Some(schema_version));

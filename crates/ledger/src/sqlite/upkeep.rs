@@ -6,7 +6,7 @@ mod verify;
 
 use std::{fs, path::Path};
 
-use super::{backup, examine, identity, live, migrate, now_ms, open_read_only, wal::LogReport};
+use super::{backup, examine, identity, live, migrate, now_ms, open_read_only};
 use crate::{
     Guard, LedgerError, Settling,
     identity::{Found, PositionFile, Witness},
@@ -29,29 +29,22 @@ pub(crate) fn status(path: &Path, guard: &Guard) -> Result<Status, LedgerError> 
         Witness::Known { position, ended_cleanly } => (Some(position.clone()), Some(*ended_cleanly)),
         Witness::Nothing | Witness::Unreadable(_) => (None, None),
     };
-    let (schema_version, adoptions) = match &examined.found {
-        Found::Ledger { position, .. } => {
-            let connection = open_read_only(path)?;
-            let adoptions = if position.is_some() { identity::adoptions(&connection)? } else { Vec::new() };
-            (Some(migrate::check(&connection)?), adoptions)
-        }
-        _ => (None, Vec::new()),
+    let mut status = Status {
+        refused,
+        exists: !matches!(examined.found, Found::Missing | Found::Empty),
+        known,
+        ended_cleanly,
+        in_use: Some(in_use),
+        log: examined.log,
+        ..of_any(path)
     };
-    let exists = !matches!(examined.found, Found::Missing | Found::Empty);
-    let Found::Ledger { position, .. } = examined.found else {
-        return Ok(Status {
-            refused,
-            exists,
-            known,
-            ended_cleanly,
-            in_use: Some(in_use),
-            log: examined.log,
-            ..empty(path)
-        });
-    };
-    let log: Option<LogReport> = examined.log;
-    let known_now = Status { refused, exists, schema_version, position, known, ended_cleanly, log, ..empty(path) };
-    Ok(Status { adoptions, in_use: Some(in_use), ..known_now })
+    if let Found::Ledger { position, .. } = examined.found {
+        let connection = open_read_only(path)?;
+        status.schema_version = Some(migrate::check(&connection)?);
+        status.adoptions = if position.is_some() { identity::adoptions(&connection)? } else { Vec::new() };
+        status.position = position;
+    }
+    Ok(status)
 }
 
 /// Copies the ledger to a new file.
@@ -115,7 +108,7 @@ fn open_existing(path: &Path) -> Result<rusqlite::Connection, LedgerError> {
 }
 
 /// What can be said of any file.
-fn empty(path: &Path) -> Status {
+fn of_any(path: &Path) -> Status {
     let bytes = |path: &Path| fs::metadata(path).ok().map(|file| file.len());
     Status {
         refused: None,
