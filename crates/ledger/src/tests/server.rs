@@ -37,9 +37,9 @@ async fn the_suite_against_postgresql() {
     budgets_survive_lost_connections(&cluster).await;
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
-    standbys_are_noticed(&cluster).await;
     known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
     known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
+    standbys_are_noticed(&cluster).await;
 }
 
 async fn gateways_that_start_at_once(cluster: &Cluster) {
