@@ -82,11 +82,12 @@ pub(super) async fn a_database_that_was_put_back_under_a_running_gateway_is_noti
     for _ in 0..3 {
         ledger.beat(owner()).await.unwrap();
     }
-    assert_eq!(ledger.may_lose_commits(), None);
+    let replaced =
+        |reason: Option<String>| reason.is_some_and(|reason| reason.contains("was replaced while the gateway ran"));
+    assert!(!replaced(ledger.may_lose_commits()));
     cluster.sql(&format!("update {schema}.ledger_identity set position = 1")).await;
     ledger.beat(owner()).await.unwrap();
-    let reason = ledger.may_lose_commits().unwrap();
-    assert!(reason.contains("was replaced while the gateway ran"), "{reason}");
+    assert!(replaced(ledger.may_lose_commits()), "{:?}", ledger.may_lose_commits());
     ledger.close().await;
     assert!(matches!(refused(&url, &file).await, Damage::Behind(_)));
 }
