@@ -2,7 +2,9 @@
 //!
 //! Deliberately not here: the answer of an operation that is done already, which is checked like any answer.
 
-use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge, taxonomy::NextAction};
+use servanda_contract::{
+    CallId, GateName, Refusal, TaxonomyClass, Timestamp, refusal::EffectKnowledge, taxonomy::NextAction,
+};
 use servanda_gates::{
     OPERATION_ARGUMENT,
     effect::{Awaits, Effect, EffectId, Reply, of_key},
@@ -92,11 +94,13 @@ fn mismatch(call_id: CallId) -> Refusal {
 /// It was sent before, and nobody knows how that ended.
 fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
     let handle = effect.map_or_else(|| "HANDLE".to_owned(), |effect| effect.id.to_string());
+    let sent_before =
+        "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned();
     let mut refusal = Refusal::new(
         call_id,
         GateName::Fence,
         TaxonomyClass::UnknownError,
-        "the operation was sent before and nobody knows whether it was done; it is not sent again".to_owned(),
+        effect.and_then(lost_time).unwrap_or(sent_before),
         format!(
             "do not try another way; look at the target with a read-only tool and tell the user. Operators: `servanda \
              effects show {handle}`, then `servanda effects settle {handle}`"
@@ -107,6 +111,16 @@ fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
     refusal.next_action = NextAction::EscalateToOperator;
     refusal.handle = effect.map(|effect| effect.id.to_string());
     refusal
+}
+
+/// What to say of a key that may have been used at a time that the ledger has lost.
+fn lost_time(effect: &Effect) -> Option<String> {
+    let from_ms = effect.first_dispatched_ms.filter(|_| effect.is_of_lost_time())?;
+    let from = Timestamp::from_unix_ms(from_ms);
+    Some(format!(
+        "this ledger lost what it recorded from {from} until a person accepted the loss; nobody knows whether the key was \
+         used in that time, so it is not sent"
+    ))
 }
 
 /// The same payload without a key ended unknown: whoever sends it again may not know that.

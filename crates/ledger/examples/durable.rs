@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servanda_ledger::Ledger;
+use servanda_ledger::{Guard, Ledger};
 use tokio::task::JoinSet;
 
 use call::{call, encoded};
@@ -36,8 +36,10 @@ async fn main() {
     let folder = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let place = folder.join(format!("durable-{}", std::process::id()));
     std::fs::create_dir_all(&place).unwrap();
-    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()), Ledger::open(&place.join("ledger.db")).unwrap())
-        .await;
+    // As a gateway opens it: with the file outside that knows how far it has come.
+    let guard = Guard { position_file: Some(place.join("servanda.position")), ..Guard::default() };
+    let ledger = Ledger::open_guarded(&place.join("ledger.db"), &guard).unwrap();
+    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()), ledger).await;
     std::fs::remove_dir_all(&place).unwrap();
     if let Some(url) = arguments.next() {
         let ledger = Ledger::connect(&url).await.unwrap();

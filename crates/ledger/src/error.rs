@@ -6,7 +6,7 @@ use servanda_contract::faults::Fault;
 use servanda_gates::JournalError;
 use tokio_postgres::error::SqlState;
 
-use crate::postgres::TlsFailure;
+use crate::{identity::Refused, postgres::TlsFailure};
 
 /// Why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,50 @@ pub enum LedgerError {
         /// Known here.
         known: u32,
     },
+    /// An earlier Servanda wrote it.
+    #[error("the ledger has schema version {found}, and this servanda needs version {needed}")]
+    Older {
+        /// In the database.
+        found: u32,
+        /// Needed here.
+        needed: u32,
+    },
+    /// It is not the ledger that is known, or not all of it.
+    #[error("{0}")]
+    Refused(Box<Refused>),
+    /// The file that knows how far the ledger has come cannot be written.
+    #[error("cannot write the ledger's position file `{path}`: {source}")]
+    PositionFile {
+        /// Which file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Another process has it open for writing.
+    #[error("the ledger `{path}` is in use by another process")]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Nothing can be written where it is.
+    #[error("the ledger `{path}` cannot be written to: {source}")]
+    NotWritable {
+        /// Which file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A copy could not be made.
+    #[error("cannot copy the ledger to `{path}`: {reason}")]
+    Backup {
+        /// Where to.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// This store cannot do it by itself.
+    #[error("{0}")]
+    NotHere(&'static str),
     /// A statement failed.
     #[error("the ledger failed: {0}")]
     Sql(#[from] rusqlite::Error),

@@ -10,6 +10,7 @@ mod clock_watch;
 mod codec;
 mod error;
 mod health;
+mod identity;
 mod placing;
 mod postgres;
 mod queue;
@@ -18,8 +19,9 @@ mod sqlite;
 #[cfg(test)]
 mod tests;
 mod time;
+mod upkeep;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
@@ -31,8 +33,11 @@ use servanda_gates::{
 
 pub use error::LedgerError;
 pub use health::WriteStanding;
+pub use identity::{Adoption, AdoptionTerms, Damage, Guard, Position, Refused, Schema, Settling, Witness};
 pub use postgres::TlsFailure;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
+pub use sqlite::wal::{LogReport, LogStop};
+pub use upkeep::{MigrationPlan, Restored, Soundness, Status, Upkeep, Verified};
 
 use health::WriteWatch;
 use postgres::PostgresLedger;
@@ -45,11 +50,23 @@ pub struct Ledger {
     writes: WriteWatch,
 }
 
+/// That a ledger of an earlier version was brought up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// The version it had.
+    pub found: u32,
+    /// The version it has.
+    pub newest: u32,
+    /// Where it is as it was before; PostgreSQL makes no such copy.
+    pub backup: Option<PathBuf>,
+}
+
 /// What a store does beside its ports.
 trait Store: Journal + Notebook + Effects + Budgets {
     fn close(&self) -> PortFuture<'_, ()>;
     fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>>;
     fn lost_count(&self) -> u64;
+    fn migration(&self) -> Option<&Migration>;
     fn may_lose_commits(&self) -> Option<String>;
     fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>>;
     #[cfg(test)]
@@ -57,14 +74,30 @@ trait Store: Journal + Notebook + Effects + Budgets {
 }
 
 impl Ledger {
-    /// Opens a file for writing, making it or bringing it up to date first.
+    /// Opens a file for writing, making it or bringing it up to date first. Nothing outside it says whether it is the right one.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(SqliteLedger::open(path)?), writes: WriteWatch::default() })
+        Self::open_guarded(path, &Guard::default())
     }
 
-    /// Connects to PostgreSQL for writing, bringing the database up to date first.
+    /// Opens a file for writing, if it is the ledger that is known.
+    pub fn open_guarded(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
+        Ok(Self { store: Box::new(SqliteLedger::open(path, guard)?), writes: WriteWatch::default() })
+    }
+
+    /// Connects to PostgreSQL for writing, bringing the database up to date first. Nothing outside it says whether it is the right
+    /// one.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(PostgresLedger::connect(url).await?), writes: WriteWatch::default() })
+        Self::connect_guarded(url, &Guard::default()).await
+    }
+
+    /// Connects to PostgreSQL for writing, if it has the ledger that is known.
+    pub async fn connect_guarded(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
+        Ok(Self { store: Box::new(PostgresLedger::connect(url, guard).await?), writes: WriteWatch::default() })
+    }
+
+    /// How it was brought up to date when it was opened, if it was.
+    pub fn migration(&self) -> Option<&Migration> {
+        self.store.migration()
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.

@@ -3,8 +3,10 @@
 mod access;
 mod budgets;
 mod effects;
+mod ledger;
 mod login;
 mod policy;
+mod quarantine;
 mod secret;
 
 use std::path::PathBuf;
@@ -14,8 +16,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use access::{DelegateArgs, KeyCreateArgs, KeysArgs, KeysCommand, RevokeArgs, RightsArgs};
 pub(crate) use budgets::BudgetsArgs;
 pub(crate) use effects::{EffectConditions, EffectsArgs, EffectsCommand, SettleAs};
+pub(crate) use ledger::{LedgerArgs, LedgerCommand, MigrateArgs};
 pub(crate) use login::{LoginArgs, LogoutArgs};
 pub(crate) use policy::{PolicyArgs, PolicyCommand};
+pub(crate) use quarantine::{QuarantineArgs, QuarantineCommand};
 pub(crate) use secret::{SecretArgs, SecretCommand};
 
 use crate::{
@@ -92,6 +96,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// List what calls changed or may have changed; show one, settle what nobody knows
     Effects(EffectsArgs),
+    /// Show how the ledger stands; verify it, copy it, put a copy back, accept one that is not the known one
+    Ledger(LedgerArgs),
+    /// Bring the ledger of an earlier version up to date, after a backup
+    Migrate(MigrateArgs),
     /// Show how budgets stand: what was spent, what is kept back, what is left and when it renews
     Budgets(BudgetsArgs),
     /// List the tools that are held back for what they did or by a person; hold one back, let one go
@@ -278,43 +286,6 @@ pub(crate) struct ExplainArgs {
     /// Show the answer that was kept back because it broke its contract.
     #[arg(long)]
     pub quarantined: bool,
-}
-
-/// `quarantine`.
-#[derive(Debug, Args)]
-pub(crate) struct QuarantineArgs {
-    /// What to do; without it, the tools that are held back are listed.
-    #[command(subcommand)]
-    pub command: Option<QuarantineCommand>,
-}
-
-/// What to do about tools that are held back.
-#[derive(Debug, Subcommand)]
-pub(crate) enum QuarantineCommand {
-    /// List the tools that are held back, and why
-    List {
-        /// Those too that were let go, with all that happened.
-        #[arg(long)]
-        all: bool,
-    },
-    /// Let a tool go that is held back
-    Release {
-        /// The exposed name, as `servanda tools` shows it, or the contract's name.
-        #[arg(value_name = "TOOL")]
-        tool: String,
-        /// Why; it is kept.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
-    /// Hold a tool back until somebody lets it go
-    Block {
-        /// The exposed name, as `servanda tools` shows it, or the contract's name.
-        #[arg(value_name = "TOOL")]
-        tool: String,
-        /// Why; it is kept.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
 }
 
 /// `identity`.

@@ -76,6 +76,10 @@ pub(crate) struct Config {
     /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
     pub ledger: String,
+    /// The file that knows the ledger from outside, relative to this one; beside this one and named like it if not said, e.g.
+    /// `servanda.position`. Never in the ledger's own folder: what is lost with the ledger cannot miss it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position_file: Option<PathBuf>,
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -259,6 +263,7 @@ impl Config {
             listen: default_listen(),
             contracts: default_contracts(),
             ledger: default_ledger(),
+            position_file: None,
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
             upstreams,
@@ -335,8 +340,14 @@ impl Loaded {
 
     /// Where the ledger is.
     pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
-        let ledger = LedgerPlace::of(&self.config.ledger, |file| self.beside(Path::new(file)));
+        let ledger = LedgerPlace::of(&self.config.ledger, self.position_file(), |file| self.beside(Path::new(file)));
         ledger.map_err(|failure| failure.at(&self.file, "ledger"))
+    }
+
+    /// The file that knows the ledger from outside: beside the configuration and named like it, unless it says another.
+    fn position_file(&self) -> PathBuf {
+        let named = self.config.position_file.as_deref().map(|file| self.beside(file));
+        named.unwrap_or_else(|| self.file.with_extension("position"))
     }
 
     /// The file of what was agreed to about tools.

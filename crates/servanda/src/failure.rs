@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use servanda_ledger::LedgerError;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -82,8 +84,23 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-impl From<servanda_ledger::LedgerError> for Failure {
-    fn from(error: servanda_ledger::LedgerError) -> Self {
-        Self::failed(error.to_string()).hint(error.hint().unwrap_or("`servanda doctor` looks at the ledger"))
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let (says, hint) = (error.to_string(), error.hint());
+        match error {
+            LedgerError::Refused(_) => Self::bad_input(says).hint(
+                "put a backup back with `servanda ledger restore FILE --evidence TEXT`, or accept what is there with `servanda \
+                 ledger adopt --evidence TEXT`: it writes down which time may be lost",
+            ),
+            LedgerError::Older { .. } => {
+                Self::bad_input(says).hint("run `servanda migrate`; `servanda migrate --dry-run` says what it would do")
+            }
+            LedgerError::PositionFile { .. } => Self::failed(says)
+                .hint("make the configuration's folder writable, or name a file elsewhere as `position_file`"),
+            LedgerError::InUse { .. } => Self::failed(says).hint("stop the gateway first, then try again"),
+            LedgerError::Backup { .. } => Self::failed(says).hint("name another file, or make room for it"),
+            LedgerError::NotHere(_) => Self::bad_input(says).hint("docs/ledger.md says how on PostgreSQL"),
+            _ => Self::failed(says).hint(hint.unwrap_or("`servanda doctor` looks at the ledger")),
+        }
     }
 }

@@ -94,6 +94,8 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Revoke(args) => until_stopped(commands::revoke::run(&cli.config, args, screen)).await,
             Command::Policy(args) => until_stopped(commands::policy::run(&cli.config, args, screen)).await,
             Command::Identity(args) => until_stopped(commands::identity::run(&cli.config, args, screen)).await,
+            Command::Ledger(args) => until_stopped(commands::ledger::run(&cli.config, args, screen)).await,
+            Command::Migrate(args) => until_stopped(commands::migrate::run(&cli.config, args, screen)).await,
             Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
             Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,
             Command::Logins => until_stopped(commands::login::list(&cli.config, screen)).await,

@@ -19,7 +19,7 @@ use servanda_engine::{
     quarantine::{self, History},
 };
 use servanda_gates::{CompiledContract, GateLimits, Notebook, repair::RepairLimits};
-use servanda_ledger::Ledger;
+use servanda_ledger::{Ledger, Migration, Schema};
 use servanda_porter::{Porter, Terms};
 use servanda_upstream::{Post, Upstream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -67,12 +67,13 @@ struct Round {
 }
 
 impl Station {
-    /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error.
-    pub(crate) async fn assemble(loaded: &Loaded) -> Result<Self, Failure> {
+    /// Puts a gateway together. Nothing is started or connected yet, and nothing is left half done on an error. `schema` says
+    /// what happens to a ledger of an earlier version.
+    pub(crate) async fn assemble(loaded: &Loaded, schema: Schema) -> Result<Self, Failure> {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = authorities(loaded, &catalog)?;
-        let ledger = loaded.ledger_place()?.open().await?;
+        let ledger = loaded.ledger_place()?.open_with(schema).await?;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
@@ -126,6 +127,11 @@ impl Station {
     /// What health checks are told.
     pub(crate) fn health(&self) -> LedgerHealth {
         LedgerHealth(Arc::clone(&self.ledger))
+    }
+
+    /// How the ledger was brought up to date, if it was.
+    pub(crate) fn migration(&self) -> Option<&Migration> {
+        self.ledger.migration()
     }
 
     /// Says that this process is alive, so that nobody takes over what it does.

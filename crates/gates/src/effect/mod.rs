@@ -6,6 +6,7 @@
 mod clock;
 mod fleeting;
 mod key;
+mod lost;
 mod orphan;
 mod query;
 mod rules;
@@ -27,6 +28,7 @@ use crate::{JournalError, Note, PortFuture};
 pub use clock::{LedgerClock, LedgerNow};
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use lost::LostWindow;
 pub use orphan::{due_ms, is_orphaned, needs_owner};
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{Rule, Rules};

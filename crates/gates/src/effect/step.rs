@@ -7,8 +7,8 @@
 use servanda_contract::{Digest, tool::EffectClass};
 
 use super::{
-    Awaits, Begin, Claim, Effect, EffectId, EffectState, End, Event, Go, LedgerNow, OwnerId, Reply, Rule, Rules,
-    StoredAnswer,
+    Awaits, Begin, Claim, Effect, EffectId, EffectState, End, Event, Go, LedgerNow, LostWindow, OwnerId, Reply, Rule,
+    Rules, StoredAnswer,
     orphan::{is_orphaned, may_recover},
     owner_silence_ms_max,
     settle::{settle, settle_by_hand},
@@ -34,6 +34,8 @@ pub struct Circumstances {
     pub twin: Option<EffectId>,
     /// For a call that takes turns: another effect that is under way and changes the same.
     pub blocked_by: Option<EffectId>,
+    /// A time whose commits the store has lost, while that still matters.
+    pub lost_window: Option<LostWindow>,
     /// Which rules are in force: all of them, but in the model.
     pub rules: Rules,
 }
@@ -42,7 +44,8 @@ impl Circumstances {
     /// Nothing but the time.
     pub const fn at(now: LedgerNow) -> Self {
         let LedgerNow { now_ms, ledger_ms } = now;
-        Self { now_ms, ledger_ms, owner_is_gone: false, twin: None, blocked_by: None, rules: Rules::IN_FORCE }
+        let (twin, blocked_by, lost_window, rules) = (None, None, None, Rules::IN_FORCE);
+        Self { now_ms, ledger_ms, owner_is_gone: false, twin, blocked_by, lost_window, rules }
     }
 }
 
@@ -108,7 +111,14 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
         changed_ms: around.now_ms,
         expires_ms: around.ledger_ms.saturating_add(begin.order.dedup_window_ms),
     };
-    take(&effect, begin, around)
+    match &around.lost_window {
+        Some(lost) if begin.key.client_key.can_come_again() => {
+            let effect = lost.may_have_dispatched(effect);
+            let step = after_uncertainty(&effect, Some(begin), around);
+            Step { change: step.change.or(Some(effect)), ..step }
+        }
+        _ => take(&effect, begin, around),
+    }
 }
 
 fn stored(effect: &Effect) -> StoredAnswer {

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod ends;
+mod lost;
 mod schedules;
 
 use bytes::Bytes;

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use servanda_contract::Digest;
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, Step, Target, is_in_the_way,
-    step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectState, Event, Held, LedgerNow, LostWindow, Step, Target,
+    is_in_the_way, step,
 };
 
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
     now: LedgerNow,
+    /// A time that the store has lost, while that matters.
+    lost_window: Option<LostWindow>,
     slots: Vec<Slot<'a>>,
     by_key: BTreeMap<Digest, usize>,
     by_id: BTreeMap<EffectId, usize>,
@@ -108,7 +110,12 @@ pub(super) struct Stepped {
 impl<'a> Batch<'a> {
     pub(super) fn new(now: LedgerNow, twins: Vec<Twin>, holders: Vec<Holder>) -> Self {
         let (by_key, by_id) = (BTreeMap::new(), BTreeMap::new());
-        Self { now, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
+        Self { now, lost_window: None, slots: Vec::new(), by_key, by_id, twins, holders, displaced: Vec::new() }
+    }
+
+    /// The same batch, where the store has lost a part of its past.
+    pub(super) fn after_loss(self, lost_window: Option<LostWindow>) -> Self {
+        Self { lost_window, ..self }
     }
 
     /// An effect that was read, and the record that is kept with it.
@@ -219,8 +226,8 @@ impl<'a> Batch<'a> {
             Event::Begin(begin) if begin.order.takes_turns() => self.in_the_way(begin),
             _ => None,
         };
-        let owner_is_gone = self.now.is_gone(beat_ms.map(unsigned));
-        Circumstances { owner_is_gone, twin, blocked_by, ..Circumstances::at(self.now) }
+        let (owner_is_gone, lost_window) = (self.now.is_gone(beat_ms.map(unsigned)), self.lost_window);
+        Circumstances { owner_is_gone, twin, blocked_by, lost_window, ..Circumstances::at(self.now) }
     }
 
     /// Another effect that is under way and changes the same: as this batch has left it, or as it was read.

@@ -52,8 +52,8 @@ impl Desk {
         Ok(self.time.now(reading(&row)?))
     }
 
-    /// Says that an owner is alive, and keeps ledger time going.
-    pub(super) async fn beat(&self, client: &Client, owner: &OwnerId) -> Result<(), LedgerError> {
+    /// Says that an owner is alive, and keeps ledger time going. Says what time it is.
+    pub(super) async fn beat(&self, client: &Client, owner: &OwnerId) -> Result<LedgerNow, LedgerError> {
         let read = reading(&client.query_one(include_str!("../../sql/postgres/read_clock.sql"), &[]).await?)?;
         if let Some(kept) = self.time.to_keep(read) {
             self.watch.lock().unwrap_or_else(PoisonError::into_inner).look(kept.seen_ms);
@@ -62,9 +62,10 @@ impl Desk {
             let kept: [&(dyn ToSql + Sync); 4] = [&seen_ms, &ledger_ms, &seen_before_ms, &ledger_before_ms];
             client.execute(include_str!("../../sql/postgres/keep_clock.sql"), &kept).await?;
         }
-        let heard_ms = signed(self.time.now(read).ledger_ms);
+        let now = self.time.now(read);
+        let heard_ms = signed(now.ledger_ms);
         client.execute(include_str!("../../sql/postgres/put_beat.sql"), &[&owner.as_str(), &heard_ms]).await?;
-        Ok(())
+        Ok(now)
     }
 
     /// Looks again whether a commit that was acknowledged might be lost.

@@ -2,10 +2,10 @@
 
 use tokio_postgres::Client;
 
-use crate::LedgerError;
+use crate::{LedgerError, Migration, Schema};
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../../sql/postgres/0001_calls.sql"),
     include_str!("../../sql/postgres/0002_notes.sql"),
     include_str!("../../sql/postgres/0003_effects.sql"),
@@ -14,14 +14,34 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../sql/postgres/0006_budgets.sql"),
     include_str!("../../sql/postgres/0007_ledger_time.sql"),
     include_str!("../../sql/postgres/0008_unknown_latest.sql"),
+    include_str!("../../sql/postgres/0009_identity.sql"),
 ];
 /// Gateways that start at once take turns by this lock.
 const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \
     select pg_advisory_xact_lock(hashtextextended('servanda/schema', 0)); \
     create table if not exists servanda_schema (version integer primary key, applied_at timestamptz not null default now())";
 
+/// Brings a database of an earlier version up to date if that is wanted, and an empty one always.
+pub(super) async fn up_to_date(client: &Client, found: u32, schema: Schema) -> Result<Option<Migration>, LedgerError> {
+    let newest = known();
+    if found == newest {
+        return Ok(None);
+    }
+    if found > 0 && schema == Schema::Require {
+        return Err(LedgerError::Older { found, needed: newest });
+    }
+    to_newest(client).await?;
+    Ok((found > 0).then_some(Migration { found, newest, backup: None }))
+}
+
+/// Refuses a database that is not up to date.
+pub(super) async fn require(client: &Client) -> Result<(), LedgerError> {
+    let (found, needed) = (check(client).await?, known());
+    if found < needed { Err(LedgerError::Older { found, needed }) } else { Ok(()) }
+}
+
 /// Brings a database up to date. Where it is, nothing is asked but to read.
-pub(super) async fn to_newest(client: &Client) -> Result<(), LedgerError> {
+async fn to_newest(client: &Client) -> Result<(), LedgerError> {
     if check(client).await? == known() {
         return Ok(());
     }
@@ -52,6 +72,6 @@ fn refuse_newer(found: u32) -> Result<u32, LedgerError> {
     if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }
 }
 
-fn known() -> u32 {
+pub(super) fn known() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }

@@ -6,6 +6,7 @@ mod batch;
 mod budgets;
 mod desk;
 mod expire;
+mod identity;
 mod list;
 mod migrate;
 mod notes;
@@ -17,6 +18,7 @@ mod session;
 mod statements;
 mod tls;
 mod transact;
+pub(crate) mod upkeep;
 mod writer;
 
 use std::{
@@ -25,6 +27,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -38,12 +41,13 @@ use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
 use crate::{
-    LedgerError, Reader, Store,
+    Guard, LedgerError, Migration, Reader, Store,
     codec::{effect_columns, key_digest, signed},
     queue::{Queue, Recorded, Write},
     time::StoreTime,
 };
 use desk::Desk;
+use identity::Known;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
@@ -52,6 +56,9 @@ use writer::Writer;
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
+
+/// How long the end waits to write down how far the ledger has come.
+const LAST_POSITION_MAX: Duration = Duration::from_millis(500);
 
 /// The shared ledger.
 #[derive(Debug)]
@@ -63,22 +70,29 @@ pub(crate) struct PostgresLedger {
     tasks: Mutex<JoinSet<()>>,
     desk: Desk,
     lost: Arc<AtomicU64>,
+    known: Arc<Known>,
+    migration: Option<Migration>,
     #[cfg(test)]
     time: StoreTime,
 }
 
 impl PostgresLedger {
-    /// Connects for writing, bringing the database up to date first.
-    pub(crate) async fn connect(url: &str) -> Result<Self, LedgerError> {
+    /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
+    /// brought up to date if the guard says so.
+    pub(crate) async fn connect(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
-        migrate::to_newest(&session.client).await?;
+        let found = migrate::check(&session.client).await?;
+        identity::check(guard, &identity::find(&session.client).await?, connector.server())?;
+        let migration = migrate::up_to_date(&session.client, found, guard.schema).await?;
+        let known = Known::of(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
         let recent = Recent::default();
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
+            let writer =
+                Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -93,6 +107,8 @@ impl PostgresLedger {
             tasks: Mutex::new(tasks),
             desk,
             lost,
+            known,
+            migration,
             #[cfg(test)]
             time,
         })
@@ -128,6 +144,12 @@ impl Store for PostgresLedger {
                     tracing::error!("one of the ledger's writers did not end cleanly");
                 }
             }
+            // The last position, if the database is there to be asked.
+            let last = self
+                .desk
+                .ask(async |client: &Client| self.known.beat(client, self.desk.now(client).await?.now_ms).await);
+            let _ = tokio::time::timeout(LAST_POSITION_MAX, last).await;
+            self.known.end();
         })
     }
 
@@ -140,7 +162,11 @@ impl Store for PostgresLedger {
     }
 
     fn may_lose_commits(&self) -> Option<String> {
-        self.desk.may_lose_commits()
+        self.known.replaced().or_else(|| self.desk.may_lose_commits())
+    }
+
+    fn migration(&self) -> Option<&Migration> {
+        self.migration.as_ref()
     }
 
     fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>> {
@@ -260,7 +286,11 @@ impl Effects for PostgresLedger {
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
-            self.ask(async |client: &Client| self.desk.beat(client, &owner).await).await?;
+            let beat = async |client: &Client| {
+                let now = self.desk.beat(client, &owner).await?;
+                self.known.beat(client, now.now_ms).await
+            };
+            self.ask(beat).await?;
             self.desk.look_at_durability().await.map_err(|error| JournalError::new(error.to_string()))
         })
     }

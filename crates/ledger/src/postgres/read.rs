@@ -39,7 +39,7 @@ impl ServerReader {
 
     pub(super) async fn of(connector: &Connector) -> Result<Self, LedgerError> {
         let session = connector.connect().await?;
-        migrate::check(&session.client).await?;
+        migrate::require(&session.client).await?;
         session.client.batch_execute("set default_transaction_read_only = on").await?;
         Ok(Self { session })
     }

@@ -59,6 +59,11 @@ impl Connector {
         Ok(Self { config: Arc::new(config), tls: tls.map(Arc::new), server })
     }
 
+    /// Which database, without the password.
+    pub(super) fn server(&self) -> &str {
+        self.server.trim_matches('`')
+    }
+
     /// A connection to a primary that keeps what it acknowledges.
     pub(super) async fn connect(&self) -> Result<Session, LedgerError> {
         let failed = |reason: String| LedgerError::Connect { server: self.server.clone(), reason };

@@ -7,6 +7,7 @@ use tokio_postgres::{Client, Row, types::ToSql};
 
 use super::{
     batch::{Batch, Changed, Holder, Stepped, Twin, is_keyless},
+    identity::Known,
     notes,
     recent::Recent,
     rows::{self, Rows, Written, reading},
@@ -26,6 +27,7 @@ pub(super) struct Tools<'a> {
     pub(super) statements: &'a Statements,
     pub(super) time: &'a StoreTime,
     pub(super) recent: &'a Recent,
+    pub(super) known: &'a Known,
 }
 
 /// What came of a transaction: a job without an outcome was not done, because it has to be read for, or somebody else was
@@ -42,7 +44,7 @@ enum Part {
 
 /// Does what can be done without reading: one statement, one round trip.
 pub(super) async fn transact_hopefully(tools: Tools<'_>, now: LedgerNow, jobs: &[Job]) -> Result<Done, LedgerError> {
-    let mut batch = Batch::new(now, Vec::new(), Vec::new());
+    let mut batch = Batch::new(now, Vec::new(), Vec::new()).after_loss(tools.known.lost_window(now.now_ms));
     let parts = jobs.iter().map(|job| hope(&mut batch, tools.recent, job)).collect::<Result<Vec<Part>, _>>()?;
     let rows = rows_of(&batch, jobs, &parts)?;
     if rows.is_empty() {
@@ -126,7 +128,8 @@ async fn lock<'a>(tools: Tools<'_>, jobs: &'a [Job]) -> Result<Batch<'a>, Ledger
     );
     begun?;
     let (holders, locked, twins) = (holders?, locked?, twins?);
-    let mut batch = Batch::new(tools.time.now(reading(&clock?)?), twins, holders);
+    let now = tools.time.now(reading(&clock?)?);
+    let mut batch = Batch::new(now, twins, holders).after_loss(tools.known.lost_window(now.now_ms));
     for row in &locked {
         let (effect, before) = rows::locked(row)?;
         batch.add(effect, before, row.try_get(7)?, row.try_get(8)?);

@@ -12,6 +12,7 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     budgets, expire,
+    identity::Known,
     recent::Recent,
     rows::reading,
     session::{ANSWER_MS_MAX, Connector, Session},
@@ -40,6 +41,7 @@ pub(super) struct Writer {
     backoff_ms: u64,
     time: StoreTime,
     recent: Recent,
+    known: Arc<Known>,
     lost: Arc<AtomicU64>,
 }
 
@@ -56,10 +58,11 @@ impl Writer {
         connector: Connector,
         time: StoreTime,
         recent: Recent,
+        known: Arc<Known>,
         lost: Arc<AtomicU64>,
     ) -> Result<Self, LedgerError> {
         let ready = Some(Ready::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, time, recent, lost })
+        Ok(Self { connector, ready, backoff_ms: 0, time, recent, known, lost })
     }
 
     /// Works until nothing more comes in.
@@ -103,9 +106,9 @@ impl Writer {
 
     /// One transaction; whoever hopes reads nothing first.
     async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
-        let (time, recent) = (self.time.clone(), self.recent.clone());
+        let (time, recent, known) = (self.time.clone(), self.recent.clone(), Arc::clone(&self.known));
         let ready = self.ready().await?;
-        let transacted = ready.transact(&time, &recent, jobs, hopeful);
+        let transacted = ready.transact((&time, &recent, &known), jobs, hopeful);
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)))
     }
@@ -161,8 +164,7 @@ impl Ready {
 
     async fn transact(
         &mut self,
-        time: &StoreTime,
-        recent: &Recent,
+        (time, recent, known): (&StoreTime, &Recent, &Known),
         jobs: &[Job],
         hopeful: bool,
     ) -> Result<Vec<Option<Outcome>>, LedgerError> {
@@ -179,7 +181,7 @@ impl Ready {
             return Ok(booked.into_iter().map(|booked| booked.map(Outcome::Booked)).collect());
         }
         let now = if hopeful { Some(time.now(self.reading().await?)) } else { None };
-        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent };
+        let tools = Tools { client: &self.session.client, statements: &self.statements, time, recent, known };
         match now {
             Some(now) => transact_hopefully(tools, now, jobs).await,
             None => transact_carefully(tools, jobs).await,

@@ -8,7 +8,7 @@ use servanda_gates::effect::{
     Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
-use super::{put, recent::Recent};
+use super::{put, writer::Around};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, state_condition, unsigned},
@@ -44,14 +44,17 @@ pub(super) struct Changing<'a> {
 /// Applies an event, and puts its record and its notices down if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
-    recent: &mut Recent,
+    Around { recent, now, lost_window }: &mut Around<'_>,
     changing: Changing<'_>,
-    now: LedgerNow,
 ) -> Result<Applied, LedgerError> {
     let Changing { target, event, recorded, notices } = changing;
+    let circumstances = |effect: Option<&Effect>| {
+        let around = circumstances(transaction, effect, event, *now)?;
+        Ok::<_, LedgerError>(Circumstances { lost_window: *lost_window, ..around })
+    };
     // Most keys are new: that is tried before it is looked up.
     if matches!(target, Target::Key(_)) && matches!(event, Event::Begin(_)) {
-        let around = circumstances(transaction, None, event, now)?;
+        let around = circumstances(None)?;
         let Step { change, reply } = step(None, event, &around);
         if let Some(effect) = change.filter(|_| around.twin.is_none()).map(Arc::new)
             && insert(transaction, &effect, recorded)?
@@ -65,7 +68,7 @@ pub(super) fn apply(
         None => find(transaction, target)?.map(Arc::new),
         known => known,
     };
-    let around = circumstances(transaction, before.as_deref(), event, now)?;
+    let around = circumstances(before.as_deref())?;
     let Step { change: changed, reply } = step(before.as_deref(), event, &around);
     let changed = changed.map(Arc::new);
     if let Some(effect) = &changed {
@@ -290,7 +293,7 @@ fn many(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Re
     rows.into_iter().map(StoredEffect::decode).collect()
 }
 
-fn stored(row: &Row<'_>) -> Result<StoredEffect, rusqlite::Error> {
+pub(super) fn stored(row: &Row<'_>) -> Result<StoredEffect, rusqlite::Error> {
     Ok(StoredEffect {
         effect_id: row.get(0)?,
         state: row.get(1)?,

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -15,6 +15,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../sql/sqlite/0007_budgets.sql"),
     include_str!("../../sql/sqlite/0008_ledger_time.sql"),
     include_str!("../../sql/sqlite/0009_unknown_latest.sql"),
+    include_str!("../../sql/sqlite/0010_identity.sql"),
 ];
 
 /// Brings a database up to date.
@@ -30,9 +31,20 @@ pub(super) fn to_newest(connection: &mut Connection) -> Result<(), LedgerError> 
     Ok(())
 }
 
-/// The schema version of a database, if this version can read it.
+/// The schema version of a database, if this version can bring it up to date.
 pub(super) fn check(connection: &Connection) -> Result<u32, LedgerError> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let known = newest();
     if found > known { Err(LedgerError::Newer { found, known }) } else { Ok(found) }
+}
+
+/// Refuses a database that is not up to date.
+pub(super) fn require(connection: &Connection) -> Result<(), LedgerError> {
+    let (found, needed) = (check(connection)?, newest());
+    if found < needed { Err(LedgerError::Older { found, needed }) } else { Ok(()) }
+}
+
+/// The version that this servanda needs.
+pub(super) fn newest() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,25 @@
 //! The embedded store: one file, one writer thread, group commit.
 
+mod backup;
 mod budgets;
+mod checkpoint;
 mod desk;
 mod effects;
+mod examine;
+mod identity;
+mod live;
 mod migrate;
 mod put;
 mod read;
 mod recent;
+pub(crate) mod upkeep;
+pub(crate) mod wal;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
@@ -21,14 +31,17 @@ use servanda_gates::{
 };
 
 use crate::{
-    LedgerError, Reader, Store,
+    Guard, LedgerError, Migration, Reader, Schema, Store,
     codec::unsigned,
+    identity::PositionFile,
     queue::{Recorded, Write},
     time::{Reading, StoreTime},
 };
 use desk::Desk;
+use examine::examine;
+use live::Live;
 pub(crate) use read::FileReader;
-use writer::Writer;
+use writer::{Known, Writer};
 
 #[cfg(test)]
 pub(crate) use effects::list_sql;
@@ -45,22 +58,60 @@ pub(crate) struct SqliteLedger {
     writer: Writer,
     desk: Desk,
     time: StoreTime,
+    migration: Option<Migration>,
 }
 
 impl SqliteLedger {
-    /// Opens the ledger for writing, making it or bringing it up to date first.
-    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+    /// Opens the ledger for writing, making it where there is none. One that is not the one that is known is refused, and one
+    /// of an earlier version is brought up to date if the guard says so.
+    pub(crate) fn open(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
-        private_file(path);
-        let mut connection =
-            Connection::open(path).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
-        configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
-        migrate::to_newest(&mut connection)?;
+        let mut live = Live::enter(path)?;
+        let examined = examine(path, guard, live.is_alone())?;
+        examined.judge(path, guard)?;
+        if let Some(log) = examined.log.as_ref().filter(|log| log.stop.is_some()) {
+            tracing::warn!(ledger = %path.display(), %log, "a commit that was never acknowledged was cut off");
+        }
+        let (connection, migration) = open_up_to_date(path, guard.schema)?;
+        let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
+        live.share()?;
         let (desk, time) = (Desk::open(path)?, StoreTime::default());
-        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path, time.clone())?, desk, time })
+        let known = Known { live, position_file };
+        let writer = Writer::start(connection, path, time.clone(), known)?;
+        Ok(Self { path: path.to_owned(), writer, desk, time, migration })
     }
+}
+
+/// Opens a file and brings it up to date, after a backup beside it.
+fn open_up_to_date(path: &Path, schema: Schema) -> Result<(Connection, Option<Migration>), LedgerError> {
+    private_file(path);
+    let failed = |source| LedgerError::Open { path: path.to_owned(), source };
+    let mut connection = Connection::open(path).map_err(failed)?;
+    configure(&connection).map_err(failed)?;
+    let (found, newest) = (migrate::check(&connection)?, migrate::newest());
+    if found == newest {
+        return Ok((connection, None));
+    }
+    let backup = match (found, schema) {
+        (0, _) => None,
+        (_, Schema::Require) => return Err(LedgerError::Older { found, needed: newest }),
+        (_, Schema::Migrate) => Some(backup::before_migration(path, found)),
+    };
+    if let Some(backup) = &backup {
+        backup::copy(&connection, backup)?;
+    }
+    migrate::to_newest(&mut connection)?;
+    // The file alone has every table from the beginning.
+    connection.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
+    Ok((connection, backup.map(|backup| Migration { found, newest, backup: Some(backup) })))
+}
+
+/// The file outside, told how far the ledger has come.
+fn known_outside(file: &Path, connection: &Connection) -> Result<Arc<PositionFile>, LedgerError> {
+    let opened = PositionFile::open(file, &identity::position(connection)?);
+    opened.map(Arc::new).map_err(|source| LedgerError::PositionFile { path: file.to_owned(), source })
 }
 
 impl Store for SqliteLedger {
@@ -74,6 +125,10 @@ impl Store for SqliteLedger {
 
     fn lost_count(&self) -> u64 {
         self.writer.lost_count()
+    }
+
+    fn migration(&self) -> Option<&Migration> {
+        self.migration.as_ref()
     }
 
     fn may_lose_commits(&self) -> Option<String> {

@@ -31,7 +31,7 @@ pub(crate) struct FileReader {
 impl FileReader {
     pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let connection = open_read_only(path)?;
-        migrate::check(&connection)?;
+        migrate::require(&connection)?;
         Ok(Self { connection })
     }
 

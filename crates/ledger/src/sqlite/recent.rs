@@ -25,15 +25,16 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// At the beginning of a transaction: forgets everything if somebody else has written since.
-    pub(super) fn check(&mut self, transaction: &Connection) -> Result<(), LedgerError> {
+    /// At the beginning of a transaction: forgets everything if somebody else has written since, and says whether it did.
+    pub(super) fn check(&mut self, transaction: &Connection) -> Result<bool, LedgerError> {
         let mut version = transaction.prepare_cached("pragma data_version")?;
         let data_version = version.query_row([], |row| row.get(0))?;
-        if data_version != self.data_version {
+        let changed = data_version != self.data_version;
+        if changed {
             self.clear();
             self.data_version = data_version;
         }
-        Ok(())
+        Ok(changed)
     }
 
     pub(super) fn get(&self, target: &Target) -> Option<Arc<Effect>> {

@@ -11,14 +11,18 @@ use std::{
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use servanda_contract::faults;
-use servanda_gates::{JournalError, effect::LedgerNow};
+use servanda_gates::{
+    JournalError,
+    effect::{LedgerNow, LostWindow},
+};
 use tokio::{runtime, sync::mpsc};
 
-use super::{budgets, effects, put, reading, recent::Recent};
+use super::{budgets, checkpoint::Checkpointer, effects, identity, live::Live, put, reading, recent::Recent};
 use crate::{
     LedgerError,
     clock_watch::ClockWatch,
     codec::signed,
+    identity::{Lost, PositionFile, lost_window},
     queue::{Job, Outcome, Queue, gather},
     time::StoreTime,
 };
@@ -34,12 +38,25 @@ pub(super) struct Writer {
     lost: Arc<AtomicU64>,
 }
 
+/// What keeps a ledger known from outside while it is open.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) live: Live,
+    pub(super) position_file: Option<Arc<PositionFile>>,
+}
+
 impl Writer {
-    pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        time: StoreTime,
+        known: Known,
+    ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
+        let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
         let (path, id) = (path.to_owned(), file_id(path));
-        let (watch, recent) = (ClockWatch::default(), Recent::default());
-        let file = OpenFile { connection, path, id, time, watch, recent };
+        let (watch, recent, lost) = (ClockWatch::default(), Recent::default(), Vec::new());
+        let file = OpenFile { connection, path, id, time, watch, recent, lost, known, checkpointer };
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -76,10 +93,7 @@ fn run(mut file: OpenFile, mut jobs: mpsc::Receiver<Job>, runtime: &runtime::Run
     while let Some(batch) = runtime.block_on(gather(&mut jobs)) {
         settle(&mut file, batch, lost);
     }
-    // Leaves one file behind instead of three.
-    if let Err(error) = file.connection.pragma_update(None, "wal_checkpoint", "truncate") {
-        tracing::debug!(%error, "the ledger was not checkpointed");
-    }
+    file.end();
 }
 
 /// Does a batch; if a job of it is at fault, each by itself, so that one bad job cannot take others with it.
@@ -112,6 +126,10 @@ struct OpenFile {
     time: StoreTime,
     watch: ClockWatch,
     recent: Recent,
+    /// Times that the ledger has lost.
+    lost: Vec<Lost>,
+    known: Known,
+    checkpointer: Checkpointer,
 }
 
 /// What tells one file from another of the same name.
@@ -144,19 +162,43 @@ impl OpenFile {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let reading = reading(&transaction)?;
         let now = self.time.now(reading);
-        self.recent.check(&transaction)?;
-        let recent = &mut self.recent;
-        let perform = |job| perform(&transaction, recent, job, now);
+        if self.recent.check(&transaction)? {
+            self.lost = identity::lost(&transaction)?;
+        }
+        let now_ms = now.now_ms;
+        let mut around = Around { recent: &mut self.recent, now, lost_window: lost_window(&self.lost, now_ms) };
+        let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         if let Some(kept) = self.time.to_keep(reading) {
             self.watch.look(kept.seen_ms);
             let mut keep = transaction.prepare_cached(include_str!("../../sql/sqlite/keep_clock.sql"))?;
             keep.execute(params![signed(kept.seen_ms), signed(kept.ledger_ms)])?;
         }
+        let position = identity::advance(&transaction, now_ms)?;
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
+        // Before anybody is told: what was acknowledged is missed if it gets lost.
+        if let Some(position_file) = &self.known.position_file {
+            position_file.advance(position, now_ms);
+        }
+        self.checkpointer.written();
         faults::at("ledger.after_commit")?;
         Ok(outcomes)
+    }
+
+    /// Leaves one file behind instead of three, and says outside that all is well.
+    fn end(mut self) {
+        self.checkpointer.end();
+        let gone = file_id(&self.path) != self.id;
+        if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "truncate") {
+            tracing::debug!(%error, "the ledger was not checkpointed");
+        }
+        drop(self.connection);
+        let Some(position_file) = self.known.position_file.filter(|_| !gone) else { return };
+        let ended = if self.known.live.is_last() { position_file.end() } else { position_file.sync() };
+        if let Err(error) = ended {
+            tracing::warn!(%error, "the ledger's position file was not synced");
+        }
     }
 
     /// A file that was deleted or replaced keeps taking writes that nobody will ever read: that is not keeping a record.
@@ -165,12 +207,21 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now: LedgerNow) -> Result<Outcome, LedgerError> {
+/// What is true around a batch.
+#[derive(Debug)]
+pub(super) struct Around<'a> {
+    pub(super) recent: &'a mut Recent,
+    pub(super) now: LedgerNow,
+    pub(super) lost_window: Option<LostWindow>,
+}
+
+fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<Outcome, LedgerError> {
+    let now = around.now;
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now).map(|()| Outcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
-            effects::apply(transaction, recent, change, now).map(|applied| Outcome::Applied(Box::new(applied)))
+            effects::apply(transaction, around, change).map(|applied| Outcome::Applied(Box::new(applied)))
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(Outcome::Expired),
         Job::Book { entry, .. } => budgets::book(transaction, entry, now.now_ms).map(Outcome::Booked),

@@ -1,6 +1,8 @@
 //! The suite against PostgreSQL, and what only a server has: connections that are lost, standbys, gateways that start at
 //! once. One test function: a cluster costs more than a case.
 
+mod known;
+
 use servanda_contract::record::Outcome;
 use servanda_gates::{
     Journal as _,
@@ -36,6 +38,8 @@ async fn the_suite_against_postgresql() {
     budgets_survive_lost_connections(&cluster).await;
     commits_are_synchronous(&cluster).await;
     a_crash_loses_nothing_acknowledged(&cluster).await;
+    known::a_database_that_is_not_the_known_one_is_refused(&cluster).await;
+    known::a_database_that_was_put_back_under_a_running_gateway_is_noticed(&cluster).await;
     standbys_are_noticed(&cluster).await;
 }
 
@@ -57,7 +61,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 8 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 9 }), "{error}");
     assert!(Reader::connect(&url).await.is_err());
 }
 

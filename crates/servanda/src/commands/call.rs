@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use servanda_contract::{Observation, Refusal, refusal::EffectKnowledge};
 use servanda_engine::{Aims, CallAnswer, CallRequest, Gateway as _, OperationKeys, Terms};
+use servanda_ledger::Schema;
 use servanda_mcp::fields::meta;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +35,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         arguments = arguments(args) => arguments?,
         () = stop.told.cancelled() => return Err(Failure::failed("stopped")),
     };
-    let station = Station::assemble(&loaded).await?;
+    let station = Station::assemble(&loaded, Schema::Require).await?;
     station.stay_alive();
     let cancel = CancellationToken::new();
     let request = CallRequest {

@@ -1,14 +1,13 @@
 //! `servanda doctor`: looks at everything the gateway needs, one line each, and says what to do about what is wrong.
 
+mod ledger;
+
 use std::{net::SocketAddr, path::Path, time::Duration};
 
 use serde::Serialize;
 use servanda_catalog::{Catalog, Hold, Inventory, Standing, pins::Pins};
-use servanda_contract::{legibility::reveal, time::Clock as _};
-use servanda_engine::{
-    SystemClock, discover,
-    quarantine::{History, histories},
-};
+use servanda_contract::legibility::reveal;
+use servanda_engine::{discover, quarantine::History};
 use servanda_gates::JournalError;
 use servanda_mcp::ClientCapabilities;
 use servanda_upstream::{Upstream, UpstreamStatus};
@@ -93,7 +92,7 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
         }
         None => None,
     };
-    look_at_ledger(loaded, findings).await;
+    ledger::look(loaded, findings).await;
     look_at_address(loaded, findings).await;
     look_at_issuers(loaded, findings).await;
     let upstreams = match wiring::fleeting(loaded).and_then(|notebook| wiring::upstreams(loaded, &notebook)) {
@@ -185,43 +184,6 @@ fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
             format!("there is no {LOCK_FILE}, so a tool that changes goes unnoticed"),
             "`servanda pin --all` agrees to what the servers offer now",
         ),
-    }
-}
-
-async fn look_at_ledger(loaded: &Loaded, findings: &mut Findings) {
-    let place = match loaded.ledger_place() {
-        Ok(place) => place,
-        Err(failure) => return findings.bad("ledger", failure.to_string(), failure.hint_text().unwrap_or_default()),
-    };
-    let counted = match place.open().await {
-        Ok(ledger) => {
-            let counted = match ledger.reader().await {
-                Ok(reader) => reader.count().await,
-                Err(error) => Err(error),
-            };
-            let held = histories(ledger.as_ref(), SystemClock.now()).await;
-            ledger.close().await;
-            counted.map(|counted| (counted, held))
-        }
-        Err(error) => Err(error),
-    };
-    let counted = counted.map(|(counted, held)| {
-        look_at_quarantine(loaded, held, findings);
-        counted
-    });
-    match counted {
-        Ok(count) => findings.good("ledger", format!("{place} is writable and has {count} calls")),
-        Err(error) => {
-            let says = error.to_string();
-            // SQLite's words for a file that is not one of its own, or not any more.
-            let broken = ["not a database", "malformed"].iter().any(|words| says.contains(words));
-            let hint = if broken {
-                "move the file away; a new one is made"
-            } else {
-                "make the folder writable, or name another file as `ledger`"
-            };
-            findings.bad("ledger", says, hint);
-        }
     }
 }
 

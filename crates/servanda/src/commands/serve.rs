@@ -3,6 +3,7 @@
 use std::{future::pending, io, path::Path, sync::Arc};
 
 use servanda_doors::{HttpOptions, http};
+use servanda_ledger::Schema;
 use servanda_mcp::ClientCapabilities;
 use tokio::net::TcpListener;
 
@@ -21,7 +22,8 @@ pub(crate) async fn run(config: &Path, args: &ServeArgs, screen: Screen) -> Resu
     let files = Files::read(config)?;
     let address = args.listen.as_deref().map_or_else(|| files.loaded.listen(), parse_listen)?;
     files.loaded.require_guarded(address)?;
-    let station = Station::assemble(&files.loaded).await?;
+    let station = Station::assemble(&files.loaded, Schema::Migrate).await?;
+    super::migrate::tell(station.migration(), screen);
     let listener = TcpListener::bind(address).await.map_err(|error| {
         Failure::failed(format!("cannot listen on {address}: {error}"))
             .hint("another servanda may be running; choose a port with `servanda serve --listen 127.0.0.1:0`")

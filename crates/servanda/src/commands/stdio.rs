@@ -8,13 +8,15 @@ use std::{
 };
 
 use servanda_doors::{StdioOptions, stdio};
+use servanda_ledger::Schema;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{failure::Failure, policies, reload::Files, screen::Screen, stopping::Stop, wiring::Station};
 
 pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     let files = Files::read(config)?;
-    let station = Station::assemble(&files.loaded).await?;
+    let station = Station::assemble(&files.loaded, Schema::Migrate).await?;
+    super::migrate::tell(station.migration(), screen);
     if let Some(warning) = policies::warning(&files.loaded, &station.engine.authorities()) {
         screen.say(warning);
     }

@@ -128,7 +128,7 @@ fn a_ledger_that_cannot_be_opened_stops_everything() {
     assert!(!world.has("books.db"), "what cannot be recorded is not done");
     std::fs::remove_file(world.path(".servanda")).unwrap();
     world.write(".servanda/ledger.db", &"this is no database ".repeat(100));
-    let ran = world.call("company__pay_invoice", PAYMENT).ended(1);
+    let ran = world.call("company__pay_invoice", PAYMENT).ended(2);
     assert!(ran.stderr.contains("ledger.db"), "{}", ran.stderr);
     assert!(!world.has("books.db"));
 }

@@ -133,15 +133,6 @@ fn a_bad_contract_and_an_unset_variable_are_found() {
     assert_eq!(findings_of(&found, "configuration"), ["bad"]);
 }
 
-#[test]
-fn a_ledger_that_is_none_is_to_be_moved_away() {
-    let world = World::empty();
-    world.configure(&json!({}));
-    world.write(".servanda/ledger.db", &"this is no database ".repeat(500));
-    let ran = world.run(&["doctor"]).ended(1);
-    assert!(ran.stdout.contains("hint: move the file away; a new one is made"), "{}", ran.stdout);
-}
-
 fn findings_of(found: &Value, what: &str) -> Vec<String> {
     let findings = found["findings"].as_array().unwrap().iter().filter(|finding| finding["what"] == what);
     findings.map(|finding| finding["mark"].as_str().unwrap().to_owned()).collect()

@@ -35,6 +35,8 @@ mod contract;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod doctor;
@@ -114,6 +116,8 @@ mod terminal;
 mod threats;
 #[cfg(test)]
 mod turncoat;
+#[cfg(test)]
+mod upkeep;
 #[cfg(test)]
 mod watching;
 #[cfg(test)]

@@ -1,0 +1,190 @@
+//! Which ledger it is and how far it has come, as the ledger says and as a small file outside it says; and whether the two may
+//! belong together. A ledger that is missing, empty, foreign or older than the file is refused: it would let keys run again
+//! whose calls were acknowledged.
+//!
+//! Deliberately not here: reading or writing a store.
+
+mod adoption;
+mod position_file;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, path::PathBuf};
+
+use servanda_contract::Timestamp;
+
+pub use adoption::{Adoption, AdoptionTerms, Settling};
+pub(crate) use adoption::{Lost, lost_window};
+pub(crate) use position_file::{PositionFile, install};
+
+/// Which ledger it is and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Position {
+    /// Made at random with the ledger.
+    pub ledger_id: String,
+    /// Counts the transactions that wrote.
+    pub position: u64,
+    /// When the last of them was made.
+    pub written_ms: u64,
+    /// When the ledger was made.
+    pub made_ms: u64,
+}
+
+/// What the file outside the ledger says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Witness {
+    /// There is no such file.
+    Nothing,
+    /// There was a ledger, and it had come so far.
+    Known {
+        /// At least this far.
+        position: Position,
+        /// Whether the last process that wrote to it ended as it should.
+        ended_cleanly: bool,
+    },
+    /// There is a file, and it cannot be read.
+    Unreadable(String),
+}
+
+/// What is where the ledger should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing.
+    Missing,
+    /// A file or database without any table.
+    Empty,
+    /// Something that is no database, or no sound one.
+    Unreadable(String),
+    /// A ledger.
+    Ledger {
+        /// Its identity; a ledger of an earlier version has none.
+        position: Option<Position>,
+        /// The identities whose place it took.
+        former_ids: Vec<String>,
+    },
+}
+
+/// How a ledger is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    /// The file outside the ledger that says which ledger it is and how far it had come. Without one nothing is compared.
+    pub position_file: Option<PathBuf>,
+    /// Whether a ledger of an earlier version is brought up to date.
+    pub schema: Schema,
+}
+
+/// What happens to a ledger of an earlier version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Schema {
+    /// It is brought up to date, after a backup where the store can make one.
+    #[default]
+    Migrate,
+    /// It is refused.
+    Require,
+}
+
+/// Why a ledger is not the one that the position file knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// It is not there.
+    Missing,
+    /// It has no tables.
+    Empty,
+    /// It cannot be read.
+    Unreadable(String),
+    /// It is another ledger; one of an earlier version has no identity.
+    Foreign(Option<String>),
+    /// It is the ledger, as it was before.
+    Behind(u64),
+    /// The position file cannot be read.
+    Witness(String),
+}
+
+/// A ledger that is refused, with all that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Which ledger, without a password.
+    pub place: String,
+    /// The file that knows better.
+    pub position_file: PathBuf,
+    /// What is wrong.
+    pub damage: Damage,
+    /// What the file says.
+    pub known: Option<Position>,
+    /// What the write-ahead log of a file looks like.
+    pub log: Option<String>,
+}
+
+/// Whether what was found may be the ledger that the file knows.
+pub(crate) fn judge(witness: &Witness, found: &Found) -> Result<(), Damage> {
+    let known = match witness {
+        Witness::Unreadable(reason) => return Err(Damage::Witness(reason.clone())),
+        Witness::Nothing => None,
+        Witness::Known { position, .. } => Some(position),
+    };
+    match (known, found) {
+        (_, Found::Unreadable(reason)) => Err(Damage::Unreadable(reason.clone())),
+        (None, _) => Ok(()),
+        (Some(_), Found::Missing) => Err(Damage::Missing),
+        (Some(_), Found::Empty) => Err(Damage::Empty),
+        (Some(known), Found::Ledger { position: Some(found), .. }) if found.ledger_id == known.ledger_id => {
+            if found.position < known.position { Err(Damage::Behind(found.position)) } else { Ok(()) }
+        }
+        // A person accepted it in place of that one, with the file of another gateway.
+        (Some(known), Found::Ledger { former_ids, .. }) if former_ids.contains(&known.ledger_id) => Ok(()),
+        (Some(_), Found::Ledger { position, .. }) => {
+            Err(Damage::Foreign(position.as_ref().map(|found| found.ledger_id.clone())))
+        }
+    }
+}
+
+impl Witness {
+    /// How far the ledger had come, where the file says.
+    pub fn position(&self) -> Option<&Position> {
+        match self {
+            Self::Known { position, .. } => Some(position),
+            Self::Nothing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+impl Guard {
+    /// What the file outside says.
+    pub(crate) fn witness(&self) -> Witness {
+        self.position_file.as_deref().map_or(Witness::Nothing, position_file::read)
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => formatter.write_str("is missing"),
+            Self::Empty => formatter.write_str("is empty"),
+            Self::Unreadable(reason) => write!(formatter, "cannot be read ({reason})"),
+            Self::Foreign(Some(id)) => write!(formatter, "is another ledger (id {id})"),
+            Self::Foreign(None) => formatter.write_str("is an older ledger without an identity"),
+            Self::Behind(position) => write!(formatter, "is older than it was: it is at position {position}"),
+            Self::Witness(_) => formatter.write_str("cannot be compared"),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.position_file.display();
+        write!(formatter, "the ledger `{}` {}", self.place, self.damage)?;
+        match (&self.damage, &self.known) {
+            (Damage::Witness(reason), _) => write!(formatter, ": `{file}` {reason}")?,
+            (_, Some(known)) => {
+                let written = Timestamp::from_unix_ms(known.written_ms);
+                let Position { ledger_id, position, .. } = known;
+                write!(formatter, "; `{file}` knows ledger {ledger_id} at position {position}, written {written}")?;
+            }
+            (_, None) => {}
+        }
+        match &self.log {
+            Some(log) => write!(formatter, "; {log}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The file outside the ledger: which ledger there was, and how far it had come. It is small and of a fixed size, so that one
+//! write replaces all of it; it is written after every commit without a sync, which a killed process survives, and synced when
+//! the ledger is checkpointed and when it is closed. After a power cut it may be behind the ledger, never ahead of it.
+//!
+//! Several processes write it: each under a lock and only upwards.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{self, Read as _},
+    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use super::{Position, Witness};
+
+/// How long to wait for another process that is writing. After that the write is left to the next commit: being behind is no
+/// alarm, and a process that was stopped in the middle must not stop the others.
+const LOCK_ATTEMPTS_MAX: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+/// Bytes that are read of a file that may be anything.
+const FILE_BYTES_MAX: u64 = 4_096;
+const HEADING: &str = "servanda position 1";
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(crate) struct PositionFile {
+    path: PathBuf,
+    ledger_id: String,
+    made_ms: u64,
+    file: Mutex<File>,
+}
+
+/// What a file says.
+pub(crate) fn read(path: &Path) -> Witness {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Witness::Nothing,
+        Err(error) => return Witness::Unreadable(format!("cannot be opened: {error}")),
+    };
+    let mut text = String::new();
+    match file.take(FILE_BYTES_MAX).read_to_string(&mut text) {
+        Ok(_) => parse(&text),
+        Err(error) => Witness::Unreadable(format!("cannot be read: {error}")),
+    }
+}
+
+impl PositionFile {
+    /// Opens the file of this ledger, making it where there is none, or one of another ledger that a person gave up.
+    pub(crate) fn open(path: &Path, position: &Position) -> io::Result<Self> {
+        let same =
+            matches!(read(path), Witness::Known { position: known, .. } if known.ledger_id == position.ledger_id);
+        if !same {
+            install(path, position)?;
+        }
+        let file = Mutex::new(OpenOptions::new().read(true).write(true).open(path)?);
+        let opened =
+            Self { path: path.to_owned(), ledger_id: position.ledger_id.clone(), made_ms: position.made_ms, file };
+        opened.write(position.position, position.written_ms, false)?;
+        opened.sync()?;
+        Ok(opened)
+    }
+
+    /// The ledger has come further.
+    pub(crate) fn advance(&self, position: u64, written_ms: u64) {
+        if let Err(error) = self.write(position, written_ms, false) {
+            tracing::error!(file = %self.path.display(), %error, "the ledger's position was not written; a lost commit may go unnoticed");
+        }
+    }
+
+    /// What was written is durable. A file that was deleted meanwhile is made again.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let mut file = self.file();
+        let (there, ours) = (fs::metadata(&self.path), file.metadata()?);
+        if !there.is_ok_and(|there| (there.dev(), there.ino()) == (ours.dev(), ours.ino())) {
+            if let (Witness::Nothing, Witness::Known { position, .. }) = (read(&self.path), self.said(&file)) {
+                tracing::warn!(file = %self.path.display(), "the ledger's position file was deleted; it is made again");
+                install(&self.path, &position)?;
+            }
+            *file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+        }
+        file.sync_data()
+    }
+
+    /// The last process that wrote to the ledger ends as it should.
+    pub(crate) fn end(&self) -> io::Result<()> {
+        let said = self.said(&self.file());
+        if let Witness::Known { position, .. } = said {
+            self.write(position.position, position.written_ms, true)?;
+        }
+        self.sync()
+    }
+
+    fn write(&self, position: u64, written_ms: u64, ended_cleanly: bool) -> io::Result<()> {
+        let file = self.file();
+        if !lock(&file)? {
+            return Ok(());
+        }
+        let written = self.write_upwards(&file, position, written_ms, ended_cleanly);
+        file.unlock().and(written)
+    }
+
+    fn write_upwards(&self, file: &File, position: u64, written_ms: u64, ended_cleanly: bool) -> io::Result<()> {
+        if let Witness::Known { position: known, ended_cleanly: ended } = self.said(file) {
+            let is_news = position > known.position || (position == known.position && ended != ended_cleanly);
+            if !is_news || known.ledger_id != self.ledger_id {
+                return Ok(());
+            }
+        }
+        let (ledger_id, made_ms) = (self.ledger_id.clone(), self.made_ms);
+        file.write_all_at(text(&Position { ledger_id, position, written_ms, made_ms }, ended_cleanly).as_bytes(), 0)
+    }
+
+    fn said(&self, file: &File) -> Witness {
+        let mut bytes = [0; 512];
+        let read = file.read_at(&mut bytes, 0).ok().and_then(|read| bytes.get(..read));
+        let text = read.and_then(|read| std::str::from_utf8(read).ok());
+        text.map_or_else(|| Witness::Unreadable(format!("`{}` is not text", self.path.display())), parse)
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a file in place, as a whole and durably.
+pub(crate) fn install(path: &Path, position: &Position) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let new = path.with_extension(format!("position.{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all_at(text(position, false).as_bytes(), 0)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Whether the lock was got in time.
+fn lock(file: &File) -> io::Result<bool> {
+    for _ in 0..LOCK_ATTEMPTS_MAX {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Always of the same length.
+fn text(position: &Position, ended_cleanly: bool) -> String {
+    let Position { ledger_id, position, written_ms, made_ms } = position;
+    let ended = if ended_cleanly { "cleanly" } else { "not yet" };
+    let said = format!(
+        "{HEADING}\nledger {ledger_id:<32}\nposition {position:020}\nwritten_ms {written_ms:020}\nmade_ms {made_ms:020}\n\
+         ended {ended}\n"
+    );
+    let check = checksum(said.as_bytes());
+    format!("{said}check {check:016x}\n")
+}
+
+fn parse(text: &str) -> Witness {
+    parsed(text).unwrap_or_else(|| Witness::Unreadable("is not a position file of servanda, or was changed".to_owned()))
+}
+
+fn parsed(text: &str) -> Option<Witness> {
+    let (said, check) = text.split_at_checked(text.find("check ")?)?;
+    let check = u64::from_str_radix(check.strip_prefix("check ")?.trim_end(), 16).ok()?;
+    let mut lines = said.lines();
+    if check != checksum(said.as_bytes()) || lines.next()? != HEADING {
+        return None;
+    }
+    let mut value = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ').map(str::trim);
+    let ledger_id = value("ledger")?.to_owned();
+    let (position, written_ms) = (value("position")?.parse().ok()?, value("written_ms")?.parse().ok()?);
+    let made_ms = value("made_ms")?.parse().ok()?;
+    let ended_cleanly = value("ended")? == "cleanly";
+    Some(Witness::Known { position: Position { ledger_id, position, written_ms, made_ms }, ended_cleanly })
+}
+
+/// FNV-1a: against a torn write or a slip of an editor, not against malice.
+fn checksum(bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}

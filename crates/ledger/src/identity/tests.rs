@@ -1,0 +1,116 @@
+//! The rule as a table, and the file outside the ledger.
+
+use std::{fs, path::Path, sync::Arc, thread};
+
+use super::{Damage, Found, Position, PositionFile, Witness, judge, position_file::read};
+
+fn at(ledger_id: &str, position: u64) -> Position {
+    Position { ledger_id: ledger_id.to_owned(), position, written_ms: 1_000 + position, made_ms: 1_000 }
+}
+
+fn known(position: u64) -> Witness {
+    Witness::Known { position: at("a", position), ended_cleanly: false }
+}
+
+fn ledger(ledger_id: &str, position: u64, former_ids: &[&str]) -> Found {
+    let former_ids = former_ids.iter().map(ToString::to_string).collect();
+    Found::Ledger { position: Some(at(ledger_id, position)), former_ids }
+}
+
+#[test]
+fn a_ledger_that_is_not_all_of_the_known_one_is_refused() {
+    let unidentified = Found::Ledger { position: None, former_ids: Vec::new() };
+    let broken = || Found::Unreadable("torn".to_owned());
+    let table = [
+        // What is not known cannot be missed.
+        (Witness::Nothing, Found::Missing, Ok(())),
+        (Witness::Nothing, Found::Empty, Ok(())),
+        (Witness::Nothing, unidentified.clone(), Ok(())),
+        (Witness::Nothing, ledger("a", 7, &[]), Ok(())),
+        (Witness::Nothing, broken(), Err(Damage::Unreadable("torn".to_owned()))),
+        (known(7), Found::Missing, Err(Damage::Missing)),
+        (known(7), Found::Empty, Err(Damage::Empty)),
+        (known(7), broken(), Err(Damage::Unreadable("torn".to_owned()))),
+        (known(7), unidentified, Err(Damage::Foreign(None))),
+        (known(7), ledger("b", 9, &[]), Err(Damage::Foreign(Some("b".to_owned())))),
+        (known(7), ledger("a", 6, &[]), Err(Damage::Behind(6))),
+        (known(7), ledger("a", 7, &[]), Ok(())),
+        // After a power cut the file may be behind.
+        (known(7), ledger("a", 9, &[]), Ok(())),
+        // Another gateway's operator accepted it.
+        (known(7), ledger("b", 2, &["x", "a"]), Ok(())),
+        (Witness::Unreadable("torn".to_owned()), ledger("a", 9, &[]), Err(Damage::Witness("torn".to_owned()))),
+    ];
+    for (witness, found, expected) in table {
+        assert_eq!(judge(&witness, &found), expected, "{witness:?} {found:?}");
+    }
+}
+
+fn position_in(path: &Path) -> u64 {
+    let Witness::Known { position, .. } = read(path) else { panic!("{:?}", read(path)) };
+    position.position
+}
+
+#[test]
+fn the_file_only_goes_upwards_and_says_how_the_ledger_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("servanda.position");
+    assert_eq!(read(&path), Witness::Nothing);
+    let file = PositionFile::open(&path, &at("a", 3)).unwrap();
+    file.advance(9, 1_009);
+    file.advance(8, 1_008);
+    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: false });
+    file.end().unwrap();
+    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: true });
+    // A ledger that is ahead, or the same, is open again; one that is behind was refused before.
+    drop(PositionFile::open(&path, &at("a", 9)).unwrap());
+    assert_eq!(read(&path), Witness::Known { position: at("a", 9), ended_cleanly: false });
+    // Another ledger's file is replaced as a whole: a person accepted that ledger.
+    drop(PositionFile::open(&path, &at("b", 2)).unwrap());
+    assert_eq!(read(&path), Witness::Known { position: at("b", 2), ended_cleanly: false });
+}
+
+#[test]
+fn processes_that_share_the_file_never_take_it_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Arc::new(folder.path().join("servanda.position"));
+    drop(PositionFile::open(&path, &at("a", 0)).unwrap());
+    // Each has the file open by itself, as processes do; they write the even and the odd positions.
+    let writers: Vec<_> = (0..2)
+        .map(|odd| {
+            let path = Arc::clone(&path);
+            thread::spawn(move || {
+                let file = PositionFile::open(&path, &at("a", 0)).unwrap();
+                let mut highest = 0;
+                for half in 0..2_000_u64 {
+                    file.advance(2 * half + odd, 0);
+                    let there = position_in(&path);
+                    assert!(there >= highest, "{there} after {highest}");
+                    highest = there;
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(position_in(&path), 3_999);
+}
+
+#[test]
+fn a_file_that_was_deleted_is_made_again_and_one_that_was_changed_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("servanda.position");
+    let file = PositionFile::open(&path, &at("a", 3)).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.advance(4, 1_004);
+    file.sync().unwrap();
+    assert_eq!(position_in(&path), 4);
+    file.advance(5, 1_005);
+    assert_eq!(position_in(&path), 5, "it is written to from then on");
+    let text = fs::read_to_string(&path).unwrap();
+    for changed in [text.replace("0005", "0002"), text[..40].to_owned(), String::new(), "x".repeat(10_000)] {
+        fs::write(&path, &changed).unwrap();
+        assert!(matches!(read(&path), Witness::Unreadable(_)), "{changed}");
+    }
+}

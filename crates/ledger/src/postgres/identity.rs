@@ -1,0 +1,212 @@
+//! The identity of the shared ledger: its row, the acceptances of a person, the lost times that still matter, and what this
+//! gateway's own file says about it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use servanda_gates::effect::LostWindow;
+use tokio_postgres::{Client, Row};
+
+use crate::{
+    LedgerError,
+    codec::{signed, unsigned},
+    identity::{Adoption, Found, Guard, Lost, Position, PositionFile, Refused, Settling, judge, lost_window},
+};
+
+/// What this gateway knows about the ledger while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    position_file: Option<PositionFile>,
+    /// One beat at a time, so that positions are seen in their order.
+    turn: tokio::sync::Mutex<()>,
+    /// As this gateway saw it last.
+    seen: Mutex<Option<Position>>,
+    lost: Mutex<Vec<Lost>>,
+    /// Why the database is not the one any more that this gateway started with.
+    replaced: Mutex<Option<String>>,
+}
+
+/// What a database holds.
+pub(super) async fn find(client: &Client) -> Result<Found, LedgerError> {
+    let sql = "select to_regclass('calls') is not null, to_regclass('ledger_identity') is not null";
+    let tables = client.query_one(sql, &[]).await?;
+    if !tables.try_get::<_, bool>(0)? {
+        return Ok(Found::Empty);
+    }
+    let (position, former_ids) = if tables.try_get(1)? {
+        (Some(position(client).await?), former_ids(client).await?)
+    } else {
+        (None, Vec::new())
+    };
+    Ok(Found::Ledger { position, former_ids })
+}
+
+/// Refuses a database that does not have the ledger that is known.
+pub(super) fn check(guard: &Guard, found: &Found, server: &str) -> Result<(), LedgerError> {
+    let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
+    let witness = guard.witness();
+    judge(&witness, found).map_err(|damage| {
+        let (place, known) = (server.to_owned(), witness.position().cloned());
+        LedgerError::Refused(Box::new(Refused { place, position_file, damage, known, log: None }))
+    })
+}
+
+/// Which ledger it is and how far it has come.
+pub(super) async fn position(client: &Client) -> Result<Position, LedgerError> {
+    let sql = "select ledger_id, position, written_ms, made_ms from ledger_identity where one = 1";
+    read_position(&client.query_one(sql, &[]).await?)
+}
+
+/// Says that the ledger was written to.
+pub(super) async fn advance(client: &Client, now_ms: u64) -> Result<Position, LedgerError> {
+    let sql = "update ledger_identity set position = position + 1, written_ms = greatest(written_ms, $1) where one = 1 \
+               returning ledger_id, position, written_ms, made_ms";
+    read_position(&client.query_one(sql, &[&signed(now_ms)]).await?)
+}
+
+/// A new identity at random.
+pub(super) async fn new_id(client: &Client) -> Result<String, LedgerError> {
+    Ok(client.query_one("select replace(gen_random_uuid()::text, '-', '')", &[]).await?.try_get(0)?)
+}
+
+/// Writes an acceptance down and gives the ledger the identity it says. In the caller's transaction.
+pub(super) async fn adopt(client: &Client, adoption: &Adoption) -> Result<(), LedgerError> {
+    let optional = |value: Option<u64>| value.map(signed);
+    let sql = include_str!("../../sql/postgres/put_adoption.sql");
+    client
+        .execute(
+            sql,
+            &[
+                &signed(adoption.adopted_ms),
+                &adoption.adopted_by,
+                &adoption.evidence,
+                &adoption.found,
+                &adoption.known_id,
+                &optional(adoption.known_position),
+                &adoption.found_id,
+                &optional(adoption.found_position),
+                &adoption.ledger_id,
+                &signed(adoption.lost_from_ms),
+                &signed(adoption.lost_until_ms),
+                &signed(adoption.in_force_until_ms),
+            ],
+        )
+        .await?;
+    let sql = "update ledger_identity set ledger_id = $1 where one = 1";
+    client.execute(sql, &[&adoption.ledger_id]).await?;
+    Ok(())
+}
+
+/// Settles every lost time that is not settled; how many there were.
+pub(super) async fn settle(client: &Client, settling: &Settling, now_ms: u64) -> Result<usize, LedgerError> {
+    let sql = "update adoptions set settled_ms = $1, settled_by = $2, settled_evidence = $3 where settled_ms is null";
+    let settled = client.execute(sql, &[&signed(now_ms), &settling.by, &settling.evidence]).await?;
+    Ok(usize::try_from(settled).unwrap_or(usize::MAX))
+}
+
+/// The acceptances, the latest first.
+pub(super) async fn adoptions(client: &Client) -> Result<Vec<Adoption>, LedgerError> {
+    let rows = client.query(include_str!("../../sql/postgres/list_adoptions.sql"), &[]).await?;
+    rows.iter().map(adoption).collect()
+}
+
+impl Known {
+    /// Begins to keep what is known, with what was found when the ledger was opened.
+    pub(super) async fn of(client: &Client, guard: &Guard) -> Result<Arc<Self>, LedgerError> {
+        let position = position(client).await?;
+        let open = |path: &std::path::PathBuf| {
+            let opened = PositionFile::open(path, &position);
+            opened.map_err(|source| LedgerError::PositionFile { path: path.clone(), source })
+        };
+        let position_file = guard.position_file.as_ref().map(open).transpose()?;
+        let known = Self { position_file, seen: Mutex::new(Some(position)), ..Self::default() };
+        *known.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost(client).await?;
+        Ok(Arc::new(known))
+    }
+
+    /// With a beat: moves the ledger on, and notices a database that was replaced or put back under a running gateway.
+    pub(super) async fn beat(&self, client: &Client, now_ms: u64) -> Result<(), LedgerError> {
+        let _turn = self.turn.lock().await;
+        let position = advance(client, now_ms).await?;
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost(client).await?;
+        let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(position.clone());
+        if let Some(before) = before.filter(|before| !follows(&position, before)) {
+            let Position { ledger_id, position, .. } = &position;
+            let why = format!(
+                "the ledger's database was replaced while the gateway ran: it was ledger {} at position {}, and is ledger \
+                 {ledger_id} at position {position}; restart the gateway",
+                before.ledger_id, before.position
+            );
+            tracing::error!("{why}");
+            self.replaced.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        } else if let Some(file) = self.position_file.as_ref().filter(|_| self.replaced().is_none()) {
+            file.advance(position.position, position.written_ms);
+        }
+        Ok(())
+    }
+
+    /// This gateway ends as it should.
+    pub(super) fn end(&self) {
+        if let Some(Err(error)) = self.position_file.as_ref().map(PositionFile::end) {
+            tracing::warn!(%error, "the ledger's position file was not synced");
+        }
+    }
+
+    /// Why the database is not the one any more that this gateway started with.
+    pub(super) fn replaced(&self) -> Option<String> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The lost time that matters now.
+    pub(super) fn lost_window(&self, now_ms: u64) -> Option<LostWindow> {
+        lost_window(&self.lost.lock().unwrap_or_else(PoisonError::into_inner), now_ms)
+    }
+}
+
+fn follows(position: &Position, before: &Position) -> bool {
+    position.ledger_id == before.ledger_id && position.position > before.position
+}
+
+async fn former_ids(client: &Client) -> Result<Vec<String>, LedgerError> {
+    let sql = "select known_id from adoptions where known_id is not null union \
+               select found_id from adoptions where found_id is not null";
+    client.query(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+async fn lost(client: &Client) -> Result<Vec<Lost>, LedgerError> {
+    let sql = "select lost_from_ms, lost_until_ms, in_force_until_ms from adoptions where settled_ms is null";
+    let of = |row: &Row| {
+        let window = LostWindow { from_ms: unsigned(row.try_get(0)?), until_ms: unsigned(row.try_get(1)?) };
+        Ok(Lost { window, in_force_until_ms: unsigned(row.try_get(2)?) })
+    };
+    client.query(sql, &[]).await?.iter().map(of).collect()
+}
+
+fn read_position(row: &Row) -> Result<Position, LedgerError> {
+    Ok(Position {
+        ledger_id: row.try_get(0)?,
+        position: unsigned(row.try_get(1)?),
+        written_ms: unsigned(row.try_get(2)?),
+        made_ms: unsigned(row.try_get(3)?),
+    })
+}
+
+fn adoption(row: &Row) -> Result<Adoption, LedgerError> {
+    let optional = |index: usize| Ok::<_, LedgerError>(row.try_get::<_, Option<i64>>(index)?.map(unsigned));
+    Ok(Adoption {
+        adopted_ms: unsigned(row.try_get(0)?),
+        adopted_by: row.try_get(1)?,
+        evidence: row.try_get(2)?,
+        found: row.try_get(3)?,
+        known_id: row.try_get(4)?,
+        known_position: optional(5)?,
+        found_id: row.try_get(6)?,
+        found_position: optional(7)?,
+        ledger_id: row.try_get(8)?,
+        lost_from_ms: unsigned(row.try_get(9)?),
+        lost_until_ms: unsigned(row.try_get(10)?),
+        in_force_until_ms: unsigned(row.try_get(11)?),
+        settled_ms: optional(12)?,
+        settled_by: row.try_get(13)?,
+        settled_evidence: row.try_get(14)?,
+    })
+}

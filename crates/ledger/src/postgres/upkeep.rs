@@ -1,0 +1,158 @@
+//! Looking after a shared ledger from outside a gateway.
+
+use tokio_postgres::Client;
+
+use super::{
+    identity, migrate, rows,
+    session::{Connector, Session},
+};
+use crate::{
+    Adoption, AdoptionTerms, Guard, LedgerError, Schema, Settling,
+    codec::{effect_columns, signed, unsigned},
+    identity::{Found, Witness, install},
+    upkeep::{MigrationPlan, Status, Verified},
+};
+
+/// Problems that are told.
+const PROBLEMS_MAX: usize = 20;
+/// Effects that are read at once.
+const PAGE: i64 = 1_000;
+
+/// How it stands.
+pub(crate) async fn status(url: &str, guard: &Guard) -> Result<Status, LedgerError> {
+    let (connector, Session { client }) = connect(url).await?;
+    let found = identity::find(&client).await?;
+    let refused = match identity::check(guard, &found, connector.server()) {
+        Err(LedgerError::Refused(refused)) => Some(*refused),
+        checked => checked.map(|()| None)?,
+    };
+    let (known, ended_cleanly) = match guard.witness() {
+        Witness::Known { position, ended_cleanly } => (Some(position), Some(ended_cleanly)),
+        Witness::Nothing | Witness::Unreadable(_) => (None, None),
+    };
+    let (schema_version, schema_needed) = (migrate::check(&client).await?, migrate::known());
+    let Found::Ledger { position, .. } = found else {
+        return Ok(Status { refused, schema_needed, known, ended_cleanly, ..nothing() });
+    };
+    let adoptions = if position.is_some() { identity::adoptions(&client).await? } else { Vec::new() };
+    let (exists, schema_version) = (true, Some(schema_version));
+    Ok(Status {
+        refused,
+        exists,
+        schema_version,
+        schema_needed,
+        position,
+        known,
+        ended_cleanly,
+        adoptions,
+        ..nothing()
+    })
+}
+
+/// Reads every effect.
+pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
+    let (_, Session { client }) = connect(url).await?;
+    migrate::require(&client).await?;
+    let mut verified = Verified::default();
+    let columns = effect_columns!();
+    let sql = format!("select {columns} from effects where effect_id > $1 order by effect_id limit {PAGE}");
+    let mut after = String::new();
+    loop {
+        let page = client.query(&sql, &[&after]).await?;
+        let Some(last) = page.last() else { break };
+        after = last.try_get(0)?;
+        for row in &page {
+            verified.effects += 1;
+            if let Err(problem) = rows::effect(row)
+                && verified.problems.len() < PROBLEMS_MAX
+            {
+                verified.problems.push(problem.to_string());
+            }
+        }
+    }
+    let calls = client.query_one("select count(*) from calls", &[]).await?;
+    verified.calls = unsigned(calls.try_get(0)?);
+    Ok(verified)
+}
+
+/// Accepts what is there; none if it is the ledger that was known.
+pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
+    let (connector, Session { client }) = connect(url).await?;
+    let version = migrate::check(&client).await?;
+    let found = identity::find(&client).await?;
+    let refused = match identity::check(guard, &found, connector.server()) {
+        Ok(()) => return Ok(None),
+        Err(LedgerError::Refused(refused)) => refused,
+        Err(error) => return Err(error),
+    };
+    migrate::up_to_date(&client, version, Schema::Migrate).await?;
+    let there = match &found {
+        Found::Ledger { position, .. } => position.as_ref(),
+        _ => None,
+    };
+    client.batch_execute("begin").await?;
+    let (now_ms, ledger_id) = (now_ms(&client).await?, identity::new_id(&client).await?);
+    let adoption = Adoption::of(terms, refused.to_string(), (refused.known.as_ref(), there), ledger_id, now_ms);
+    identity::adopt(&client, &adoption).await?;
+    let position = identity::advance(&client, now_ms).await?;
+    client.batch_execute("commit").await?;
+    if let Some(file) = &guard.position_file {
+        install(file, &position).map_err(|source| LedgerError::PositionFile { path: file.clone(), source })?;
+    }
+    Ok(Some(adoption))
+}
+
+/// Settles the lost times.
+pub(crate) async fn settle(url: &str, guard: &Guard, settling: &Settling) -> Result<usize, LedgerError> {
+    let (connector, Session { client }) = connect(url).await?;
+    identity::check(guard, &identity::find(&client).await?, connector.server())?;
+    migrate::require(&client).await?;
+    identity::settle(&client, settling, now_ms(&client).await?).await
+}
+
+/// What bringing it up to date would do.
+pub(crate) async fn plan(url: &str, guard: &Guard) -> Result<MigrationPlan, LedgerError> {
+    let (connector, Session { client }) = connect(url).await?;
+    identity::check(guard, &identity::find(&client).await?, connector.server())?;
+    let (found, needed) = (migrate::check(&client).await?, migrate::known());
+    Ok(MigrationPlan { found, needed, backup: None, backup_bytes: None })
+}
+
+/// Writes and commits a row.
+pub(crate) async fn probe(url: &str) -> Result<(), LedgerError> {
+    let (_, Session { client }) = connect(url).await?;
+    migrate::require(&client).await?;
+    let sql = "insert into probes (one, written_ms, padding) values (1, $1, $2) \
+               on conflict (one) do update set written_ms = excluded.written_ms, padding = excluded.padding";
+    let padding: &[u8] = &[0x5e; 4_096];
+    client.execute(sql, &[&signed(now_ms(&client).await?), &padding]).await?;
+    Ok(())
+}
+
+async fn connect(url: &str) -> Result<(Connector, Session), LedgerError> {
+    let connector = Connector::new(url)?;
+    let session = connector.connect().await?;
+    Ok((connector, session))
+}
+
+async fn now_ms(client: &Client) -> Result<u64, LedgerError> {
+    let clock = client.query_one("select (extract(epoch from clock_timestamp()) * 1000)::bigint", &[]).await?;
+    Ok(unsigned(clock.try_get(0)?))
+}
+
+fn nothing() -> Status {
+    Status {
+        refused: None,
+        exists: false,
+        schema_version: None,
+        schema_needed: 0,
+        position: None,
+        known: None,
+        ended_cleanly: None,
+        in_use: None,
+        bytes: None,
+        log_bytes: None,
+        log: None,
+        adoptions: Vec::new(),
+    }
+}

@@ -1,0 +1,148 @@
+//! What a write-ahead log holds, read as bytes: SQLite checksums its frames in a chain, and at the first that does not fit it
+//! stops reading without a word. A frame that does not fit is usual after a crash in the middle of a commit; where the ledger is
+//! behind its position too, acknowledged commits were cut off, and this says where.
+
+use std::{fmt, io::Read};
+
+const HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+const MAGIC_LITTLE: u32 = 0x377f_0682;
+const MAGIC_BIG: u32 = 0x377f_0683;
+const PAGE_BYTES: (u32, u32) = (512, 65_536);
+
+/// What a log holds.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LogReport {
+    /// Frames of the log's present turn, good or bad; what follows is left over from an earlier one.
+    pub frames: u64,
+    /// Frames that fit, from the beginning.
+    pub frames_valid: u64,
+    /// Commits among them.
+    pub commits_valid: u64,
+    /// Frames behind the first bad one that say they end a commit.
+    pub commits_behind: u64,
+    /// Where and why reading stops before the end of the log's turn.
+    pub stop: Option<LogStop>,
+}
+
+/// Why a log is not read further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStop {
+    /// The header is not one.
+    Header,
+    /// This frame, counted from one, fails its checksum.
+    Checksum(u64),
+    /// The file ends inside this frame.
+    Cut(u64),
+}
+
+/// The running checksum: two sums over pairs of words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sums {
+    one: u32,
+    two: u32,
+}
+
+/// Reads a log to its end. Errors are the reader's own.
+pub(crate) fn read(mut log: impl Read) -> std::io::Result<LogReport> {
+    let mut report = LogReport { frames: 0, frames_valid: 0, commits_valid: 0, commits_behind: 0, stop: None };
+    let mut header = [0; HEADER_BYTES];
+    let read = fill(&mut log, &mut header)?;
+    if read == 0 {
+        return Ok(report);
+    }
+    let Some((big, page_bytes, salts, mut sums)) = (read == HEADER_BYTES).then(|| of_header(&header)).flatten() else {
+        report.stop = Some(LogStop::Header);
+        return Ok(report);
+    };
+    let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes];
+    loop {
+        let read = fill(&mut log, &mut frame)?;
+        let of_this_turn = read >= 16 && frame.get(8..16) == Some(&salts[..]);
+        if read == 0 || (read >= 16 && !of_this_turn) {
+            return Ok(report);
+        }
+        report.frames += 1;
+        if read < frame.len() {
+            report.stop = report.stop.or(Some(LogStop::Cut(report.frames)));
+            report.commits_behind += u64::from(of_this_turn && word(&frame, 4, true) != Some(0));
+            return Ok(report);
+        }
+        let ends_commit = word(&frame, 4, true) != Some(0);
+        if report.stop.is_none() {
+            sums = sums.over(frame.get(..8), big).over(frame.get(FRAME_HEADER_BYTES..), big);
+            if Some(sums) == Sums::at(&frame, 16) {
+                report.frames_valid += 1;
+                report.commits_valid += u64::from(ends_commit);
+                continue;
+            }
+            report.stop = Some(LogStop::Checksum(report.frames));
+        }
+        report.commits_behind += u64::from(ends_commit);
+    }
+}
+
+/// Byte order of the checksums, page size, salts, and the checksum to go on from.
+fn of_header(header: &[u8; HEADER_BYTES]) -> Option<(bool, usize, [u8; 8], Sums)> {
+    let big = match word(header, 0, true)? {
+        MAGIC_LITTLE => false,
+        MAGIC_BIG => true,
+        _ => return None,
+    };
+    let page_bytes = word(header, 8, true).filter(|bytes| (PAGE_BYTES.0..=PAGE_BYTES.1).contains(bytes))?;
+    let sums = Sums { one: 0, two: 0 }.over(header.get(..24), big);
+    let salts = <[u8; 8]>::try_from(header.get(16..24)?).ok()?;
+    (Some(sums) == Sums::at(header, 24)).then_some((big, usize::try_from(page_bytes).ok()?, salts, sums))
+}
+
+impl Sums {
+    fn over(self, bytes: Option<&[u8]>, big: bool) -> Self {
+        let Self { mut one, mut two } = self;
+        for pair in bytes.unwrap_or_default().chunks_exact(8) {
+            one = one.wrapping_add(word(pair, 0, big).unwrap_or_default()).wrapping_add(two);
+            two = two.wrapping_add(word(pair, 4, big).unwrap_or_default()).wrapping_add(one);
+        }
+        Self { one, two }
+    }
+
+    fn at(bytes: &[u8], at: usize) -> Option<Self> {
+        Some(Self { one: word(bytes, at, true)?, two: word(bytes, at + 4, true)? })
+    }
+}
+
+fn word(bytes: &[u8], at: usize, big: bool) -> Option<u32> {
+    let word = <[u8; 4]>::try_from(bytes.get(at..at + 4)?).ok()?;
+    Some(if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
+}
+
+/// Reads until the buffer is full or the log ends; how much was read.
+fn fill(log: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match log.read(rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+impl fmt::Display for LogReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { frames, commits_valid, commits_behind, .. } = self;
+        write!(formatter, "the write-ahead log holds {commits_valid} valid commits in {frames} frames")?;
+        match self.stop {
+            None => return Ok(()),
+            Some(LogStop::Header) => return formatter.write_str("; its header is not one"),
+            Some(LogStop::Checksum(frame)) => write!(formatter, "; frame {frame} fails its checksum")?,
+            Some(LogStop::Cut(frame)) => write!(formatter, "; it is cut off inside frame {frame}")?,
+        }
+        if *commits_behind > 0 { write!(formatter, ", and {commits_behind} commits from there on") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

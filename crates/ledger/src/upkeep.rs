@@ -1,0 +1,202 @@
+//! Looking after a ledger from outside a gateway: how it stands, whether it is sound, copies of it, putting one back, accepting
+//! one that is not the one that was known, and bringing it up to date. For commands; nothing of a call comes this way.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    Adoption, AdoptionTerms, Guard, Ledger, LedgerError, LogReport, Migration, Position, Refused, Schema, Settling,
+    postgres::upkeep as server, sqlite::upkeep as file,
+};
+
+const PG_BACKUP: &str = "a ledger in PostgreSQL is backed up with PostgreSQL's own means: `pg_dump --format=custom`, or base \
+                         backups with archived WAL for a point in time";
+const PG_RESTORE: &str = "a ledger in PostgreSQL is restored with PostgreSQL's own means (`pg_restore`, or recovery to a point \
+                          in time), and then accepted with `servanda ledger adopt --evidence TEXT`";
+
+/// A ledger that is looked after, and the file that knows how far it had come.
+#[derive(Debug, Clone)]
+pub struct Upkeep {
+    place: Place,
+    position_file: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    File(PathBuf),
+    Server(String),
+}
+
+/// How a ledger stands.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Status {
+    /// Why a gateway would not start with it.
+    #[serde(skip)]
+    pub refused: Option<Refused>,
+    /// Whether there is a ledger.
+    pub exists: bool,
+    /// Its schema version, where there is one that can be read.
+    pub schema_version: Option<u32>,
+    /// The schema version that this servanda needs.
+    pub schema_needed: u32,
+    /// What the ledger says.
+    pub position: Option<Position>,
+    /// What the file outside says.
+    pub known: Option<Position>,
+    /// Whether the last process ended as it should, by that file.
+    pub ended_cleanly: Option<bool>,
+    /// Whether a process has it open for writing, where that can be seen.
+    pub in_use: Option<bool>,
+    /// The size of the file.
+    pub bytes: Option<u64>,
+    /// The size of its write-ahead log.
+    pub log_bytes: Option<u64>,
+    /// What that log holds, where nobody is writing it.
+    pub log: Option<LogReport>,
+    /// When a person accepted it, the latest first.
+    pub adoptions: Vec<Adoption>,
+}
+
+/// What a ledger was found to be.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct Verified {
+    /// Effects that were read.
+    pub effects: u64,
+    /// Records of calls that were read.
+    pub calls: u64,
+    /// What is wrong; not all of it if it is much.
+    pub problems: Vec<String>,
+}
+
+/// What bringing a ledger up to date would do.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MigrationPlan {
+    /// The version that was found; zero if there is no ledger.
+    pub found: u32,
+    /// The version that this servanda needs.
+    pub needed: u32,
+    /// Where it would be copied to first.
+    pub backup: Option<PathBuf>,
+    /// How large that copy would be at the most.
+    pub backup_bytes: Option<u64>,
+}
+
+/// A ledger that was put back.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// Where the one is that was there before.
+    pub set_aside: Option<PathBuf>,
+    /// That it was accepted; none if it lacks nothing that was known.
+    pub adoption: Option<Adoption>,
+}
+
+/// What a test of writing came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Soundness {
+    /// Everything that was looked at is sound.
+    Sound,
+    /// It is too large to be looked through in the time there was.
+    TooLarge,
+    /// It is not sound.
+    Broken(String),
+}
+
+impl Upkeep {
+    /// Of a file.
+    pub fn file(path: PathBuf, position_file: PathBuf) -> Self {
+        Self { place: Place::File(path), position_file }
+    }
+
+    /// Of a database.
+    pub fn server(url: String, position_file: PathBuf) -> Self {
+        Self { place: Place::Server(url), position_file }
+    }
+
+    /// How it stands. Read-only.
+    pub async fn status(&self) -> Result<Status, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::status(path, &self.guard()),
+            Place::Server(url) => server::status(url, &self.guard()).await,
+        }
+    }
+
+    /// Reads all of it and says what is wrong. Read-only.
+    pub async fn verify(&self) -> Result<Verified, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::verify(path),
+            Place::Server(url) => server::verify(url).await,
+        }
+    }
+
+    /// Copies it to a new file, also while a gateway writes.
+    pub fn backup(&self, to: &Path) -> Result<(), LedgerError> {
+        match &self.place {
+            Place::File(path) => file::backup(path, to),
+            Place::Server(_) => Err(LedgerError::NotHere(PG_BACKUP)),
+        }
+    }
+
+    /// Puts a copy in its place and accepts it. Refused while a gateway runs.
+    pub fn restore(&self, from: &Path, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::restore(path, &self.guard(), from, terms),
+            Place::Server(_) => Err(LedgerError::NotHere(PG_RESTORE)),
+        }
+    }
+
+    /// Accepts a ledger that is not the one that was known, or not all of it; none if it is. Refused while a gateway writes to
+    /// the file.
+    pub async fn adopt(&self, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::adopt(path, &self.guard(), terms),
+            Place::Server(url) => server::adopt(url, &self.guard(), terms).await,
+        }
+    }
+
+    /// Settles the lost times of all acceptances: unknown keys run again. How many there were.
+    pub async fn settle(&self, settling: &Settling) -> Result<usize, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::settle(path, &self.guard(), settling),
+            Place::Server(url) => server::settle(url, &self.guard(), settling).await,
+        }
+    }
+
+    /// What [`Self::migrate`] would do. Read-only.
+    pub async fn plan(&self) -> Result<MigrationPlan, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::plan(path, &self.guard()),
+            Place::Server(url) => server::plan(url, &self.guard()).await,
+        }
+    }
+
+    /// Brings it up to date; none if it was.
+    pub async fn migrate(&self) -> Result<Option<Migration>, LedgerError> {
+        let guard = Guard { schema: Schema::Migrate, ..self.guard() };
+        let ledger = match &self.place {
+            Place::File(path) => Ledger::open_guarded(path, &guard)?,
+            Place::Server(url) => Ledger::connect_guarded(url, &guard).await?,
+        };
+        let migration = ledger.migration().cloned();
+        ledger.close().await;
+        Ok(migration)
+    }
+
+    /// Writes to an existing ledger and to its disk, for real, and looks for damage for a bounded time.
+    pub async fn probe(&self) -> Result<Soundness, LedgerError> {
+        match &self.place {
+            Place::File(path) => file::probe(path, &self.guard()),
+            Place::Server(url) => server::probe(url).await.map(|()| Soundness::Sound),
+        }
+    }
+
+    /// Whether a file could be made where there is none yet.
+    pub fn probe_place(&self) -> Result<(), LedgerError> {
+        match &self.place {
+            Place::File(path) => file::probe_place(path),
+            Place::Server(_) => Ok(()),
+        }
+    }
+
+    fn guard(&self) -> Guard {
+        Guard { position_file: Some(self.position_file.clone()), schema: Schema::Require }
+    }
+}

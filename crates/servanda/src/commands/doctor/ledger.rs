@@ -1,0 +1,87 @@
+//! What `doctor` finds out about the ledger: whether it is the one that is known, whether it can really be written to, and
+//! whether it is sound. It never says to move a ledger away: keys that were used would run again.
+
+use servanda_contract::time::Clock as _;
+use servanda_engine::{SystemClock, quarantine::histories};
+use servanda_ledger::{LedgerError, Soundness};
+
+use super::{Findings, look_at_quarantine};
+use crate::{config::Loaded, failure::Failure, ledger_place::LedgerPlace};
+
+pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
+    let place = match loaded.ledger_place() {
+        Ok(place) => place,
+        Err(failure) => return findings.bad("ledger", failure.to_string(), failure.hint_text().unwrap_or_default()),
+    };
+    match look_at(&place).await {
+        Ok(None) => {
+            findings.good("ledger", format!("there is none yet; {place} can be made"));
+        }
+        Ok(Some((calls, soundness))) => {
+            let found = format!("{place} is writable and has {calls} calls");
+            match soundness {
+                Soundness::Sound => findings.good("ledger", found),
+                Soundness::TooLarge => findings.note(
+                    "ledger",
+                    format!("{found}; it is too large to be looked through here"),
+                    "`servanda ledger verify` reads all of it",
+                ),
+                Soundness::Broken(reason) => findings.bad(
+                    "ledger",
+                    format!("{place} is damaged: {reason}"),
+                    "`servanda ledger verify` says more; `servanda ledger restore FILE --evidence TEXT` puts a backup back",
+                ),
+            }
+            look_at_held_back(loaded, &place, findings).await;
+        }
+        Err(error) => {
+            let (says, hint) = (error.to_string(), hint(error));
+            findings.bad("ledger", says, hint);
+        }
+    }
+}
+
+/// How many calls there are and whether it is sound; none if there is no ledger yet and one could be made.
+async fn look_at(place: &LedgerPlace) -> Result<Option<(i64, Soundness)>, LedgerError> {
+    let upkeep = place.upkeep();
+    let status = upkeep.status().await?;
+    if let Some(refused) = status.refused {
+        return Err(LedgerError::Refused(Box::new(refused)));
+    }
+    if !status.exists {
+        upkeep.probe_place()?;
+        return Ok(None);
+    }
+    let reader = place.read().await?;
+    let soundness = upkeep.probe().await?;
+    Ok(Some((reader.count().await?, soundness)))
+}
+
+async fn look_at_held_back(loaded: &Loaded, place: &LedgerPlace, findings: &mut Findings) {
+    match place.open().await {
+        Ok(ledger) => {
+            let held = histories(ledger.as_ref(), SystemClock.now()).await;
+            ledger.close().await;
+            look_at_quarantine(loaded, held, findings);
+        }
+        Err(error) => {
+            let (says, hint) = (error.to_string(), hint(error));
+            findings.bad("ledger", says, hint);
+        }
+    }
+}
+
+fn hint(error: LedgerError) -> String {
+    match error {
+        LedgerError::NotWritable { .. }
+        | LedgerError::Folder { .. }
+        | LedgerError::Sql(_)
+        | LedgerError::Open { .. } => {
+            "make room on the disk and the folder writable; `servanda ledger status` says what is there".to_owned()
+        }
+        LedgerError::Connect { .. } | LedgerError::Server(_) | LedgerError::Silent(_) | LedgerError::Url(_) => {
+            "make sure that the database is up and the URL in `ledger` is right".to_owned()
+        }
+        error => Failure::from(error).hint_text().unwrap_or_default().to_owned(),
+    }
+}

@@ -1,0 +1,114 @@
+//! `servanda ledger`: which ledger it is and how far it has come; whether it is sound; copies of it, and putting one back;
+//! and accepting a ledger that is not the one that was known. Looking and copying work beside a running gateway.
+
+mod page;
+
+use std::path::Path;
+
+use servanda_ledger::{AdoptionTerms, Settling};
+
+use crate::{
+    cli::{LedgerArgs, LedgerCommand},
+    config::Loaded,
+    failure::Failure,
+    ledger_place::LedgerPlace,
+    operator,
+    screen::Screen,
+};
+
+/// For how long keys that an accepted ledger does not know are treated as possibly used, unless a person settles that: as long
+/// as keys are remembered at the least.
+const LOST_IN_FORCE_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+const NEEDS_EVIDENCE: &str = "say what happened and what you know: --evidence \"the disk failed at 12:04, restored last night's backup; \
+                              no payment was made since 11:50 by the bank's own list\"";
+
+pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Result<(), Failure> {
+    let place = Loaded::read(config)?.ledger_place()?;
+    match &args.command {
+        None | Some(LedgerCommand::Status) => status(&place, screen).await,
+        Some(LedgerCommand::Verify) => verify(&place, screen).await,
+        Some(LedgerCommand::Backup { file }) => {
+            place.upkeep().backup(file)?;
+            screen.data(format_args!("{} is a copy of the ledger", file.display()))?;
+            screen.hint(format_args!("`servanda ledger restore {} --evidence TEXT` puts it back", file.display()));
+            Ok(())
+        }
+        Some(LedgerCommand::Restore { file, evidence }) => {
+            let restored = place.upkeep().restore(file, &terms(evidence)?)?;
+            if let Some(set_aside) = &restored.set_aside {
+                screen.say(format_args!("the ledger that was there is in {}", set_aside.display()));
+            }
+            adopted(restored.adoption.as_ref(), screen)
+        }
+        Some(LedgerCommand::Adopt { evidence }) => {
+            let adoption = place.upkeep().adopt(&terms(evidence)?).await?;
+            adopted(adoption.as_ref(), screen)
+        }
+        Some(LedgerCommand::SettleLost { evidence }) => {
+            let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
+            let settled = place.upkeep().settle(&Settling { by: operator::who(), evidence }).await?;
+            if settled == 0 {
+                return screen.data("there is no lost time to settle");
+            }
+            screen.data("the lost time is settled: keys that the ledger does not know run again")
+        }
+    }
+}
+
+fn terms(evidence: &str) -> Result<AdoptionTerms, Failure> {
+    let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
+    Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms: LOST_IN_FORCE_MS })
+}
+
+fn adopted(adoption: Option<&servanda_ledger::Adoption>, screen: Screen) -> Result<(), Failure> {
+    if screen.json {
+        return screen.json(&adoption);
+    }
+    let Some(adoption) = adoption else {
+        return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
+    };
+    screen.data(page::adoption(adoption))?;
+    screen.hint("`servanda effects list --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
+    Ok(())
+}
+
+async fn status(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+    let status = place.upkeep().status().await?;
+    let refused = status.refused.clone();
+    if screen.json {
+        screen.json(&page::Shown {
+            ledger: place.to_string(),
+            refused: refused.as_ref().map(ToString::to_string),
+            status,
+        })?;
+    } else {
+        screen.data(page::status(place, &status))?;
+    }
+    match refused {
+        Some(refused) => Err(servanda_ledger::LedgerError::Refused(Box::new(refused)).into()),
+        None => Ok(()),
+    }
+}
+
+async fn verify(place: &LedgerPlace, screen: Screen) -> Result<(), Failure> {
+    let upkeep = place.upkeep();
+    let status = upkeep.status().await?;
+    if let Some(refused) = status.refused {
+        return Err(servanda_ledger::LedgerError::Refused(Box::new(refused)).into());
+    }
+    if !status.exists {
+        return screen.data("there is no ledger yet");
+    }
+    let verified = upkeep.verify().await?;
+    if screen.json {
+        screen.json(&verified)?;
+    } else {
+        screen.data(page::verified(&verified, status.log.as_ref()))?;
+    }
+    if verified.problems.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed("the ledger is damaged")
+        .hint("stop the gateway and put a backup back: `servanda ledger restore FILE --evidence TEXT`"))
+}
