@@ -14,6 +14,7 @@ use crate::{
     budget::{Budgets, Cleared, Unfunded},
     effect::{Applied, Change, Claim, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
     fence::{self, Started},
+    room,
 };
 
 /// How far a permitted call came at once.
@@ -68,10 +69,13 @@ async fn claim(
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
     let owner = intent.owner.clone();
-    let (cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
+    let (mut cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
         return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, None, owner))));
     };
+    if let Some(why) = effects.out_of_room() {
+        cleared = room::check(cleared, &target, &why, effects).await?;
+    }
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
     let change = Change {
         target: target.clone(),

@@ -27,6 +27,8 @@ pub(crate) struct EffectRow<'a> {
     pub(crate) answer: Option<&'a [u8]>,
     /// What it keeps others from changing, by name.
     pub(crate) holds: Option<String>,
+    /// While it is under way: the upstream that its recovery needs, empty if none; what is looked after is found by this.
+    pub(crate) upstream: Option<&'a str>,
 }
 
 /// What is read back of an effect.
@@ -78,10 +80,7 @@ pub(crate) fn key_digest(key: &EffectKey) -> Digest {
 
 impl<'a> EffectRow<'a> {
     pub(crate) fn of(effect: &'a Effect) -> Result<Self, LedgerError> {
-        let due_ms = match effect.state {
-            EffectState::Claimed => effect.lease_until_ms,
-            _ => effect.overdue_at_ms,
-        };
+        let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         Ok(Self {
             effect_id: effect.id.as_str(),
             key: &effect.key,
@@ -90,7 +89,7 @@ impl<'a> EffectRow<'a> {
             epoch: signed(effect.epoch),
             owner: effect.owner.as_str(),
             needs_owner: needs_owner(effect),
-            due_ms: signed(due_ms),
+            due_ms: signed(effect.due_ms()),
             expires_ms: signed(effect.expires_ms),
             body: encode(effect).map_err(|reason| unreadable(effect.id.as_str(), reason))?,
             arguments: &effect.order.arguments,
@@ -102,6 +101,7 @@ impl<'a> EffectRow<'a> {
                 Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
                 None => None,
             },
+            upstream: under_way.then(|| effect.recovers_at().unwrap_or_default()),
         })
     }
 }

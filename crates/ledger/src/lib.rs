@@ -8,16 +8,19 @@
 mod books;
 mod codec;
 mod error;
+mod listing;
 mod placing;
 mod postgres;
 mod queue;
 mod reader;
+mod retention;
+mod room;
 mod sqlite;
 #[cfg(test)]
 mod tests;
 mod time;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
@@ -29,20 +32,26 @@ use servanda_gates::{
 
 pub use error::LedgerError;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
+pub use retention::{Pruned, Retention};
+pub use room::LedgerLimits;
 
 use postgres::PostgresLedger;
+use retention::Round;
+use room::{Measured, Room};
 use sqlite::SqliteLedger;
 
 /// The ledger: a file of its own, or a database that several gateways share.
 #[derive(Debug)]
 pub struct Ledger {
     store: Box<dyn Store>,
+    room: Arc<Room>,
 }
 
 /// What a store does beside its ports.
 trait Store: Journal + Notebook + Effects + Budgets {
     fn close(&self) -> PortFuture<'_, ()>;
-    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>>;
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;
     fn lost_count(&self) -> u64;
     fn may_lose_commits(&self) -> Option<String>;
     fn reader(&self) -> PortFuture<'_, Result<Reader, LedgerError>>;
@@ -53,12 +62,14 @@ trait Store: Journal + Notebook + Effects + Budgets {
 impl Ledger {
     /// Opens a file for writing, making it or bringing it up to date first.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(SqliteLedger::open(path)?) })
+        let room = Arc::new(Room::default());
+        Ok(Self { store: Box::new(SqliteLedger::open(path, room.clone())?), room })
     }
 
     /// Connects to PostgreSQL for writing, bringing the database up to date first.
     pub async fn connect(url: &str) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(PostgresLedger::connect(url).await?) })
+        let room = Arc::new(Room::default());
+        Ok(Self { store: Box::new(PostgresLedger::connect(url, room.clone()).await?), room })
     }
 
     /// Waits until everything handed in so far is durable, then stops the writer.
@@ -66,14 +77,25 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// Forgets the notes that may be forgotten by now.
-    pub async fn forget_expired(&self, now: Timestamp) -> Result<(), JournalError> {
-        self.store.forget_expired(now).await
+    /// One round of removing what is over: records, tombstones, notes. It is small, and says whether there is more to do.
+    pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, JournalError> {
+        self.store.prune(Round { retention, now }).await
+    }
+
+    /// Has these limits hold from now on, and looks how things stand.
+    pub async fn limit(&self, limits: LedgerLimits) -> Result<(), JournalError> {
+        self.room.limit(limits);
+        self.look_at_room().await
+    }
+
+    async fn look_at_room(&self) -> Result<(), JournalError> {
+        self.room.learn(self.store.measure(self.room.limits()).await?);
+        Ok(())
     }
 
     /// How many things could not be kept since the start.
     pub fn lost_count(&self) -> u64 {
-        self.store.lost_count()
+        self.store.lost_count() + self.room.dropped_count()
     }
 
     /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
@@ -94,6 +116,9 @@ impl Journal for Ledger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
+        if !durable && !self.room.has_room_for_a_read() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
         self.store.finished(record, quarantine, durable)
     }
 
@@ -147,12 +172,22 @@ impl Effects for Ledger {
         Effects::list(self.store.as_ref(), query)
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.store.orphans(limit)
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.orphans(each_max)
     }
 
+    /// Looks how much room there is, too: first of all, because without any there is no beat either.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
-        self.store.beat(owner)
+        Box::pin(async move {
+            if let Err(error) = self.look_at_room().await {
+                tracing::warn!(%error, "the size of the ledger could not be measured");
+            }
+            self.store.beat(owner).await
+        })
+    }
+
+    fn out_of_room(&self) -> Option<String> {
+        self.room.why_out()
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

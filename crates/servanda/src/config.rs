@@ -5,6 +5,7 @@ mod auth;
 mod budgets;
 mod credential;
 mod expected;
+mod keeping;
 mod naming;
 mod oauth;
 mod pins;
@@ -32,6 +33,7 @@ pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
+pub(crate) use keeping::{LedgerLimitsConfig, RetentionConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 pub(crate) use pins::PinsConfig;
@@ -73,6 +75,12 @@ pub(crate) struct Config {
     /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
     pub ledger: String,
+    /// How long the ledger keeps what is over.
+    #[serde(default, skip_serializing_if = "RetentionConfig::is_default")]
+    pub retention: RetentionConfig,
+    /// How large the ledger may become.
+    #[serde(default, skip_serializing_if = "LedgerLimitsConfig::is_default")]
+    pub ledger_limits: LedgerLimitsConfig,
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -242,6 +250,8 @@ impl Config {
             listen: default_listen(),
             contracts: default_contracts(),
             ledger: default_ledger(),
+            retention: RetentionConfig::default(),
+            ledger_limits: LedgerLimitsConfig::default(),
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
             upstreams,

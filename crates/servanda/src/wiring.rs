@@ -29,6 +29,7 @@ use crate::{
     lock::{self, LockKeeper},
     policies,
     stopping::Stop,
+    upkeep::{self, Keeping},
     visitors_notebook::VisitorsNotebook,
 };
 
@@ -36,9 +37,6 @@ use crate::{
 const LAST_RECORDS_MS_MAX: u64 = 5_000;
 /// How long the end may take where nobody wants to wait.
 const HURRY_MS_MAX: u64 = 2_000;
-
-/// How often notes that have expired are removed; they are not read any more either way.
-const FORGETTING_INTERVAL_MS: u64 = 3_600_000;
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -50,6 +48,8 @@ pub(crate) struct Station {
     /// Where the HTTP door is, once it is open.
     door: OnceLock<SocketAddr>,
     ledger: Arc<Ledger>,
+    /// How long the ledger keeps what is over.
+    keeping: Keeping,
     /// Of the configuration that holds now.
     round: Mutex<Round>,
     followers: TaskTracker,
@@ -73,6 +73,7 @@ impl Station {
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = authorities(loaded, &catalog)?;
         let ledger = loaded.ledger_place()?.open().await?;
+        limit(&ledger, loaded).await;
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
@@ -111,7 +112,8 @@ impl Station {
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
-        Ok(Self { engine, porter, door: OnceLock::new(), ledger, round, followers, stop })
+        let keeping = Keeping::new(loaded.config.retention.retention());
+        Ok(Self { engine, porter, door: OnceLock::new(), ledger, keeping, round, followers, stop })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -150,7 +152,8 @@ impl Station {
         self.follow_round();
         self.look_after_effects();
         self.deliver_callbacks();
-        self.followers.spawn(forget_old_notes(self.ledger.clone(), self.stop.clone()));
+        let (ledger, keeping, stop) = (self.ledger.clone(), self.keeping.clone(), self.stop.clone());
+        self.followers.spawn(upkeep::remove_what_is_over(ledger, keeping, stop));
     }
 
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
@@ -180,6 +183,8 @@ impl Station {
         if let Some(terms) = terms {
             self.porter.replace(terms);
         }
+        self.keeping.replace(loaded.config.retention.retention());
+        limit(&self.ledger, loaded).await;
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);
         former.stop.cancel();
@@ -258,16 +263,10 @@ impl Round {
     }
 }
 
-/// Sessions and tasks that nobody came back for are forgotten, now and every hour.
-async fn forget_old_notes(ledger: Arc<Ledger>, stop: CancellationToken) {
-    loop {
-        if let Err(error) = ledger.forget_expired(SystemClock.now()).await {
-            tracing::warn!(%error, "old notes were not forgotten");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(FORGETTING_INTERVAL_MS)) => {}
-            () = stop.cancelled() => return,
-        }
+/// Has the ledger keep to the limits of a configuration. Where its size cannot be seen now, it is looked at again with every beat.
+async fn limit(ledger: &Ledger, loaded: &Loaded) {
+    if let Err(error) = ledger.limit(loaded.config.ledger_limits.limits()).await {
+        tracing::warn!(%error, "the size of the ledger could not be measured");
     }
 }
 

@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, owner_silence_ms_max, step,
+    OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, orphan::share_out, owner_silence_ms_max, step,
 };
 use crate::{FleetingNotebook, JournalError, PortFuture};
 
@@ -140,14 +140,13 @@ impl Effects for FleetingEffects {
         Box::pin(std::future::ready(Ok(effects)))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let (kept, now_ms) = (self.kept(), self.clock.now().unix_ms());
         let orphaned = |effect: &&Effect| {
             let owner_is_gone = kept.is_gone(&effect.owner, now_ms);
             is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now_ms) })
         };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let orphans = kept.effects.values().filter(orphaned).take(limit).cloned().collect();
+        let orphans = share_out(kept.effects.values().filter(orphaned).cloned(), each_max);
         Box::pin(std::future::ready(Ok(orphans)))
     }
 

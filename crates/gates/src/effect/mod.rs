@@ -5,6 +5,7 @@
 
 mod fleeting;
 mod key;
+mod orphan;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::{JournalError, Note, PortFuture};
 
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
+pub use orphan::ORPHANED_UPSTREAMS_MAX;
 pub use step::{Circumstances, Step, is_orphaned, needs_owner, replay, step};
 pub use turn::{Held, is_in_the_way};
 
@@ -384,11 +386,19 @@ pub trait Effects: Send + Sync + fmt::Debug {
     /// Some effects, newest first.
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
-    /// Effects that somebody has to look after: claims whose lease is over, dispatches without an owner or past their time.
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
+    /// Effects that somebody has to look after: claims whose lease is over, dispatches without an owner or past their time. At most
+    /// `each_max` of every upstream that their recovery needs ([`Effect::recovers_at`]), and as many that need none; the oldest first
+    /// within each. So an upstream with any number of orphans never hides those of another.
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Says that this process is alive. One that does not say so for a while is taken for gone.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;
+
+    /// Why no new effects are taken at the moment, if the store is running out of room. What is under way is still settled, and keys that
+    /// were used are still answered.
+    fn out_of_room(&self) -> Option<String> {
+        None
+    }
 
     /// Makes tombstones of settled effects whose time is over, and forgets those nobody can ask for. Says how many.
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;

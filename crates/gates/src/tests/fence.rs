@@ -65,8 +65,8 @@ impl Effects for Flaky {
         self.effects.list(query)
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(limit)
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(each_max)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

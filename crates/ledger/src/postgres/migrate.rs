@@ -5,13 +5,14 @@ use tokio_postgres::Client;
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../../sql/postgres/0001_calls.sql"),
     include_str!("../../sql/postgres/0002_notes.sql"),
     include_str!("../../sql/postgres/0003_effects.sql"),
     include_str!("../../sql/postgres/0004_open_records.sql"),
     include_str!("../../sql/postgres/0005_turns.sql"),
     include_str!("../../sql/postgres/0006_budgets.sql"),
+    include_str!("../../sql/postgres/0007_growth.sql"),
 ];
 /// Gateways that start at once take turns by this lock.
 const LOCK: &str = "begin; set local lock_timeout = '60s'; set local statement_timeout = '300s'; \

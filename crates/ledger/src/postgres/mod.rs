@@ -7,6 +7,7 @@ mod desk;
 mod expire;
 mod migrate;
 mod notes;
+mod prune;
 mod read;
 mod recent;
 mod record;
@@ -29,22 +30,28 @@ use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, Event, OwnerId, Target, owner_silence_ms_max},
+    effect::{
+        Applied, Change, Effect, EffectQuery, Effects, Event, ORPHANED_UPSTREAMS_MAX, OwnerId, Target,
+        owner_silence_ms_max,
+    },
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
 use crate::{
-    LedgerError, Reader, Store,
-    codec::{effect_columns, key_digest, signed},
+    LedgerError, LedgerLimits, Pruned, Reader, Store,
+    codec::{effect_columns, key_digest, signed, unsigned},
+    listing::list_statement,
     queue::{Queue, Recorded, Write},
+    retention::Round,
+    room::{Measured, Room},
     time::StoreTime,
 };
 use desk::Desk;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
-use writer::Writer;
+use writer::{Shared, Writer};
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
@@ -65,16 +72,16 @@ pub(crate) struct PostgresLedger {
 
 impl PostgresLedger {
     /// Connects for writing, bringing the database up to date first.
-    pub(crate) async fn connect(url: &str) -> Result<Self, LedgerError> {
+    pub(crate) async fn connect(url: &str, room: Arc<Room>) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         migrate::to_newest(&session.client).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
-        let recent = Recent::default();
+        let shared = Shared { time: time.clone(), recent: Recent::default(), lost: lost.clone(), room };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-            let writer = Writer::new(connector.clone(), time.clone(), recent.clone(), lost.clone()).await?;
+            let writer = Writer::new(connector.clone(), shared.clone()).await?;
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -127,8 +134,20 @@ impl Store for PostgresLedger {
         })
     }
 
-    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.queue(&"forgetting")?.put(Write::Forgetting { now }, true).await })
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>> {
+        // Always by the same writer: it knows how far it has come.
+        Box::pin(async move { self.queue(&"pruning")?.prune(round).await })
+    }
+
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            // The server's disk cannot be seen from here, and sizes are only looked at where they are limited.
+            if limits.bytes_max.is_none() {
+                return Ok(Measured::default());
+            }
+            let size = client.query_one(include_str!("../../sql/postgres/size.sql"), &[]).await?;
+            Ok(Measured { used_bytes: unsigned(size.try_get(0)?), disk: None })
+        }))
     }
 
     fn lost_count(&self) -> u64 {
@@ -240,23 +259,20 @@ impl Effects for PostgresLedger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        // Our own names and no parameters: a partial index is only used where the text says its condition.
-        let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
-        let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
-        let columns = effect_columns!();
-        let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit $1");
+        let sql = list_statement(&query.states, "$1");
         Box::pin(self.ask(async move |client: &Client| {
             let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
             rows.iter().map(rows::effect).collect()
         }))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let now_ms = self.desk.now_ms(client).await?;
             let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
-            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &i64::from(limit)]).await?;
+            let (each_max, upstreams_max) = (i64::from(each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
+            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &each_max, &upstreams_max]).await?;
             rows.iter().map(rows::effect).collect()
         }))
     }

@@ -113,7 +113,7 @@ impl<'a> Rows<'a> {
 
 impl EffectColumns<'_> {
     /// As `new_effect`.
-    fn fresh(&self) -> Record<'_, 17> {
+    fn fresh(&self) -> Record<'_, 18> {
         let Self { row, digest, record } = self;
         Record([
             row.effect_id.into(),
@@ -133,11 +133,12 @@ impl EffectColumns<'_> {
             (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
             row.holds.as_deref().into(),
+            row.upstream.into(),
         ])
     }
 
     /// As `changed_effect`.
-    fn changed(&self, before: Before) -> Record<'_, 15> {
+    fn changed(&self, before: Before) -> Record<'_, 16> {
         let Self { row, record, .. } = self;
         Record([
             row.effect_id.into(),
@@ -155,6 +156,7 @@ impl EffectColumns<'_> {
             before.state.name().into(),
             before.revision.into(),
             row.holds.as_deref().into(),
+            row.upstream.into(),
         ])
     }
 }

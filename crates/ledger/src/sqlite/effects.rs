@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice, Step, Target,
-    is_in_the_way, notes_due, owner_silence_ms_max, step,
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice,
+    ORPHANED_UPSTREAMS_MAX, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
     codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, unsigned},
+    listing::list_statement,
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
@@ -110,25 +111,20 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now_ms: u64) -> Resul
 
 /// Some effects, newest first.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
-    // Our own names and no parameters: a partial index is only used where the text says its condition.
-    let names: Vec<String> = query.states.iter().map(|state| format!("'{}'", state.name())).collect();
-    let condition = if names.is_empty() { "true".to_owned() } else { format!("state in ({})", names.join(", ")) };
-    let columns = effect_columns!();
-    let sql = format!("select {columns} from effects where {condition} order by effect_id desc limit ?1");
-    many(connection, &sql, params![query.limit])
+    many(connection, &list_statement(&query.states, "?1"), params![query.limit])
 }
 
-/// Effects that somebody has to look after.
-pub(super) fn orphans(connection: &Connection, limit: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
-    let sql = concat!(
-        "select ",
-        effect_columns!(),
-        " from effects left join owners on owners.owner = effects.owner",
-        " where state in ('claimed', 'dispatching') and (due_ms <= ?1 or (needs_owner and beat_ms < ?2))",
-        " order by due_ms limit ?3"
-    );
-    let silent_since_ms = now_ms.saturating_sub(owner_silence_ms_max());
-    many(connection, sql, params![signed(now_ms), signed(silent_since_ms), limit])
+/// Effects that somebody has to look after, some of every upstream.
+pub(super) fn orphans(connection: &Connection, each_max: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
+    let mut needed = connection.prepare_cached(include_str!("../../sql/sqlite/orphaned_upstreams.sql"))?;
+    let upstreams = needed.query_map(params![ORPHANED_UPSTREAMS_MAX], |row| row.get::<_, String>(0))?;
+    let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
+    let mut orphans = Vec::new();
+    for upstream in upstreams.collect::<Result<Vec<_>, _>>()? {
+        let sql = include_str!("../../sql/sqlite/orphans.sql");
+        orphans.extend(many(connection, sql, params![upstream, signed(now_ms), silent_since_ms, each_max])?);
+    }
+    Ok(orphans)
 }
 
 fn circumstances(
@@ -209,6 +205,7 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.answer,
         in_row(kept, recorded),
         row.holds,
+        row.upstream,
     ])?;
     if inserted == 1 && kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -242,6 +239,7 @@ fn replace(
         signed(before.epoch),
         before.state.name(),
         row.holds,
+        row.upstream,
     ])?;
     if changed != 1 {
         return Ok(false);

@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -13,6 +13,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("../../sql/sqlite/0005_turns.sql"),
     include_str!("../../sql/sqlite/0006_settled.sql"),
     include_str!("../../sql/sqlite/0007_budgets.sql"),
+    include_str!("../../sql/sqlite/0008_growth.sql"),
 ];
 
 /// Brings a database up to date.

@@ -4,12 +4,16 @@ mod budgets;
 mod desk;
 mod effects;
 mod migrate;
+mod prune;
 mod put;
 mod read;
 mod recent;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use rusqlite::{Connection, OpenFlags};
@@ -21,8 +25,11 @@ use servanda_gates::{
 };
 
 use crate::{
-    LedgerError, Reader, Store,
+    LedgerError, LedgerLimits, Pruned, Reader, Store,
+    codec::unsigned,
     queue::{Recorded, Write},
+    retention::Round,
+    room::{Disk, Measured, Room},
     time::StoreTime,
 };
 use desk::Desk;
@@ -45,7 +52,7 @@ pub(crate) struct SqliteLedger {
 
 impl SqliteLedger {
     /// Opens the ledger for writing, making it or bringing it up to date first.
-    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+    pub(crate) fn open(path: &Path, room: Arc<Room>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
@@ -55,7 +62,8 @@ impl SqliteLedger {
         configure(&connection).map_err(|source| LedgerError::Open { path: path.to_owned(), source })?;
         migrate::to_newest(&mut connection)?;
         let (desk, time) = (Desk::open(path)?, StoreTime::default());
-        Ok(Self { path: path.to_owned(), writer: Writer::start(connection, path, time.clone())?, desk, time })
+        let writer = Writer::start(connection, path, time.clone(), room)?;
+        Ok(Self { path: path.to_owned(), writer, desk, time })
     }
 }
 
@@ -64,8 +72,13 @@ impl Store for SqliteLedger {
         Box::pin(self.writer.close())
     }
 
-    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(self.writer.queue().put(Write::Forgetting { now }, true))
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>> {
+        Box::pin(self.writer.queue().prune(round))
+    }
+
+    fn measure(&self, _: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>> {
+        let path = self.path.clone();
+        Box::pin(self.desk.ask(move |connection| measure(connection, &path)))
     }
 
     fn lost_count(&self) -> u64 {
@@ -156,9 +169,9 @@ impl Effects for SqliteLedger {
         Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
     }
 
-    fn orphans(&self, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, limit, now_ms(connection, &time)?)))
+        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, each_max, now_ms(connection, &time)?)))
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
@@ -229,6 +242,18 @@ fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
         Ok(connection)
     };
     open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
+}
+
+/// How much of the file is in use, and what can still be written. Pages that are free again are written before the file grows.
+fn measure(connection: &Connection, path: &Path) -> Result<Measured, LedgerError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(unsigned);
+    let (pages, free, page_bytes) = (number("page_count")?, number("freelist_count")?, number("page_size")?);
+    let reusable_bytes = free.saturating_mul(page_bytes);
+    let disk = rustix::fs::statvfs(path).ok().map(|disk| Disk {
+        bytes_total: disk.f_blocks.saturating_mul(disk.f_frsize),
+        bytes_free: disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(reusable_bytes),
+    });
+    Ok(Measured { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
 }
 
 /// The present, as the database's clock has it.

@@ -14,10 +14,12 @@ use servanda_contract::faults;
 use servanda_gates::JournalError;
 use tokio::{runtime, sync::mpsc};
 
-use super::{budgets, effects, now_ms, put, recent::Recent};
+use super::{budgets, effects, now_ms, prune, put, recent::Recent};
 use crate::{
     LedgerError,
     queue::{Job, Outcome, Queue, gather},
+    retention::Progress,
+    room::Room,
     time::StoreTime,
 };
 
@@ -33,9 +35,22 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, path: &Path, time: StoreTime) -> Result<Self, LedgerError> {
+    pub(super) fn start(
+        connection: Connection,
+        path: &Path,
+        time: StoreTime,
+        room: Arc<Room>,
+    ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
-        let file = OpenFile { connection, path: path.to_owned(), id: file_id(path), time, recent: Recent::default() };
+        let file = OpenFile {
+            connection,
+            path: path.to_owned(),
+            id: file_id(path),
+            time,
+            recent: Recent::default(),
+            progress: Progress::default(),
+            room,
+        };
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -86,6 +101,9 @@ fn settle(file: &mut OpenFile, batch: Vec<Job>, lost: &AtomicU64) {
         }
         Err(error) => error,
     };
+    if error.is_of_room() {
+        file.room.ran_out(&error.to_string());
+    }
     let shared = error.is_of_the_store();
     for job in batch {
         let outcome = if shared {
@@ -107,6 +125,8 @@ struct OpenFile {
     id: Option<FileId>,
     time: StoreTime,
     recent: Recent,
+    progress: Progress,
+    room: Arc<Room>,
 }
 
 /// What tells one file from another of the same name.
@@ -139,8 +159,8 @@ impl OpenFile {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let now_ms = now_ms(&transaction, &self.time)?;
         self.recent.check(&transaction)?;
-        let recent = &mut self.recent;
-        let perform = |job| perform(&transaction, recent, job, now_ms);
+        let (recent, progress) = (&mut self.recent, &mut self.progress);
+        let perform = |job| perform(&transaction, recent, progress, job, now_ms);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         faults::at("ledger.before_commit")?;
         transaction.commit()?;
@@ -154,7 +174,13 @@ impl OpenFile {
     }
 }
 
-fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64) -> Result<Outcome, LedgerError> {
+fn perform(
+    transaction: &Connection,
+    recent: &mut Recent,
+    progress: &mut Progress,
+    job: &Job,
+    now_ms: u64,
+) -> Result<Outcome, LedgerError> {
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now_ms).map(|()| Outcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
@@ -163,7 +189,8 @@ fn perform(transaction: &Connection, recent: &mut Recent, job: &Job, now_ms: u64
         }
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
         Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(Outcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, *limit, now_ms).map(Outcome::Swept),
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, progress, *limit, now_ms).map(Outcome::Swept),
+        Job::Prune { round, .. } => prune::prune(transaction, progress, *round, now_ms).map(Outcome::Pruned),
     }
 }
 

@@ -49,7 +49,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 7 }), "{error}");
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 8 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 

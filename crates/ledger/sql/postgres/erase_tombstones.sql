@@ -1,0 +1,5 @@
+delete from effects
+using (
+    select effect_id from effects where state = 'expired' and expires_ms <= $1 order by expires_ms limit $2 for update skip locked
+) as over
+where effects.effect_id = over.effect_id and effects.state = 'expired'
