@@ -40,7 +40,7 @@ use tokio_postgres::Client;
 
 use crate::{
     LedgerError, LedgerLimits, Pruned, Reader, Store,
-    codec::{effect_columns, key_digest, signed, unsigned},
+    codec::{key_digest, signed, unsigned},
     listing::list_statement,
     queue::{Queue, Recorded, Write},
     retention::Round,
@@ -241,17 +241,16 @@ impl Effects for PostgresLedger {
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
-        let columns = effect_columns!();
         Box::pin(self.ask(async move |client: &Client| {
             let row = match &target {
                 Target::Key(key) => {
-                    let sql = format!("select {columns} from effects where key_digest = $1");
-                    client.query_opt(&sql, &[&&key_digest(key).as_bytes()[..]]).await?
+                    let sql = include_str!("../../sql/postgres/effect_of_key.sql");
+                    client.query_opt(sql, &[&&key_digest(key).as_bytes()[..]]).await?
                 }
                 Target::Id(id) if id.as_str().contains('\0') => None,
                 Target::Id(id) => {
-                    let sql = format!("select {columns} from effects where effect_id = $1");
-                    client.query_opt(&sql, &[&id.as_str()]).await?
+                    let sql = include_str!("../../sql/postgres/effect_of_handle.sql");
+                    client.query_opt(sql, &[&id.as_str()]).await?
                 }
             };
             row.as_ref().map(rows::effect).transpose()
@@ -316,6 +315,18 @@ impl Budgets for PostgresLedger {
             budgets::standings(client, &query, self.desk.now_ms(client).await?).await
         }))
     }
+}
+
+/// A connection as the ledger's own are.
+#[cfg(test)]
+pub(crate) async fn client(url: &str) -> Result<Client, LedgerError> {
+    Ok(Connector::new(url)?.connect().await?.client)
+}
+
+/// Every statement that the writers put together.
+#[cfg(test)]
+pub(crate) fn written() -> Vec<String> {
+    statements::all_written()
 }
 
 /// A setting as our connections have it.

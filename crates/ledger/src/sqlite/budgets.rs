@@ -87,11 +87,19 @@ pub(super) fn standings(
     query: &StandingQuery,
     now_ms: u64,
 ) -> Result<Vec<Standing>, LedgerError> {
-    let sql =
-        "select account, body from standings where tenant = coalesce(?1, tenant) order by changed_ms desc limit ?2";
-    let mut statement = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?));
-    let rows = statement.query_map(params![query.tenant, query.limit], read)?.collect::<Result<Vec<_>, _>>()?;
+    let rows: Vec<(Vec<u8>, String)> = match &query.tenant {
+        Some(tenant) => {
+            let sql = "select account, body from standings where tenant = ?1 order by changed_ms desc limit ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map(params![tenant, query.limit], read)?.collect::<Result<_, _>>()?
+        }
+        None => {
+            let sql = "select account, body from standings order by changed_ms desc limit ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map(params![query.limit], read)?.collect::<Result<_, _>>()?
+        }
+    };
     rows.iter().map(|(account, body)| Ok(decode_standing(account, body)?.at(now_ms))).collect()
 }
 

@@ -18,7 +18,7 @@ const READERS: usize = 4;
 
 /// Reads; never writes.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     readers: Arc<Readers>,
 }
 
@@ -36,14 +36,14 @@ struct Reading {
 
 impl Desk {
     /// Opens an existing, up-to-date ledger.
-    pub(super) fn open(path: &Path) -> Result<Self, LedgerError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
         let idle = (0..READERS).map(|_| open_read_only(path)).collect::<Result<Vec<_>, _>>()?;
         let readers = Readers { idle: Mutex::new(idle), places: Arc::new(Semaphore::new(READERS)) };
         Ok(Self { readers: Arc::new(readers) })
     }
 
     /// Asks a question of the database.
-    pub(super) async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, JournalError> {

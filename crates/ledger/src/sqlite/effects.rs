@@ -11,7 +11,7 @@ use servanda_gates::effect::{
 use super::{put, recent::Recent};
 use crate::{
     LedgerError,
-    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, unsigned},
+    codec::{EffectRow, StoredEffect, decode_held, key_digest, signed, unsigned},
     listing::list_statement,
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
@@ -24,10 +24,10 @@ const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Effect>, LedgerError> {
     let found = match target {
         Target::Key(key) => connection
-            .prepare_cached(concat!("select ", effect_columns!(), " from effects where key_digest = ?1"))?
+            .prepare_cached(include_str!("../../sql/sqlite/effect_of_key.sql"))?
             .query_row(params![key_digest(key).as_bytes()], stored),
         Target::Id(id) => connection
-            .prepare_cached(concat!("select ", effect_columns!(), " from effects where effect_id = ?1"))?
+            .prepare_cached(include_str!("../../sql/sqlite/effect_of_handle.sql"))?
             .query_row(params![id.as_str()], stored),
     };
     found.optional()?.map(StoredEffect::decode).transpose()

@@ -32,7 +32,7 @@ use crate::{
     room::{Disk, Measured, Room},
     time::StoreTime,
 };
-use desk::Desk;
+pub(crate) use desk::Desk;
 pub(crate) use read::FileReader;
 use writer::Writer;
 

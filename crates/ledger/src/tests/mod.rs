@@ -11,6 +11,9 @@ mod kept;
 mod leftovers;
 mod notices;
 mod open;
+mod plans;
+mod retention;
+mod room;
 mod samples;
 mod server;
 mod turns;
@@ -46,7 +49,7 @@ async fn effects_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
-    for (name, case) in calls::CASES.iter().chain(open::CASES) {
+    for (name, case) in calls::CASES.iter().chain(open::CASES).chain(retention::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -13,7 +13,7 @@ use super::{
     cluster::Cluster,
     effects,
     kept::Kept,
-    leftovers, open,
+    leftovers, open, retention,
     samples::{answer, begin, begun, key, mine, record, settled},
     turns,
 };
@@ -22,7 +22,8 @@ use crate::{Ledger, LedgerError, Reader};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-    let cases = effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES);
+    let cases =
+        effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
