@@ -23,7 +23,7 @@ use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, Delivery, PerformFailure};
 use tokio_util::sync::CancellationToken;
 
-use self::lanes::Lanes;
+pub(crate) use self::lanes::Lanes;
 pub(crate) use self::status::ask_and_settle;
 use crate::{
     asking::{Ready, exposed_as, ready},
@@ -47,8 +47,8 @@ const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
 /// The same of long work, which nobody waits for.
 const LONG_RESEND_MS_MAX: u64 = 86_400_000;
-/// Tombstones made in a round.
-const EXPIRED_MAX: u32 = 1_000;
+/// Tombstones made in a round. Where there are more, whoever removes what is over makes them, a few at a time.
+const EXPIRED_MAX: u32 = 200;
 
 /// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
 /// left something behind.

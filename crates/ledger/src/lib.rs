@@ -36,7 +36,7 @@ pub use retention::{Pruned, Retention};
 pub use room::LedgerLimits;
 
 use postgres::PostgresLedger;
-use retention::Round;
+use retention::{PRUNED_MAX, Round};
 use room::{Measured, Room};
 use sqlite::SqliteLedger;
 
@@ -77,9 +77,12 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// One round of removing what is over: records, tombstones, notes. It is small, and says whether there is more to do.
+    /// One round of removing what is over: keys beyond their window, tombstones, records, notes. It is small, and says whether there is more
+    /// to do.
     pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, JournalError> {
-        self.store.prune(Round { retention, now }).await
+        let expired = self.store.expire(PRUNED_MAX).await?;
+        let pruned = self.store.prune(Round { retention, now }).await?;
+        Ok(Pruned { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
     }
 
     /// Has these limits hold from now on, and looks how things stand.

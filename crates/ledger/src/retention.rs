@@ -26,7 +26,9 @@ pub struct Retention {
 pub struct Pruned {
     /// Records of calls.
     pub records: u64,
-    /// Tombstones.
+    /// Settled effects whose window is over, which became tombstones or went.
+    pub expired: u64,
+    /// Tombstones that went.
     pub tombstones: u64,
     /// Notes that had expired.
     pub notes: u64,

@@ -38,7 +38,7 @@ const TOLD_MAX: usize = 4_096;
 
 /// The lanes, by upstream.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     lanes: BTreeMap<Option<String>, Arc<Lane>>,
     all: Arc<Semaphore>,
     told: BTreeSet<EffectId>,
@@ -71,13 +71,13 @@ impl Default for Lanes {
 
 impl Lanes {
     /// Those effects were told of before.
-    pub(super) fn telling(told: BTreeSet<EffectId>) -> Self {
+    pub(crate) fn telling(told: BTreeSet<EffectId>) -> Self {
         let all = Arc::new(Semaphore::new(ALL_AT_ONCE_MAX));
         Self { lanes: BTreeMap::new(), all, told, running: JoinSet::new() }
     }
 
     /// Begins a round in every lane that is not in one. Waits for the store alone.
-    pub(super) async fn begin(&mut self, core: &Arc<Core>) {
+    pub(crate) async fn begin(&mut self, core: &Arc<Core>) {
         while self.running.try_join_next().is_some() {}
         let scene = core.scene();
         for (upstream, load) in self.loads(core, &scene).await {
@@ -100,7 +100,7 @@ impl Lanes {
 
     /// Waits until all lanes have ended, and says whom was told of.
     #[cfg(test)]
-    pub(super) async fn ended(mut self) -> BTreeSet<EffectId> {
+    pub(crate) async fn ended(mut self) -> BTreeSet<EffectId> {
         while self.running.join_next().await.is_some() {}
         self.told
     }

@@ -6,6 +6,7 @@ mod calls;
 mod conversations;
 mod effects;
 mod expectations;
+mod fairness;
 mod inputs;
 mod marks;
 mod names;
