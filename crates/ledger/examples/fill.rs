@@ -3,7 +3,12 @@
 //!
 //!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL KEYS
 //!     cargo run --release -p servanda-ledger --example fill -- FILE-OR-URL --churn SECONDS
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a command for people; what fails is a finding")]
+#![allow(
+    clippy::print_stdout,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a command for people; what fails is a finding"
+)]
 #![allow(clippy::disallowed_methods, reason = "a trial goes by the clock of the machine")]
 
 #[path = "durable/call.rs"]

@@ -73,12 +73,12 @@ impl Room {
     /// Learns how things stand.
     pub(crate) fn learn(&self, measured: Measured) {
         let (level, why) = judge(self.limits(), measured);
-        self.set(level, why);
+        self.set(level, &why);
     }
 
     /// The store said itself that there is no room. The next measurement lets somebody try again.
     pub(crate) fn ran_out(&self, why: &str) {
-        self.set(Level::Reserve, why.to_owned());
+        self.set(Level::Reserve, why);
     }
 
     /// Why nothing new is begun, if nothing is.
@@ -101,7 +101,7 @@ impl Room {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    fn set(&self, level: Level, why: String) {
+    fn set(&self, level: Level, why: &str) {
         // The reason first: whoever sees the level reads it.
         why.clone_into(&mut self.why.lock().unwrap_or_else(PoisonError::into_inner));
         let before = self.level.swap(level as u8, Ordering::Relaxed);

@@ -39,7 +39,7 @@ const TOLD_MAX: usize = 4_096;
 /// The lanes, by upstream.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    lanes: BTreeMap<Option<String>, Arc<Lane>>,
+    by_upstream: BTreeMap<Option<String>, Arc<Lane>>,
     all: Arc<Semaphore>,
     told: BTreeSet<EffectId>,
     /// Dropped with this, lanes begin nothing more; what they have begun goes on.
@@ -73,7 +73,7 @@ impl Lanes {
     /// Those effects were told of before.
     pub(crate) fn telling(told: BTreeSet<EffectId>) -> Self {
         let all = Arc::new(Semaphore::new(ALL_AT_ONCE_MAX));
-        Self { lanes: BTreeMap::new(), all, told, running: JoinSet::new() }
+        Self { by_upstream: BTreeMap::new(), all, told, running: JoinSet::new() }
     }
 
     /// Begins a round in every lane that is not in one. Waits for the store alone.
@@ -81,7 +81,7 @@ impl Lanes {
         while self.running.try_join_next().is_some() {}
         let scene = core.scene();
         for (upstream, load) in self.loads(core, &scene).await {
-            let lane = Arc::clone(self.lanes.entry(upstream.clone()).or_default());
+            let lane = Arc::clone(self.by_upstream.entry(upstream.clone()).or_default());
             let Ok(turn) = Arc::clone(&lane.turn).try_lock_owned() else { continue };
             let (core, scene, all) = (Arc::clone(core), Arc::clone(&scene), Arc::clone(&self.all));
             self.running.spawn(async move {
@@ -92,9 +92,9 @@ impl Lanes {
                 }
             });
         }
-        if self.lanes.len() > LANES_MAX {
+        if self.by_upstream.len() > LANES_MAX {
             // Those in use are held by their rounds, and a lane is nothing but what is in use.
-            self.lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
+            self.by_upstream.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
     }
 

@@ -75,7 +75,7 @@ impl Town {
             exposed_tool: format!("{upstream}__pay"),
             upstream: upstream.to_owned(),
             upstream_tool: "pay".to_owned(),
-            contract_version: contract.identity.version.to_string(),
+            contract_version: contract.identity.version.clone(),
             contract_digest: Digest::of(Domain::Proposal, &[b"contract"]),
             upstream_key: format!("sv-{name}"),
             arguments: Bytes::from_static(br#"{"text":"hello","idem":"x"}"#),

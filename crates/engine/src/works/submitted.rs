@@ -57,7 +57,7 @@ pub(crate) async fn left_alone(core: &Core) -> Vec<Effect> {
             match found.filter(|effect| effect.state == EffectState::Dispatching && effect.epoch == submitted.epoch) {
                 None => note::forget_submitted(core, id).await,
                 Some(effect) if core.clock.now().unix_ms() < submitted.until_ms && is_ours(&effect) => {
-                    left.push(effect)
+                    left.push(effect);
                 }
                 // Its time is over: it is an orphan like any other.
                 Some(_) => {}

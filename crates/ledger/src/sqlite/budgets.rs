@@ -88,17 +88,14 @@ pub(super) fn standings(
     now_ms: u64,
 ) -> Result<Vec<Standing>, LedgerError> {
     let read = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?));
-    let rows: Vec<(Vec<u8>, String)> = match &query.tenant {
-        Some(tenant) => {
-            let sql = "select account, body from standings where tenant = ?1 order by changed_ms desc limit ?2";
-            let mut statement = connection.prepare_cached(sql)?;
-            statement.query_map(params![tenant, query.limit], read)?.collect::<Result<_, _>>()?
-        }
-        None => {
-            let sql = "select account, body from standings order by changed_ms desc limit ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            statement.query_map(params![query.limit], read)?.collect::<Result<_, _>>()?
-        }
+    let rows: Vec<(Vec<u8>, String)> = if let Some(tenant) = &query.tenant {
+        let sql = "select account, body from standings where tenant = ?1 order by changed_ms desc limit ?2";
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map(params![tenant, query.limit], read)?.collect::<Result<_, _>>()?
+    } else {
+        let sql = "select account, body from standings order by changed_ms desc limit ?1";
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map(params![query.limit], read)?.collect::<Result<_, _>>()?
     };
     rows.iter().map(|(account, body)| Ok(decode_standing(account, body)?.at(now_ms))).collect()
 }
