@@ -24,7 +24,7 @@ const LEASE_MS: u64 = 1_000;
 #[derive(Debug)]
 struct Full {
     effects: FleetingEffects,
-    is_full: AtomicBool,
+    lacks_room: AtomicBool,
     unreadable: AtomicBool,
 }
 
@@ -53,7 +53,7 @@ impl Effects for Full {
     }
 
     fn out_of_room(&self) -> Option<String> {
-        self.is_full.load(Ordering::Relaxed).then(|| "its disk has 7 bytes left".to_owned())
+        self.lacks_room.load(Ordering::Relaxed).then(|| "its disk has 7 bytes left".to_owned())
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
@@ -78,9 +78,9 @@ fn ways() -> [Vec<(&'static str, Value)>; 2] {
 }
 
 #[test]
-fn a_new_call_is_refused_before_the_disk_is_full_and_passes_when_there_is_room() {
+fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_room() {
     for changes in ways() {
-        let store = Full { effects: effects(), is_full: true.into(), unreadable: false.into() };
+        let store = Full { effects: effects(), lacks_room: true.into(), unreadable: false.into() };
         let refused = begun(&store, &changes, "k").unwrap_err();
         let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
         assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
@@ -88,16 +88,16 @@ fn a_new_call_is_refused_before_the_disk_is_full_and_passes_when_there_is_room()
         assert!(refusal.message.contains("out of room") && refusal.message.contains("7 bytes"), "{}", refusal.message);
         assert!(refusal.hint.contains("ledger_limits") && refusal.hint.contains("retention"), "{}", refusal.hint);
         assert_eq!(store.effects.applied_count(), 0, "nothing was written");
-        store.is_full.store(false, Ordering::Relaxed);
+        store.lacks_room.store(false, Ordering::Relaxed);
         begun(&store, &changes, "k").unwrap();
     }
 }
 
 #[test]
 fn a_key_that_was_used_is_answered_as_ever() {
-    let store = Full { effects: effects(), is_full: false.into(), unreadable: false.into() };
+    let store = Full { effects: effects(), lacks_room: false.into(), unreadable: false.into() };
     begun(&store, &[], "k").unwrap();
-    store.is_full.store(true, Ordering::Relaxed);
+    store.lacks_room.store(true, Ordering::Relaxed);
     let reply = || match begun(&store, &[], "k").unwrap_err().why {
         WhyNot::Reply { reply, effect } => (reply, effect.unwrap()),
         WhyNot::NotOnRecord(refusal) => panic!("{refusal:?}"),

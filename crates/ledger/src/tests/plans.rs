@@ -188,12 +188,12 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
 
 /// Whether a line of a plan of SQLite says that a table that grows is read from end to end.
 fn scans_a_table(line: &str) -> bool {
-    let Some(rest) = line.strip_prefix("SCAN ") else { return false };
     // Small by themselves: one row for every process of the last day, and what the statement has found before.
     const SMALL: &[&str] = &["owners", "needed", "ended", "left_open", "CONSTANT", "listed", "(subquery"];
     // What is under way, open or unknown; and the newest records and accounts, of which a limit is read.
     const BOUNDED: &[&str] =
         &["effects_under_way", "effects_holding", "effects_unknown", "calls_by_time", "standings_by_time"];
+    let Some(rest) = line.strip_prefix("SCAN ") else { return false };
     let what = rest.split(' ').next().unwrap_or_default();
     let index = rest.split_once("INDEX ").and_then(|(_, index)| index.split(' ').next());
     !SMALL.contains(&what) && !index.is_some_and(|index| BOUNDED.contains(&index))

@@ -87,12 +87,12 @@ async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_no
 async fn a_slow_read_holds_up_no_other() {
     let kept = Kept::in_file();
     let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
-    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let (let_go, waits) = std::sync::mpsc::channel::<()>();
     let desk = std::sync::Arc::new(crate::sqlite::Desk::open(path).unwrap());
     let slow = desk.clone();
     let slow = tokio::spawn(async move {
         slow.ask(move |_| {
-            held.recv().unwrap();
+            waits.recv().unwrap();
             Ok(())
         })
         .await
@@ -102,6 +102,6 @@ async fn a_slow_read_holds_up_no_other() {
     for _ in 0..100 {
         assert_eq!(desk.ask(quick).await.unwrap(), 1);
     }
-    hold.send(()).unwrap();
+    let_go.send(()).unwrap();
     slow.await.unwrap().unwrap();
 }
