@@ -3,9 +3,10 @@
 //!
 //! Deliberately not here: which of these follows, which is the store's to say in one transaction with the change.
 
+mod lanes;
 mod status;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{
     CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
@@ -20,9 +21,10 @@ use servanda_gates::{
 };
 use servanda_mcp::{RawObject, fields::member as field};
 use servanda_upstream::{Answer, Delivery, PerformFailure};
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::lanes::Lanes;
 pub(crate) use self::status::ask_and_settle;
 use crate::{
     asking::{Ready, exposed_as, ready},
@@ -43,18 +45,13 @@ use crate::{
 
 /// How long after a beat that failed the next one is tried.
 const BEAT_AGAIN_MS: u64 = 500;
-/// How many are looked after in a round, and how many at once.
-const ORPHANS_MAX: u32 = 64;
-const AT_ONCE_MAX: usize = 8;
 /// How long what is sent again or asked may take, whatever its contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
 /// The same of long work, which nobody waits for.
 const LONG_RESEND_MS_MAX: u64 = 86_400_000;
-/// Tombstones made in a round.
-const EXPIRED_MAX: u32 = 1_000;
-/// Effects whose contract is gone that were told of.
-const TOLD_MAX: usize = 4_096;
+/// Tombstones made in a round. Where there are more, whoever removes what is over makes them, a few at a time.
+const EXPIRED_MAX: u32 = 200;
 
 /// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
 /// left something behind.
@@ -65,9 +62,11 @@ fn beat() -> Duration {
 /// Looks after effects until told to stop.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     let looking = async {
-        let mut told = BTreeSet::new();
+        let mut lanes = Lanes::default();
         loop {
-            look_once(core, &mut told).await;
+            // Nobody waits for an upstream here: its lane goes on by itself, and the next round is for the others.
+            lanes.begin(core).await;
+            clear_up(core).await;
             tokio::time::sleep(beat()).await;
         }
     };
@@ -115,48 +114,21 @@ async fn beat_once(core: &Core) -> Duration {
     }
 }
 
-/// One round: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
-pub(crate) async fn look_once(core: &Arc<Core>, told: &mut BTreeSet<EffectId>) {
-    match core.effects.orphans(core.owner.clone(), ORPHANS_MAX).await {
-        Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
-        Ok(orphans) => {
-            let mut recovering = Vec::new();
-            for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {
-                let scene = core.scene();
-                if needs_its_tool(&orphan) && exposed(&scene, &orphan).is_none() {
-                    tell_once(told, &orphan);
-                    continue;
-                }
-                let inside = Arc::clone(core);
-                if takes_long(&scene, &orphan) {
-                    // Nobody waits for it: the others are looked after meanwhile.
-                    core.in_flight.spawn(async move { take(&inside, &scene, orphan).await });
-                    continue;
-                }
-                // In a task of its own, which goes on if nobody waits any more: what is sent is settled.
-                recovering.push(core.in_flight.spawn(async move { take(&inside, &scene, orphan).await }));
-                if recovering.len() >= AT_ONCE_MAX {
-                    join(&mut recovering).await;
-                }
-            }
-            join(&mut recovering).await;
-        }
-    }
-    for left in works::left_alone(core).await {
-        let (inside, scene) = (Arc::clone(core), core.scene());
-        core.in_flight.spawn(async move { follow_on(&inside, &scene, left).await });
-    }
-    // After the effects, which say what becomes of what was reserved for them.
+/// What is left of effects that are settled: reservations are closed by what their effects say, and what is over is forgotten.
+async fn clear_up(core: &Core) {
     budgets::look_after(core).await;
     if let Err(error) = core.effects.expire(EXPIRED_MAX).await {
         tracing::warn!(%error, "effects whose time is over were not forgotten");
     }
 }
 
-async fn join(tasks: &mut Vec<JoinHandle<()>>) {
-    for task in tasks.drain(..) {
-        let _ = task.await;
-    }
+/// One round, to its end: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
+#[cfg(test)]
+pub(crate) async fn look_once(core: &Arc<Core>, told: &mut std::collections::BTreeSet<EffectId>) {
+    let mut lanes = Lanes::telling(std::mem::take(told));
+    lanes.begin(core).await;
+    *told = lanes.ended().await;
+    clear_up(core).await;
 }
 
 /// The exposed name of an effect's tool.
@@ -168,13 +140,6 @@ fn exposed(scene: &Scene, effect: &Effect) -> Option<String> {
 /// Whether something has to be sent or asked to settle an effect; what is left of the others is only to say so.
 fn needs_its_tool(effect: &Effect) -> bool {
     effect.state == EffectState::Dispatching && matches!(effect.class, EffectClass::K | EffectClass::Q)
-}
-
-fn tell_once(told: &mut BTreeSet<EffectId>, effect: &Effect) {
-    if told.len() < TOLD_MAX && told.insert(effect.id.clone()) {
-        let (effect, tool) = (&effect.id, &effect.key.tool);
-        tracing::warn!(%effect, %tool, "an effect was left behind, and the contract or the upstream that could settle it is gone");
-    }
 }
 
 /// Whether what is done about it may take as long as long work does.

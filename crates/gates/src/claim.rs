@@ -14,6 +14,7 @@ use crate::{
     budget::{Budgets, Cleared, Unfunded},
     effect::{Applied, Change, Claim, ClientKey, Effect, EffectState, Effects, Event, Go, OwnerId, Reply, Target},
     fence::{self, Started, Unmarked},
+    room,
 };
 
 /// How far a permitted call came at once.
@@ -70,10 +71,13 @@ async fn claim(
     effects: &dyn Effects,
 ) -> Result<Begun, Box<NotFenced>> {
     let (owner, key) = (intent.owner.clone(), intent.key.clone());
-    let (cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
+    let (mut cleared, started) = fence::start(cleared, &intent, Go::Claim { lease_ms }, effects)?;
     let Some(Started { target, begin }) = started else {
         return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
+    if let Some(why) = effects.out_of_room() {
+        cleared = room::check(cleared, &target, &why, effects).await?;
+    }
     let request = begin.request;
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.
     let change = Change {

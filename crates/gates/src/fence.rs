@@ -17,7 +17,7 @@ use crate::{
         self, Applied, Begin, Change, Claim, ClientKey, Effect, EffectId, EffectKey, EffectState, Effects, Event, Go,
         Notice, OwnerId, Reply, Rules, Target,
     },
-    order,
+    order, room,
 };
 
 /// A future a port returns.
@@ -130,7 +130,10 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
     if cleared.is_due() {
         return Err(not_on_record(cleared, "what it costs has to be kept back first, and nobody did"));
     }
-    let (cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
+    let (mut cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
+    if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
+        cleared = Box::pin(room::check(cleared, &started.target, &why, effects)).await?;
+    }
     let permit = cleared.permit();
     let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };
     let request = begin.request;

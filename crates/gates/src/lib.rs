@@ -69,6 +69,7 @@ mod policy;
 mod probes;
 pub mod repair;
 mod resource;
+mod room;
 mod rules;
 mod scope;
 mod semantics;

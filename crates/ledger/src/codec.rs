@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Digest, TaxonomyClass, digest::Domain, record::RECORD_VERSION};
-use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, due_ms, needs_owner};
+use servanda_gates::effect::{Effect, EffectKey, EffectState, StoredAnswer, needs_owner};
 
 use crate::LedgerError;
 
@@ -29,6 +29,8 @@ pub(crate) struct EffectRow<'a> {
     pub(crate) holds: Option<String>,
     /// Until when it does; the last moment there is where only its end counts.
     pub(crate) holds_until_ms: Option<i64>,
+    /// While it is under way: the upstream that its recovery needs, empty if none; what is looked after is found by this.
+    pub(crate) upstream: Option<&'a str>,
 }
 
 /// What is read back of an effect.
@@ -94,6 +96,7 @@ pub(crate) fn key_digest(key: &EffectKey) -> Digest {
 impl<'a> EffectRow<'a> {
     pub(crate) fn of(effect: &'a Effect) -> Result<Self, LedgerError> {
         let held = effect.holds();
+        let under_way = matches!(effect.state, EffectState::Claimed | EffectState::Dispatching);
         Ok(Self {
             effect_id: effect.id.as_str(),
             key: &effect.key,
@@ -102,7 +105,7 @@ impl<'a> EffectRow<'a> {
             epoch: signed(effect.epoch),
             owner: effect.owner.as_str(),
             needs_owner: needs_owner(effect),
-            due_ms: signed(due_ms(effect)),
+            due_ms: signed(effect.due_ms()),
             expires_ms: signed(effect.expires_ms),
             body: encode(effect).map_err(|reason| unreadable(effect.id.as_str(), reason))?,
             arguments: &effect.order.arguments,
@@ -115,6 +118,7 @@ impl<'a> EffectRow<'a> {
                 Some(held) => Some(encode(held.resources).map_err(|reason| unreadable(effect.id.as_str(), reason))?),
                 None => None,
             },
+            upstream: under_way.then(|| effect.recovers_at().unwrap_or_default()),
         })
     }
 }

@@ -179,6 +179,15 @@ impl LedgerError {
         matches!(self, Self::Server(error) if error.code().is_some_and(|code| undone.contains(&code)))
     }
 
+    /// Whether there is no room left.
+    pub(crate) fn is_of_room(&self) -> bool {
+        match self {
+            Self::Sql(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::Server(error) => error.code() == Some(&SqlState::DISK_FULL),
+            _ => false,
+        }
+    }
+
     /// Whether something is there already that was to be new.
     pub(crate) fn is_of_a_duplicate(&self) -> bool {
         matches!(self, Self::Server(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))

@@ -11,17 +11,23 @@ mod codec;
 mod error;
 mod health;
 mod identity;
+mod listing;
 mod placing;
 mod postgres;
 mod queue;
 mod reader;
+mod retention;
+mod room;
 mod sqlite;
 #[cfg(test)]
 mod tests;
 mod time;
 mod upkeep;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp};
@@ -36,11 +42,15 @@ pub use health::WriteStanding;
 pub use identity::{Adoption, AdoptionTerms, Damage, Guard, Position, Refused, Schema, Settling, Witness};
 pub use postgres::TlsFailure;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
+pub use retention::{Pruned, Retention};
+pub use room::LedgerLimits;
 pub use sqlite::wal::{LogReport, LogStop};
 pub use upkeep::{MigrationPlan, Restored, Soundness, Status, Upkeep, Verified};
 
 use health::WriteWatch;
 use postgres::PostgresLedger;
+use retention::{PRUNED_MAX, Round};
+use room::{Measured, Room};
 use sqlite::SqliteLedger;
 
 /// The ledger: a file of its own, or a database that several gateways share.
@@ -48,6 +58,7 @@ use sqlite::SqliteLedger;
 pub struct Ledger {
     store: Box<dyn Store>,
     writes: WriteWatch,
+    room: Arc<Room>,
 }
 
 /// That a ledger of an earlier version was brought up to date.
@@ -64,7 +75,8 @@ pub struct Migration {
 /// What a store does beside its ports.
 trait Store: Journal + Notebook + Effects + Budgets {
     fn close(&self) -> PortFuture<'_, ()>;
-    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>>;
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>>;
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>>;
     fn lost_count(&self) -> u64;
     fn migration(&self) -> Option<&Migration>;
     fn may_lose_commits(&self) -> Option<String>;
@@ -81,7 +93,9 @@ impl Ledger {
 
     /// Opens a file for writing, if it is the ledger that is known.
     pub fn open_guarded(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(SqliteLedger::open(path, guard)?), writes: WriteWatch::default() })
+        let room = Arc::new(Room::default());
+        let store = Box::new(SqliteLedger::open(path, guard, room.clone())?);
+        Ok(Self { store, writes: WriteWatch::default(), room })
     }
 
     /// Connects to PostgreSQL for writing, bringing the database up to date first. Nothing outside it says whether it is the right
@@ -92,7 +106,9 @@ impl Ledger {
 
     /// Connects to PostgreSQL for writing, if it has the ledger that is known.
     pub async fn connect_guarded(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
-        Ok(Self { store: Box::new(PostgresLedger::connect(url, guard).await?), writes: WriteWatch::default() })
+        let room = Arc::new(Room::default());
+        let store = Box::new(PostgresLedger::connect(url, guard, room.clone()).await?);
+        Ok(Self { store, writes: WriteWatch::default(), room })
     }
 
     /// How it was brought up to date when it was opened, if it was.
@@ -105,14 +121,28 @@ impl Ledger {
         self.store.close().await;
     }
 
-    /// Forgets the notes that may be forgotten by now.
-    pub async fn forget_expired(&self, now: Timestamp) -> Result<(), JournalError> {
-        self.store.forget_expired(now).await
+    /// One round of removing what is over: keys beyond their window, tombstones, records, notes. It is small, and says whether there is more
+    /// to do.
+    pub async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, JournalError> {
+        let expired = self.store.expire(PRUNED_MAX).await?;
+        let pruned = self.store.prune(Round { retention, now }).await?;
+        Ok(Pruned { expired, is_behind: pruned.is_behind || expired >= u64::from(PRUNED_MAX), ..pruned })
+    }
+
+    /// Has these limits hold from now on, and looks how things stand.
+    pub async fn limit(&self, limits: LedgerLimits) -> Result<(), JournalError> {
+        self.room.limit(limits);
+        self.look_at_room().await
+    }
+
+    async fn look_at_room(&self) -> Result<(), JournalError> {
+        self.room.learn(self.store.measure(self.room.limits()).await?);
+        Ok(())
     }
 
     /// How many things could not be kept since the start.
     pub fn lost_count(&self) -> u64 {
-        self.store.lost_count()
+        self.store.lost_count() + self.room.dropped_count()
     }
 
     /// I9: why a commit that was acknowledged might be lost all the same, if it might. Asked again with every beat.
@@ -138,6 +168,9 @@ impl Journal for Ledger {
         quarantine: Option<Bytes>,
         durable: bool,
     ) -> PortFuture<'_, Result<(), JournalError>> {
+        if !durable && !self.room.has_room_for_a_read() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
         self.store.finished(record, quarantine, durable)
     }
 
@@ -195,17 +228,25 @@ impl Effects for Ledger {
         Effects::list(self.store.as_ref(), query)
     }
 
-    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.store.orphans(owner, limit)
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.orphans(owner, each_max)
     }
 
+    /// Looks how much room there is, too: first of all, because without any there is no beat either.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
+            if let Err(error) = self.look_at_room().await {
+                tracing::warn!(%error, "the size of the ledger could not be measured");
+            }
             self.writes.beat_begins();
             let beat = self.store.beat(owner).await;
             self.writes.beat_ended(&beat);
             beat
         })
+    }
+
+    fn out_of_room(&self) -> Option<String> {
+        self.room.why_out()
     }
 
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {

@@ -48,9 +48,10 @@ pub(crate) fn holds(effect: &Effect) -> bool {
 }
 
 /// A record that was kept with an effect, as it goes to `calls`: where the effect says how it ended, so does the record. What
-/// nobody knows is left open, because a late answer may still say.
+/// nobody knows is left open, because a late answer may still say. It names its effect from now on, which says for how long it is kept.
 pub(crate) fn displaced(text: &str, after: &Effect) -> Result<Recorded, LedgerError> {
     let record = decode_call(after.call_id.as_str(), text)?;
+    let record = CallRecord { effect_id: Some(after.id.to_string()), ..record };
     let (outcome, class) = match after.state {
         EffectState::Completed => (Outcome::Completed, Some(TaxonomyClass::Success)),
         EffectState::FailedFinal => (Outcome::ToolError, None),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use servanda_contract::{CallRecord, Timestamp};
+use servanda_contract::CallRecord;
 use servanda_gates::{
     JournalError, Note, NoteKind,
     budget::{Booked, Entry, Swept},
@@ -27,6 +27,7 @@ use tokio::{
 use crate::{
     LedgerError,
     codec::{CallRow, encode_call},
+    retention::{Pruned, Round},
 };
 
 /// Jobs waiting to be written; more than this and callers wait.
@@ -49,8 +50,6 @@ pub(crate) enum Write {
     FirstNote(Note),
     /// A note is not wanted any more.
     Erasure { kind: NoteKind, key: String },
-    /// Notes that may be forgotten by now are.
-    Forgetting { now: Timestamp },
     /// A process is alive.
     Beat(OwnerId),
 }
@@ -80,6 +79,8 @@ pub(crate) enum Job {
     Book { entry: Entry, done: Done<Booked> },
     /// Closes what was left open in them.
     Sweep { limit: u32, done: Done<Swept> },
+    /// Removes some of what is over.
+    Prune { round: Round, done: Done<Pruned> },
 }
 
 /// What became of a job.
@@ -90,6 +91,7 @@ pub(crate) enum Outcome {
     Expired(u64),
     Booked(Booked),
     Swept(Swept),
+    Pruned(Pruned),
 }
 
 /// The way in.
@@ -141,6 +143,13 @@ impl Queue {
     pub(crate) async fn sweep(&self, limit: u32) -> Result<Swept, JournalError> {
         let (done, wait) = oneshot::channel();
         self.hand_in(Job::Sweep { limit, done }).await?;
+        wait.await.map_err(|_| closed())?
+    }
+
+    /// Removes some of what is over.
+    pub(crate) async fn prune(&self, round: Round) -> Result<Pruned, JournalError> {
+        let (done, wait) = oneshot::channel();
+        self.hand_in(Job::Prune { round, done }).await?;
         wait.await.map_err(|_| closed())?
     }
 
@@ -262,6 +271,10 @@ impl Job {
                 Outcome::Swept(swept) => Ok(swept),
                 _ => Err(odd()),
             }))),
+            Self::Prune { done, .. } => drop(done.send(outcome.and_then(|outcome| match outcome {
+                Outcome::Pruned(pruned) => Ok(pruned),
+                _ => Err(odd()),
+            }))),
         }
     }
 }
@@ -278,6 +291,7 @@ impl fmt::Display for Job {
             Self::Expire { .. } => formatter.write_str("the end of old effects"),
             Self::Book { entry, .. } => write!(formatter, "a budget's entry of {}", entry.id()),
             Self::Sweep { .. } => formatter.write_str("the end of old reservations"),
+            Self::Prune { .. } => formatter.write_str("the end of what is over"),
         }
     }
 }
@@ -288,7 +302,6 @@ impl fmt::Display for Write {
             Self::Call(recorded) => write!(formatter, "{}", recorded.record.call_id),
             Self::Note(note) | Self::FirstNote(note) => write!(formatter, "a {} note", note.kind.as_str()),
             Self::Erasure { kind, .. } => write!(formatter, "the end of a {} note", kind.as_str()),
-            Self::Forgetting { .. } => formatter.write_str("the end of old notes"),
             Self::Beat(_) => formatter.write_str("a beat"),
         }
     }

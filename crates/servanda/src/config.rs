@@ -6,6 +6,7 @@ mod budgets;
 mod credential;
 mod ends;
 mod expected;
+mod keeping;
 mod naming;
 mod oauth;
 mod pins;
@@ -34,6 +35,7 @@ pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
 pub(crate) use ends::DRAIN_MS_MIN;
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
+pub(crate) use keeping::{LedgerLimitsConfig, RetentionConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 pub(crate) use pins::PinsConfig;
@@ -76,10 +78,19 @@ pub(crate) struct Config {
     /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
     pub ledger: String,
+<<<<<<< HEAD
     /// The file that knows the ledger from outside, relative to this one; beside this one and named like it if not said, e.g.
     /// `servanda.position`. Never in the ledger's own folder: what is lost with the ledger cannot miss it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_file: Option<PathBuf>,
+=======
+    /// How long the ledger keeps what is over.
+    #[serde(default, skip_serializing_if = "RetentionConfig::is_default")]
+    pub retention: RetentionConfig,
+    /// How large the ledger may become.
+    #[serde(default, skip_serializing_if = "LedgerLimitsConfig::is_default")]
+    pub ledger_limits: LedgerLimitsConfig,
+>>>>>>> growth
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -263,7 +274,12 @@ impl Config {
             listen: default_listen(),
             contracts: default_contracts(),
             ledger: default_ledger(),
+<<<<<<< HEAD
             position_file: None,
+=======
+            retention: RetentionConfig::default(),
+            ledger_limits: LedgerLimitsConfig::default(),
+>>>>>>> growth
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
             upstreams,

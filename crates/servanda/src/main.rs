@@ -26,6 +26,7 @@ mod screen;
 mod state_folder;
 mod stopping;
 mod survey;
+mod upkeep;
 mod visitors_notebook;
 mod wiring;
 

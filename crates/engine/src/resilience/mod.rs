@@ -42,6 +42,14 @@ impl Guard {
         })
     }
 
+    /// Whether no call may be made now. Nothing is counted, and no probe is used up.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.with(|breaker, _, now_ms| {
+            let mut as_if = *breaker;
+            as_if.step(Happening::Wanted, now_ms).is_err()
+        })
+    }
+
     /// Asks whether a call may be repeated now.
     pub(crate) fn ask_again(&self) -> Result<bool, Shut> {
         self.with(|breaker, budget, now_ms| {

@@ -7,6 +7,7 @@ mod claims;
 mod conversations;
 mod effects;
 mod expectations;
+mod fairness;
 mod inputs;
 mod marks;
 mod names;

@@ -158,6 +158,34 @@ pub(super) async fn submitted(core: &Core, id: &EffectId) -> Option<Submitted> {
     read(core, id).await
 }
 
+/// Before the keys of all notes about where works go on.
+pub(super) const BEFORE_SUBMITTED: &str = "submitted:";
+
+/// The key of such a note.
+pub(super) fn submitted_key(id: &EffectId) -> String {
+    key::<Submitted>(id)
+}
+
+/// Where works go on, in the order of their handles behind a key.
+pub(super) async fn all_submitted(
+    core: &Core,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<(EffectId, Submitted)>, JournalError> {
+    let notes = core.notebook.list(NoteKind::Work, after, limit, core.clock.now()).await?;
+    // Keys of other notes come behind these.
+    let ids = notes.iter().map_while(|note| Some((note.key.strip_prefix(BEFORE_SUBMITTED)?, &note.value)));
+    let of = |(id, value): (&str, &String)| Some((EffectId::from(id.to_owned()), serde_json::from_str(value).ok()?));
+    Ok(ids.filter_map(of).collect())
+}
+
+/// It goes on nowhere any more.
+pub(super) async fn forget_submitted(core: &Core, id: &EffectId) {
+    if let Err(error) = core.notebook.erase(NoteKind::Work, &submitted_key(id)).await {
+        tracing::debug!(effect = %id, %error, "a note of a work that ended could not be erased");
+    }
+}
+
 fn key<T: About>(id: &EffectId) -> String {
     format!("{}:{id}", T::PREFIX)
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{CallRecord, Caller};
-use servanda_gates::effect::{Awaits, Effect, EffectQuery, EffectState, owner_silence_ms_max};
+use servanda_gates::effect::{Awaits, Effect, EffectId, EffectState, Target, owner_silence_ms_max};
 use servanda_mcp::{Era, capabilities::TASKS_EXTENSION, fields::method};
 use servanda_upstream::{Counterpart, Delivery, PerformFailure};
 use tokio::time::Instant;
@@ -27,8 +27,9 @@ use crate::{
     upstream_failure,
 };
 
-/// Works that are looked through at a time.
-const LOOKED_THROUGH_MAX: u32 = 256;
+/// Notes of works that are read at once, and pages of them in a round.
+const PAGE: u32 = 256;
+const PAGES_MAX: usize = 16;
 /// How long a server has to hear that a task is not wanted any more.
 const CANCEL_MS_MAX: u64 = 10_000;
 
@@ -41,22 +42,33 @@ pub(crate) struct Adopted {
     _entered: Entered,
 }
 
-/// Works that go on at their upstreams and that nobody has asked about for a while.
+/// Works that go on at their upstreams and that nobody has asked about for a while. They are found by their notes, which are as many as
+/// there are such works; a note that its effect has outlived goes.
 pub(crate) async fn left_alone(core: &Core) -> Vec<Effect> {
-    let query =
-        EffectQuery { states: vec![EffectState::Dispatching], limit: LOOKED_THROUGH_MAX, ..EffectQuery::default() };
-    let Ok(under_way) = core.effects.list(query).await else { return Vec::new() };
     let mut left = Vec::new();
-    for effect in under_way {
-        let ours = matches!(&effect.awaits, Some(Awaits::Task(id)) if id == effect.id.as_str());
-        if ours
-            && core.works.live(&effect.id).is_none()
-            && submitted(core, &effect).await.is_some_and(|submitted| submitted.is_left_alone(core))
-        {
-            left.push(effect);
+    let mut after = note::BEFORE_SUBMITTED.to_owned();
+    for _ in 0..PAGES_MAX {
+        let Ok(page) = note::all_submitted(core, &after, PAGE).await else { break };
+        let Some((last, _)) = page.last() else { break };
+        after = note::submitted_key(last);
+        let here = |id: &EffectId| core.works.live(id).is_some();
+        for (id, submitted) in page.iter().filter(|(id, submitted)| submitted.is_left_alone(core) && !here(id)) {
+            let Ok(found) = core.effects.find(Target::Id(id.clone())).await else { continue };
+            match found.filter(|effect| effect.state == EffectState::Dispatching && effect.epoch == submitted.epoch) {
+                None => note::forget_submitted(core, id).await,
+                Some(effect) if core.clock.now().unix_ms() < submitted.until_ms && is_ours(&effect) => {
+                    left.push(effect);
+                }
+                // Its time is over: it is an orphan like any other.
+                Some(_) => {}
+            }
         }
     }
     left
+}
+
+fn is_ours(effect: &Effect) -> bool {
+    matches!(&effect.awaits, Some(Awaits::Task(id)) if id == effect.id.as_str())
 }
 
 /// Where an effect goes on, if it does and its time is not over.

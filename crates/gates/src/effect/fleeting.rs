@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    LedgerNow, OwnerId, Step, Target, due_ms, is_in_the_way, is_orphaned, notes_due, step,
+    LedgerNow, OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, orphan_shares::share_out, step,
 };
 use crate::{FleetingNotebook, JournalError, PortFuture};
 
@@ -148,16 +148,15 @@ impl Effects for FleetingEffects {
         Box::pin(std::future::ready(Ok(effects)))
     }
 
-    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let (kept, now) = (self.kept(), self.now());
         let orphaned = |effect: &&Effect| {
             let owner_is_gone = kept.is_gone(&effect.owner, now);
             let is_own = effect.state == EffectState::Dispatching && effect.owner == owner;
-            (is_own && due_ms(effect) <= now.ledger_ms)
+            (is_own && effect.due_ms() <= now.ledger_ms)
                 || is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now) })
         };
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let orphans = kept.effects.values().filter(orphaned).take(limit).cloned().collect();
+        let orphans = share_out(kept.effects.values().filter(orphaned).cloned(), each_max);
         Box::pin(std::future::ready(Ok(orphans)))
     }
 

@@ -8,6 +8,7 @@ mod fleeting;
 mod key;
 mod lost;
 mod orphan;
+mod orphan_shares;
 mod query;
 mod rules;
 mod settle;
@@ -29,7 +30,8 @@ pub use clock::{LedgerClock, LedgerNow};
 pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use lost::LostWindow;
-pub use orphan::{due_ms, is_orphaned, needs_owner};
+pub use orphan::{is_orphaned, needs_owner};
+pub use orphan_shares::ORPHANED_UPSTREAMS_MAX;
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{Rule, Rules};
 pub use step::{Circumstances, Step, replay, step};
@@ -410,11 +412,19 @@ pub trait Effects: Send + Sync + fmt::Debug {
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Effects that a process has to look after: claims whose lease is over, dispatches whose owner is gone or that wait past
-    /// their time, and those of `owner` itself that are past their time, which it may hold still.
-    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
+    /// their time, and those of `owner` itself that are past their time, which it may hold still. At most `each_max` of every
+    /// upstream that their recovery needs ([`Effect::recovers_at`]), and as many that need none; the oldest first within each. So an
+    /// upstream with any number of orphans never hides those of another.
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Says that this process is alive. One that does not say so for a while is taken for gone.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;
+
+    /// Why no new effects are taken at the moment, if the store is running out of room. What is under way is still settled, and keys that
+    /// were used are still answered.
+    fn out_of_room(&self) -> Option<String> {
+        None
+    }
 
     /// Makes tombstones of settled effects whose time is over, and forgets those nobody can ask for. Says how many.
     fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>>;

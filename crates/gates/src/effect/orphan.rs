@@ -29,16 +29,6 @@ pub fn needs_owner(effect: &Effect) -> bool {
     effect.state == EffectState::Dispatching && effect.awaits.is_none()
 }
 
-/// Before when an effect that is under way cannot be orphaned, in ledger time.
-pub fn due_ms(effect: &Effect) -> u64 {
-    match effect.state {
-        EffectState::Claimed => effect.lease_until_ms,
-        _ if !needs_owner(effect) => effect.overdue_at_ms,
-        _ if waits_for_its_time(effect) => effect.at_work_until_ms().max(effect.lease_until_ms),
-        _ => effect.lease_until_ms,
-    }
-}
-
 fn is_abandoned(effect: &Effect, around: &Circumstances) -> bool {
     if !needs_owner(effect) {
         return around.ledger_ms >= effect.overdue_at_ms;
@@ -49,6 +39,16 @@ fn is_abandoned(effect: &Effect, around: &Circumstances) -> bool {
 }
 
 impl Effect {
+    /// Before when an effect that is under way cannot be orphaned, in ledger time.
+    pub fn due_ms(&self) -> u64 {
+        match self.state {
+            EffectState::Claimed => self.lease_until_ms,
+            _ if !needs_owner(self) => self.overdue_at_ms,
+            _ if waits_for_its_time(self) => self.at_work_until_ms().max(self.lease_until_ms),
+            _ => self.lease_until_ms,
+        }
+    }
+
     /// Until when the upstream may be at work on a dispatch whose owner vanished: it was sent within the lease of the dispatch, or
     /// not at all, and has its own time from then on.
     pub fn at_work_until_ms(&self) -> u64 {

@@ -8,6 +8,7 @@ mod operation;
 mod order;
 mod probes;
 mod repair;
+mod room;
 mod state;
 
 use std::{

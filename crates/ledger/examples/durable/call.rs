@@ -26,28 +26,42 @@ pub(crate) struct Encoded {
     pub(crate) record: String,
 }
 
+/// When a call is made, and for how long its key is remembered with its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) received_ms: u64,
+    pub(crate) dedup_window_ms: u64,
+}
+
+const USUAL: Terms = Terms { received_ms: 1_800_000_000_000, dedup_window_ms: 3_600_000 };
+
 /// What of a call is written at its beginning, as text.
 pub(crate) fn encoded() -> Encoded {
     let call_id = CallId::new();
-    let event = Event::Begin(Box::new(begin(&call_id)));
+    let event = Event::Begin(Box::new(begin(&call_id, USUAL)));
     let around = Circumstances::at(LedgerNow::plain(1_800_000_000_000));
     let effect = step(None, &event, &around).change.unwrap();
     Encoded {
         body: serde_json::to_string(&effect).unwrap(),
         arguments: effect.order.arguments,
-        record: serde_json::to_string(&record(call_id, Outcome::Dispatching)).unwrap(),
+        record: serde_json::to_string(&record(call_id, Outcome::Dispatching, USUAL)).unwrap(),
     }
 }
 
 /// Its intent is durable before bytes would leave, its end before it would be answered.
 pub(crate) async fn call(ledger: Arc<Ledger>) {
+    call_on(ledger, USUAL).await;
+}
+
+/// The same on other terms.
+pub(crate) async fn call_on(ledger: Arc<Ledger>, terms: Terms) {
     let call_id = CallId::new();
-    let first = begin(&call_id);
+    let first = begin(&call_id, terms);
     let key = first.key.clone();
     let change = |target, event, outcome| Change {
         target,
         event,
-        record: Some(record(call_id.clone(), outcome)),
+        record: Some(record(call_id.clone(), outcome, terms)),
         quarantine: None,
         notices: Vec::new(),
     };
@@ -58,7 +72,7 @@ pub(crate) async fn call(ledger: Arc<Ledger>) {
     assert_eq!(ledger.apply(settled).await.unwrap().reply, Reply::Settled);
 }
 
-fn begin(call_id: &CallId) -> Begin {
+fn begin(call_id: &CallId, terms: Terms) -> Begin {
     let key = EffectKey {
         tenant: "acme".to_owned(),
         principal: "ada".to_owned(),
@@ -73,7 +87,7 @@ fn begin(call_id: &CallId) -> Begin {
         class: EffectClass::N,
         owner: OwnerId::from("own_bench".to_owned()),
         call_id: call_id.clone(),
-        order: order(),
+        order: Order { dedup_window_ms: terms.dedup_window_ms, ..order() },
         go: Go::Dispatch,
         continues: None,
     }
@@ -90,7 +104,7 @@ fn order() -> Order {
         arguments: Bytes::from_static(br#"{"amount":1200,"currency":"EUR","to":"DE89370400440532013000"}"#),
         timeout_ms: 5_000,
         key_window_ms: None,
-        dedup_window_ms: 3_600_000,
+        dedup_window_ms: USUAL.dedup_window_ms,
         keeps_answer: true,
         resources: Vec::new(),
         reads: Vec::new(),
@@ -99,7 +113,7 @@ fn order() -> Order {
     }
 }
 
-fn record(call_id: CallId, outcome: Outcome) -> CallRecord {
+fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
     CallRecord {
         record_version: RECORD_VERSION,
         call_id,
@@ -109,7 +123,7 @@ fn record(call_id: CallId, outcome: Outcome) -> CallRecord {
         contract: None,
         arguments_digest: Digest::of(Domain::Arguments, &[b"{}"]),
         proposal_digest: None,
-        received_at: Timestamp::from_unix_ms(1_800_000_000_000),
+        received_at: Timestamp::from_unix_ms(terms.received_ms),
         dispatched_at: None,
         finished_at: None,
         deadline_ms: Some(5_000),

@@ -1,5 +1,5 @@
--- Reservations that something can be done about: their effect has ended, or was never begun in all that time, or others have reserved
--- for it too. With each, what the effect says, and which others.
+-- Reservations of a stretch of time that something can be done about: their effect has ended, or was never begun in all that time, or
+-- others have reserved for it too. With each, what the effect says, and which others.
 select * from (
     select holds.hold_id, holds.stage, holds.body, effects.state, effects.body as effect,
         (
@@ -9,7 +9,7 @@ select * from (
         holds.opened_ms
     from holds
     left join effects on effects.effect_id = holds.effect_id
-    where holds.stage = 'open' and holds.kind = 'reservation'
+    where holds.stage = 'open' and holds.kind = 'reservation' and holds.opened_ms between ?3 and ?4
 ) as left_open
 where others is not null
     or state in ('completed', 'failed_final', 'failed_retryable', 'compensated', 'expired')

@@ -18,6 +18,7 @@ use crate::{
     books::{LeftRow, Page, StandingRow, count, decode_hold, decode_standing},
     codec::signed,
     queue::Job,
+    retention::{HOLDS_EXAMINED_MAX, Progress},
     time::StoreTime,
 };
 
@@ -48,13 +49,14 @@ pub(super) async fn sweep(
     client: &Client,
     statements: &Statements,
     time: &StoreTime,
+    progress: &mut Progress,
     limit: u32,
 ) -> Result<Swept, LedgerError> {
     let done = async {
         let books = statements.books(client).await?;
         client.batch_execute("begin").await?;
         let now_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).now_ms;
-        let swept = close_left(client, books, now_ms, limit).await?;
+        let swept = close_left(client, books, progress, now_ms, limit).await?;
         for sql in [
             include_str!("../../sql/postgres/forget_holds.sql"),
             include_str!("../../sql/postgres/forget_standings.sql"),
@@ -94,10 +96,22 @@ pub(super) async fn standings(
     rows.iter().map(|row| Ok(standing(row)?.at(now_ms))).collect()
 }
 
-async fn close_left(client: &Client, books: &BookStatements, now_ms: u64, limit: u32) -> Result<Swept, LedgerError> {
+async fn close_left(
+    client: &Client,
+    books: &BookStatements,
+    progress: &mut Progress,
+    now_ms: u64,
+    limit: u32,
+) -> Result<Swept, LedgerError> {
+    let from_ms = signed(progress.holds_from_ms);
+    let until = include_str!("../../sql/postgres/open_holds_until.sql");
+    let until = client.query_opt(until, &[&from_ms, &i64::from(HOLDS_EXAMINED_MAX)]).await?;
+    let until_ms: Option<i64> = until.map(|row| row.try_get(0)).transpose()?;
     let sql = include_str!("../../sql/postgres/left_holds.sql");
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
-    let rows = client.query(sql, &[&open_since_ms, &i64::from(limit)]).await?;
+    let stretch = (from_ms, until_ms.unwrap_or(i64::MAX));
+    let rows = client.query(sql, &[&open_since_ms, &i64::from(limit), &stretch.0, &stretch.1]).await?;
+    progress.after_holds(rows.len(), limit, until_ms);
     let (mut page, mut entries, mut known) = (Page::default(), Vec::new(), BTreeSet::new());
     let mut swept = Swept::default();
     for row in &rows {

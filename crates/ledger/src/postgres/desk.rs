@@ -1,8 +1,11 @@
-//! Reading from the shared database, beats, and whether it keeps what it acknowledges: on a connection of its own, made
-//! again when it was lost. All of it goes to the primary (I8).
+//! Reading from the shared database, beats, and whether it keeps what it acknowledges: on connections of its own, made again when
+//! they are lost. There are a few of them, so that one slow question holds up nobody else. All of it goes to the primary (I8).
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,20 +19,33 @@ use super::{
 };
 use crate::{LedgerError, clock_watch::ClockWatch, codec::signed, time::StoreTime};
 
+/// Connections that read, each made when it is needed first.
+const READERS: usize = 3;
+
 /// Reads and says that we are alive.
 #[derive(Debug)]
 pub(super) struct Desk {
     connector: Connector,
-    session: TurnTaking<Option<Arc<Session>>>,
+    readers: [Reader; READERS],
     may_lose_commits: Mutex<Option<String>>,
     time: StoreTime,
     watch: Mutex<ClockWatch>,
 }
 
+/// One connection, and how many questions are on it.
+#[derive(Debug, Default)]
+struct Reader {
+    session: TurnTaking<Option<Arc<Session>>>,
+    asked: AtomicUsize,
+}
+
+/// A question on a connection, until this is dropped.
+struct Asked<'a>(&'a Reader);
+
 impl Desk {
     pub(super) fn new(connector: Connector, time: StoreTime) -> Self {
         let (may_lose_commits, watch) = (Mutex::new(None), Mutex::default());
-        Self { connector, session: TurnTaking::new(None), may_lose_commits, time, watch }
+        Self { connector, readers: Default::default(), may_lose_commits, time, watch }
     }
 
     /// Asks a question, within bounds.
@@ -37,12 +53,13 @@ impl Desk {
         &self,
         question: impl AsyncFnOnce(&Client) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
-        let session = self.session().await?;
+        let Some(asked) = self.least_asked() else { return Err(LedgerError::Silent(0)) };
+        let session = self.session(asked.0).await?;
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         if let Ok(answer) = timeout(limit, question(&session.client)).await {
             return answer;
         }
-        *self.session.lock().await = None;
+        *asked.0.session.lock().await = None;
         Err(LedgerError::Silent(ANSWER_MS_MAX))
     }
 
@@ -79,15 +96,29 @@ impl Desk {
         self.may_lose_commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn session(&self) -> Result<Arc<Session>, LedgerError> {
-        // Held while connecting: one connection is enough, and whoever else asks would wait for it anyway.
-        let mut kept = self.session.lock().await;
+    /// The connection with the fewest questions, the first of them if there are several, so that the others are made when they are
+    /// needed.
+    fn least_asked(&self) -> Option<Asked<'_>> {
+        let reader = self.readers.iter().min_by_key(|reader| reader.asked.load(Ordering::Relaxed))?;
+        reader.asked.fetch_add(1, Ordering::Relaxed);
+        Some(Asked(reader))
+    }
+
+    async fn session(&self, reader: &Reader) -> Result<Arc<Session>, LedgerError> {
+        // Held while connecting: whoever else asks on this one would wait for it anyway.
+        let mut kept = reader.session.lock().await;
         if let Some(session) = kept.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(Arc::clone(session));
         }
         let session = Arc::new(self.connector.connect().await?);
         *kept = Some(Arc::clone(&session));
         Ok(session)
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.asked.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -10,6 +10,7 @@ mod identity;
 mod list;
 mod migrate;
 mod notes;
+mod prune;
 mod read;
 mod recent;
 mod record;
@@ -35,15 +36,26 @@ use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, Event, OwnerId, Target, owner_silence_ms_max},
+    effect::{
+        Applied, Change, Effect, EffectQuery, Effects, Event, ORPHANED_UPSTREAMS_MAX, OwnerId, Target,
+        owner_silence_ms_max,
+    },
 };
 use tokio::{sync::Mutex, task::JoinSet};
 use tokio_postgres::Client;
 
 use crate::{
+<<<<<<< HEAD
     Guard, LedgerError, Migration, Reader, Store,
     codec::{effect_columns, key_digest, signed},
+=======
+    LedgerError, LedgerLimits, Pruned, Reader, Store,
+    codec::{key_digest, signed, unsigned},
+    listing::list_statement,
+>>>>>>> growth
     queue::{Queue, Recorded, Write},
+    retention::Round,
+    room::{Measured, Room},
     time::StoreTime,
 };
 use desk::Desk;
@@ -51,8 +63,12 @@ use identity::Known;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
+<<<<<<< HEAD
 pub use tls::TlsFailure;
 use writer::Writer;
+=======
+use writer::{Shared, Writer};
+>>>>>>> growth
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
@@ -77,9 +93,14 @@ pub(crate) struct PostgresLedger {
 }
 
 impl PostgresLedger {
+<<<<<<< HEAD
     /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
     /// brought up to date if the guard says so.
     pub(crate) async fn connect(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
+=======
+    /// Connects for writing, bringing the database up to date first.
+    pub(crate) async fn connect(url: &str, room: Arc<Room>) -> Result<Self, LedgerError> {
+>>>>>>> growth
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
@@ -88,11 +109,15 @@ impl PostgresLedger {
         let known = Known::of(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
-        let recent = Recent::default();
+        let shared = Shared { time: time.clone(), recent: Recent::default(), lost: lost.clone(), room };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
+<<<<<<< HEAD
             let writer =
                 Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
+=======
+            let writer = Writer::new(connector.clone(), shared.clone()).await?;
+>>>>>>> growth
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -153,8 +178,20 @@ impl Store for PostgresLedger {
         })
     }
 
-    fn forget_expired(&self, now: Timestamp) -> PortFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.queue(&"forgetting")?.put(Write::Forgetting { now }, true).await })
+    fn prune(&self, round: Round) -> PortFuture<'_, Result<Pruned, JournalError>> {
+        // Always by the same writer: it knows how far it has come.
+        Box::pin(async move { self.queue(&"pruning")?.prune(round).await })
+    }
+
+    fn measure(&self, limits: LedgerLimits) -> PortFuture<'_, Result<Measured, JournalError>> {
+        Box::pin(self.ask(async move |client: &Client| {
+            // The server's disk cannot be seen from here, and sizes are only looked at where they are limited.
+            if limits.bytes_max.is_none() {
+                return Ok(Measured::default());
+            }
+            let size = client.query_one(include_str!("../../sql/postgres/size.sql"), &[]).await?;
+            Ok(Measured { used_bytes: unsigned(size.try_get(0)?), disk: None })
+        }))
     }
 
     fn lost_count(&self) -> u64 {
@@ -252,17 +289,16 @@ impl Effects for PostgresLedger {
     }
 
     fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
-        let columns = effect_columns!();
         Box::pin(self.ask(async move |client: &Client| {
             let row = match &target {
                 Target::Key(key) => {
-                    let sql = format!("select {columns} from effects where key_digest = $1");
-                    client.query_opt(&sql, &[&&key_digest(key).as_bytes()[..]]).await?
+                    let sql = include_str!("../../sql/postgres/effect_of_key.sql");
+                    client.query_opt(sql, &[&&key_digest(key).as_bytes()[..]]).await?
                 }
                 Target::Id(id) if id.as_str().contains('\0') => None,
                 Target::Id(id) => {
-                    let sql = format!("select {columns} from effects where effect_id = $1");
-                    client.query_opt(&sql, &[&id.as_str()]).await?
+                    let sql = include_str!("../../sql/postgres/effect_of_handle.sql");
+                    client.query_opt(sql, &[&id.as_str()]).await?
                 }
             };
             row.as_ref().map(rows::effect).transpose()
@@ -270,16 +306,32 @@ impl Effects for PostgresLedger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+<<<<<<< HEAD
         Box::pin(self.ask(async move |client: &Client| list::list(client, query).await))
     }
 
     fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+=======
+        let sql = list_statement(&query.states, "$1");
+        Box::pin(self.ask(async move |client: &Client| {
+            let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
+            rows.iter().map(rows::effect).collect()
+        }))
+    }
+
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+>>>>>>> growth
         Box::pin(self.ask(async move |client: &Client| {
             let ledger_ms = self.desk.now(client).await?.ledger_ms;
             let silent_since_ms = signed(ledger_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
+<<<<<<< HEAD
             let rows =
                 client.query(sql, &[&signed(ledger_ms), &silent_since_ms, &owner.as_str(), &i64::from(limit)]).await?;
+=======
+            let (each_max, upstreams_max) = (i64::from(each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
+            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &each_max, &upstreams_max]).await?;
+>>>>>>> growth
             rows.iter().map(rows::effect).collect()
         }))
     }
@@ -321,6 +373,18 @@ impl Budgets for PostgresLedger {
             budgets::standings(client, &query, self.desk.now(client).await?.now_ms).await
         }))
     }
+}
+
+/// A connection as the ledger's own are.
+#[cfg(test)]
+pub(crate) async fn client(url: &str) -> Result<Client, LedgerError> {
+    Ok(Connector::new(url)?.connect().await?.client)
+}
+
+/// Every statement that the writers put together.
+#[cfg(test)]
+pub(crate) fn written() -> Vec<String> {
+    statements::all_written()
 }
 
 /// A setting as our connections have it.

@@ -18,10 +18,6 @@ pub(super) async fn put(client: &Client, write: &Write) -> Result<(), LedgerErro
             client.execute(erase, &[&kind.as_str(), &key.as_bytes()]).await?;
             return Ok(());
         }
-        Write::Forgetting { now } => {
-            client.execute(include_str!("../../sql/postgres/forget_notes.sql"), &[&signed(now.unix_ms())]).await?;
-            return Ok(());
-        }
         // Records are written with the batch, beats by the desk.
         Write::Call(_) | Write::Beat(_) => return Ok(()),
         Write::Note(note) => (include_str!("../../sql/postgres/put_note.sql"), note),

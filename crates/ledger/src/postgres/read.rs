@@ -53,7 +53,7 @@ impl ServerReader {
         if id.contains('\0') {
             return Ok(Vec::new());
         }
-        let sql = "select call_id, record from all_calls where call_id >= $1 and call_id < $1 || '~' order by call_id limit $2";
+        let sql = include_str!("../../sql/postgres/calls_of_id.sql");
         let rows = client.query(sql, &[id, &limit]).await?;
         rows.iter().map(|row| decode_call(row.try_get(0)?, row.try_get(1)?)).collect()
     }

@@ -132,7 +132,11 @@ impl EffectColumns<'_> {
             (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
             row.holds.as_deref().into(),
+<<<<<<< HEAD
             row.holds_until_ms.into(),
+=======
+            row.upstream.into(),
+>>>>>>> growth
         ])
     }
 
@@ -155,7 +159,11 @@ impl EffectColumns<'_> {
             before.state.name().into(),
             before.revision.into(),
             row.holds.as_deref().into(),
+<<<<<<< HEAD
             row.holds_until_ms.into(),
+=======
+            row.upstream.into(),
+>>>>>>> growth
         ])
     }
 }

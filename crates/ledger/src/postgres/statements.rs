@@ -144,6 +144,13 @@ fn writing(parts: [bool; PARTS.len()], conflicts: Conflicts) -> String {
     format!("with {}\nselect effect_id from written", clauses.join(",\n"))
 }
 
+/// All of them.
+#[cfg(test)]
+pub(super) fn all_written() -> Vec<String> {
+    let choices = (1..1usize << PARTS.len()).map(|choice| std::array::from_fn(|part| choice & (1 << part) != 0));
+    choices.flat_map(|parts| [Conflicts::Fail, Conflicts::Settle].map(|conflicts| writing(parts, conflicts))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Conflicts, PARTS, writing};

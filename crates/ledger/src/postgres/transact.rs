@@ -80,7 +80,9 @@ fn hope<'a>(batch: &mut Batch<'a>, recent: &Recent, job: &'a Job) -> Result<Part
         // Notices are few, and are written beside with a round trip each.
         Job::Apply { notices, .. } if !notices.is_empty() => return Ok(Part::Left),
         Job::Apply { target, event, recorded, .. } => (target, event, recorded.as_deref()),
-        Job::Put { .. } | Job::Expire { .. } | Job::Book { .. } | Job::Sweep { .. } => return Ok(Part::Left),
+        Job::Put { .. } | Job::Expire { .. } | Job::Book { .. } | Job::Sweep { .. } | Job::Prune { .. } => {
+            return Ok(Part::Left);
+        }
     };
     match (target, event) {
         // Whoever takes turns has to look for others first.

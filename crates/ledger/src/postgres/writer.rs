@@ -11,8 +11,12 @@ use servanda_gates::JournalError;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
+<<<<<<< HEAD
     budgets, expire,
     identity::Known,
+=======
+    budgets, expire, prune,
+>>>>>>> growth
     recent::Recent,
     rows::reading,
     session::{ANSWER_MS_MAX, Connector, Session},
@@ -22,7 +26,13 @@ use super::{
 use crate::{
     LedgerError,
     queue::{Job, Outcome, gather},
+<<<<<<< HEAD
     time::{Reading, StoreTime},
+=======
+    retention::Progress,
+    room::Room,
+    time::StoreTime,
+>>>>>>> growth
 };
 
 /// How often a job is tried again that somebody else came before, or whose transaction was undone.
@@ -39,10 +49,24 @@ pub(super) struct Writer {
     connector: Connector,
     ready: Option<Ready>,
     backoff_ms: u64,
+<<<<<<< HEAD
     time: StoreTime,
     recent: Recent,
     known: Arc<Known>,
     lost: Arc<AtomicU64>,
+=======
+    shared: Shared,
+    progress: Progress,
+}
+
+/// What all writers of a ledger share.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    pub(super) time: StoreTime,
+    pub(super) recent: Recent,
+    pub(super) lost: Arc<AtomicU64>,
+    pub(super) room: Arc<Room>,
+>>>>>>> growth
 }
 
 #[derive(Debug)]
@@ -54,6 +78,7 @@ struct Ready {
 }
 
 impl Writer {
+<<<<<<< HEAD
     pub(super) async fn new(
         connector: Connector,
         time: StoreTime,
@@ -63,6 +88,11 @@ impl Writer {
     ) -> Result<Self, LedgerError> {
         let ready = Some(Ready::connect(&connector).await?);
         Ok(Self { connector, ready, backoff_ms: 0, time, recent, known, lost })
+=======
+    pub(super) async fn new(connector: Connector, shared: Shared) -> Result<Self, LedgerError> {
+        let ready = Some(Ready::connect(&connector).await?);
+        Ok(Self { connector, ready, backoff_ms: 0, shared, progress: Progress::default() })
+>>>>>>> growth
     }
 
     /// Works until nothing more comes in.
@@ -106,11 +136,25 @@ impl Writer {
 
     /// One transaction; whoever hopes reads nothing first.
     async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
+<<<<<<< HEAD
         let (time, recent, known) = (self.time.clone(), self.recent.clone(), Arc::clone(&self.known));
         let ready = self.ready().await?;
         let transacted = ready.transact((&time, &recent, &known), jobs, hopeful);
+=======
+        let shared = self.shared.clone();
+        // Taken for the time being: whatever is not done is looked at again from the beginning.
+        let mut progress = std::mem::take(&mut self.progress);
+        let ready = self.ready().await?;
+        let transacted = ready.transact(&shared, &mut progress, jobs, hopeful);
+>>>>>>> growth
         let limit = Duration::from_millis(ANSWER_MS_MAX);
-        timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)))
+        let done = timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)));
+        match &done {
+            Ok(_) => self.progress = progress,
+            Err(error) if error.is_of_room() => shared.room.ran_out(&error.to_string()),
+            Err(_) => {}
+        }
+        done
     }
 
     /// Answers what was done; what was not comes back.
@@ -118,7 +162,7 @@ impl Writer {
         let mut rest = Vec::new();
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             match outcome {
-                Some(outcome) => job.answer(Ok(outcome), &self.lost),
+                Some(outcome) => job.answer(Ok(outcome), &self.shared.lost),
                 None => rest.push(job),
             }
         }
@@ -135,7 +179,7 @@ impl Writer {
 
     fn refuse(&self, jobs: Vec<Job>, error: &JournalError) {
         for job in jobs {
-            job.answer(Err(error.clone()), &self.lost);
+            job.answer(Err(error.clone()), &self.shared.lost);
         }
     }
 
@@ -164,17 +208,27 @@ impl Ready {
 
     async fn transact(
         &mut self,
+<<<<<<< HEAD
         (time, recent, known): (&StoreTime, &Recent, &Known),
+=======
+        shared: &Shared,
+        progress: &mut Progress,
+>>>>>>> growth
         jobs: &[Job],
         hopeful: bool,
     ) -> Result<Vec<Option<Outcome>>, LedgerError> {
+        let Shared { time, recent, .. } = shared;
         if let [Job::Expire { limit, .. }] = jobs {
             let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
             return Ok(vec![Some(Outcome::Expired(expired))]);
         }
         if let [Job::Sweep { limit, .. }] = jobs {
-            let swept = budgets::sweep(&self.session.client, &self.statements, time, *limit).await?;
+            let swept = budgets::sweep(&self.session.client, &self.statements, time, progress, *limit).await?;
             return Ok(vec![Some(Outcome::Swept(swept))]);
+        }
+        if let [Job::Prune { round, .. }] = jobs {
+            let pruned = prune::prune(&self.session.client, &self.statements, time, progress, *round).await?;
+            return Ok(vec![Some(Outcome::Pruned(pruned))]);
         }
         if matches!(jobs.first(), Some(Job::Book { .. })) {
             let booked = budgets::book(&self.session.client, &self.statements, time, jobs).await?;

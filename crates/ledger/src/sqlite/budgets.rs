@@ -8,6 +8,7 @@ use crate::{
     LedgerError,
     books::{LeftRow, Page, count, decode_hold, decode_standing},
     codec::signed,
+    retention::{HOLDS_EXAMINED_MAX, Progress},
 };
 
 /// Makes one entry.
@@ -28,10 +29,16 @@ pub(super) fn book(transaction: &Connection, entry: &Entry, now_ms: u64) -> Resu
 }
 
 /// Closes what was left open, and forgets what is over.
-pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result<Swept, LedgerError> {
+pub(super) fn sweep(
+    transaction: &Connection,
+    progress: &mut Progress,
+    limit: u32,
+    now_ms: u64,
+) -> Result<Swept, LedgerError> {
+    let (from_ms, until_ms) = (signed(progress.holds_from_ms), open_until(transaction, progress)?);
     let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/left_holds.sql"))?;
     let open_since_ms = signed(now_ms.saturating_sub(OPEN_MS_MAX));
-    let rows = statement.query_map(params![open_since_ms, limit], |row| {
+    let rows = statement.query_map(params![open_since_ms, limit, from_ms, until_ms.unwrap_or(i64::MAX)], |row| {
         Ok(LeftRow {
             hold_id: row.get(0)?,
             stage: row.get(1)?,
@@ -42,7 +49,9 @@ pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result
         })
     })?;
     let mut swept = Swept::default();
-    for row in rows.collect::<Result<Vec<_>, _>>()? {
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    progress.after_holds(rows.len(), limit, until_ms);
+    for row in rows {
         if let Some((_, Some(entry))) = row.judge(now_ms) {
             book(transaction, &entry, now_ms)?;
             count(&mut swept, &entry);
@@ -54,6 +63,13 @@ pub(super) fn sweep(transaction: &Connection, limit: u32, now_ms: u64) -> Result
         transaction.prepare_cached(sql)?.execute(params![signed(now_ms), limit])?;
     }
     Ok(swept)
+}
+
+/// When the last open reservation was opened that this sweep looks at; none if it looks at all that follow.
+fn open_until(transaction: &Connection, progress: &Progress) -> Result<Option<i64>, LedgerError> {
+    let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/open_holds_until.sql"))?;
+    let from = params![signed(progress.holds_from_ms), HOLDS_EXAMINED_MAX];
+    Ok(statement.query_row(from, |row| row.get(0)).optional()?)
 }
 
 /// Reservations that were opened until then and are open still, the oldest first.
@@ -71,11 +87,16 @@ pub(super) fn standings(
     query: &StandingQuery,
     now_ms: u64,
 ) -> Result<Vec<Standing>, LedgerError> {
-    let sql =
-        "select account, body from standings where tenant = coalesce(?1, tenant) order by changed_ms desc limit ?2";
-    let mut statement = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?));
-    let rows = statement.query_map(params![query.tenant, query.limit], read)?.collect::<Result<Vec<_>, _>>()?;
+    let rows: Vec<(Vec<u8>, String)> = if let Some(tenant) = &query.tenant {
+        let sql = "select account, body from standings where tenant = ?1 order by changed_ms desc limit ?2";
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map(params![tenant, query.limit], read)?.collect::<Result<_, _>>()?
+    } else {
+        let sql = "select account, body from standings order by changed_ms desc limit ?1";
+        let mut statement = connection.prepare_cached(sql)?;
+        statement.query_map(params![query.limit], read)?.collect::<Result<_, _>>()?
+    };
     rows.iter().map(|(account, body)| Ok(decode_standing(account, body)?.at(now_ms))).collect()
 }
 

@@ -1,4 +1,5 @@
-//! Reading beside the writer: on a connection of its own, so that nobody waits for a commit, and off the runtime's threads.
+//! Reading beside the writer: on connections of its own, so that nobody waits for a commit, and off the runtime's threads. There are a
+//! few of them, so that one slow read holds up nobody else.
 
 use std::{
     path::Path,
@@ -7,35 +8,78 @@ use std::{
 
 use rusqlite::Connection;
 use servanda_gates::JournalError;
+use tokio::sync::Semaphore;
 
 use super::open_read_only;
 use crate::LedgerError;
 
+/// Connections that read.
+const READERS: usize = 4;
+
 /// Reads; never writes.
 #[derive(Debug)]
-pub(super) struct Desk {
-    connection: Arc<Mutex<Connection>>,
+pub(crate) struct Desk {
+    readers: Arc<Readers>,
+}
+
+#[derive(Debug)]
+struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    places: Arc<Semaphore>,
+}
+
+/// A connection in use. It goes back when this is dropped, also after a panic.
+struct Reading {
+    connection: Option<Connection>,
+    readers: Arc<Readers>,
 }
 
 impl Desk {
     /// Opens an existing, up-to-date ledger.
-    pub(super) fn open(path: &Path) -> Result<Self, LedgerError> {
-        Ok(Self { connection: Arc::new(Mutex::new(open_read_only(path)?)) })
+    pub(crate) fn open(path: &Path) -> Result<Self, LedgerError> {
+        let idle = (0..READERS).map(|_| open_read_only(path)).collect::<Result<Vec<_>, _>>()?;
+        let readers = Readers { idle: Mutex::new(idle), places: Arc::new(Semaphore::new(READERS)) };
+        Ok(Self { readers: Arc::new(readers) })
     }
 
     /// Asks a question of the database.
-    pub(super) async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, JournalError> {
-        let connection = Arc::clone(&self.connection);
+        let closed = || JournalError::new("the ledger is closed");
+        let place = Arc::clone(&self.readers.places).acquire_owned().await.map_err(|_| closed())?;
+        let readers = Arc::clone(&self.readers);
         let asked = tokio::task::spawn_blocking(move || {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            question(&connection)
+            let reading = Reading::of(readers);
+            let answer = reading.connection.as_ref().map(question);
+            drop(reading);
+            drop(place);
+            answer
         });
         match asked.await {
-            Ok(answer) => answer.map_err(|error| JournalError::new(error.to_string())),
+            Ok(Some(answer)) => answer.map_err(|error| JournalError::new(error.to_string())),
+            Ok(None) => Err(closed()),
             Err(error) => Err(JournalError::new(error.to_string())),
         }
+    }
+}
+
+impl Reading {
+    fn of(readers: Arc<Readers>) -> Self {
+        let connection = readers.idle().pop();
+        Self { connection, readers }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.readers.idle().extend(self.connection.take());
+    }
+}
+
+impl Readers {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,14 +4,24 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
+<<<<<<< HEAD
     Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice, OwnerId,
     Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
+=======
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice,
+    ORPHANED_UPSTREAMS_MAX, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
+>>>>>>> growth
 };
 
 use super::{put, writer::Around};
 use crate::{
     LedgerError,
+<<<<<<< HEAD
     codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, state_condition, unsigned},
+=======
+    codec::{EffectRow, StoredEffect, decode_held, key_digest, signed, unsigned},
+    listing::list_statement,
+>>>>>>> growth
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
@@ -23,10 +33,10 @@ const OWNER_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 pub(super) fn find(connection: &Connection, target: &Target) -> Result<Option<Effect>, LedgerError> {
     let found = match target {
         Target::Key(key) => connection
-            .prepare_cached(concat!("select ", effect_columns!(), " from effects where key_digest = ?1"))?
+            .prepare_cached(include_str!("../../sql/sqlite/effect_of_key.sql"))?
             .query_row(params![key_digest(key).as_bytes()], stored),
         Target::Id(id) => connection
-            .prepare_cached(concat!("select ", effect_columns!(), " from effects where effect_id = ?1"))?
+            .prepare_cached(include_str!("../../sql/sqlite/effect_of_handle.sql"))?
             .query_row(params![id.as_str()], stored),
     };
     found.optional()?.map(StoredEffect::decode).transpose()
@@ -113,6 +123,7 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
 
 /// Some effects, newest first. Rows that do not match are not kept, so that a page is all that is in memory.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
+<<<<<<< HEAD
     let mut statement = connection.prepare_cached(&list_sql(query))?;
     // Negative is without a limit: how many rows it takes is not known before they were looked at.
     let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
@@ -149,6 +160,22 @@ pub(super) fn orphans(
     let silent_since_ms = now.ledger_ms.saturating_sub(owner_silence_ms_max());
     let sql = include_str!("../../sql/sqlite/orphans.sql");
     many(connection, sql, params![signed(now.ledger_ms), signed(silent_since_ms), owner.as_str(), limit])
+=======
+    many(connection, &list_statement(&query.states, "?1"), params![query.limit])
+}
+
+/// Effects that somebody has to look after, some of every upstream.
+pub(super) fn orphans(connection: &Connection, each_max: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
+    let mut needed = connection.prepare_cached(include_str!("../../sql/sqlite/orphaned_upstreams.sql"))?;
+    let upstreams = needed.query_map(params![ORPHANED_UPSTREAMS_MAX], |row| row.get::<_, String>(0))?;
+    let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
+    let mut orphans = Vec::new();
+    for upstream in upstreams.collect::<Result<Vec<_>, _>>()? {
+        let sql = include_str!("../../sql/sqlite/orphans.sql");
+        orphans.extend(many(connection, sql, params![upstream, signed(now_ms), silent_since_ms, each_max])?);
+    }
+    Ok(orphans)
+>>>>>>> growth
 }
 
 fn circumstances(
@@ -229,7 +256,11 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.answer,
         in_row(kept, recorded),
         row.holds,
+<<<<<<< HEAD
         row.holds_until_ms,
+=======
+        row.upstream,
+>>>>>>> growth
     ])?;
     if inserted == 1 && kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -263,7 +294,11 @@ fn replace(
         signed(before.epoch),
         before.state.name(),
         row.holds,
+<<<<<<< HEAD
         row.holds_until_ms,
+=======
+        row.upstream,
+>>>>>>> growth
     ])?;
     if changed != 1 {
         return Ok(false);

@@ -18,11 +18,6 @@ pub(super) fn put(transaction: &Connection, write: &Write, now: LedgerNow) -> Re
             erase.execute(params![kind.as_str(), key])?;
             return Ok(());
         }
-        Write::Forgetting { now } => {
-            let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_notes.sql"))?;
-            forget.execute(params![signed(now.unix_ms())])?;
-            return Ok(());
-        }
         Write::Beat(owner) => {
             let mut beat = transaction.prepare_cached(include_str!("../../sql/sqlite/put_beat.sql"))?;
             beat.execute(params![owner.as_str(), signed(now.ledger_ms)])?;

@@ -42,7 +42,7 @@ impl FileReader {
             let rows = latest.query_map(params![limit], |row| Ok((row.get(0)?, row.get(5)?)))?;
             return rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect();
         };
-        let sql = "select call_id, record from all_calls where call_id >= ?1 and call_id < ?1 || '~' order by call_id limit ?2";
+        let sql = include_str!("../../sql/sqlite/calls_of_id.sql");
         let mut statement = self.connection.prepare(sql)?;
         let rows = statement.query_map(params![id, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         rows.map(|row| row.map_err(LedgerError::from).and_then(|(id, record)| of(id, record))).collect()

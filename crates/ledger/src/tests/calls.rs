@@ -6,7 +6,7 @@ use servanda_contract::{Timestamp, record::Outcome};
 use servanda_gates::{Journal as _, Note, NoteKind, Notebook};
 
 use super::{kept::Kept, samples::record};
-use crate::{CallQuery, Ledger};
+use crate::{CallQuery, Ledger, Retention};
 
 type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -152,7 +152,8 @@ async fn forgetting(kept: Kept) {
     for (key, expires_ms) in [("short", Some(10)), ("long", Some(20)), ("ever", None)] {
         ledger.write(note(NoteKind::Session, key, "x", expires_ms)).await.unwrap();
     }
-    ledger.forget_expired(Timestamp::from_unix_ms(10)).await.unwrap();
+    let forever = Retention { records_ms: None, tombstones_ms: None };
+    ledger.prune(forever, Timestamp::from_unix_ms(10)).await.unwrap();
     // Not closed: what was written is durable without that.
     let again = kept.replica().await;
     let epoch = Timestamp::from_unix_ms(0);

@@ -13,6 +13,9 @@ mod leftovers;
 mod liveness;
 mod notices;
 mod open;
+mod plans;
+mod retention;
+mod room;
 mod samples;
 mod server;
 mod tls;
@@ -50,7 +53,7 @@ async fn effects_in_a_file() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_and_notes_in_a_file() {
-    for (name, case) in calls::CASES.iter().chain(open::CASES) {
+    for (name, case) in calls::CASES.iter().chain(open::CASES).chain(retention::CASES) {
         println!("{name}");
         case(Kept::in_file()).await;
     }

@@ -79,6 +79,7 @@ fn bad_configurations() {
         ("empty", String::new()),
         ("version", format!("servanda: 2\n{UPSTREAMS}")),
         ("not loopback", format!("servanda: 1\nlisten: 0.0.0.0:7332\n{UPSTREAMS}")),
+        ("a time to keep without a unit", format!("servanda: 1\nretention: {{records: 30 days}}\n{UPSTREAMS}")),
         ("no address", format!("servanda: 1\nlisten: example.test:7332\n{UPSTREAMS}")),
         ("a task that allows nothing", format!("servanda: 1\ntasks: {{triage: {{allow: []}}}}\n{UPSTREAMS}")),
         ("a task without kinds", format!("servanda: 1\ntasks: {{triage: {{}}}}\n{UPSTREAMS}")),

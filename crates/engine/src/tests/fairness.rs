@@ -1,0 +1,208 @@
+//! An upstream that is down, slow or failing holds up nobody's recovery but its own, and is left alone as its breaker says.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use servanda_catalog::{Catalog, names::Naming};
+use servanda_contract::{CallId, Digest, ToolContract, digest::Domain, tool::EffectClass};
+use servanda_gates::{
+    Registered, admit,
+    effect::{
+        Begin, Change, ClientKey, EffectId, EffectKey, EffectState, Effects as _, Event, Go, Order, OwnerId, Target,
+    },
+};
+use servanda_mcp::Era;
+
+use super::effects::died;
+use crate::{
+    Authorities,
+    recovery::Lanes,
+    scene::Scene,
+    server::Server,
+    testing::{HandClock, House, Scripted, draft, text},
+};
+
+const ORPHANS: usize = 1_000;
+const MINUTE_MS: u64 = 60_000;
+
+/// Two upstreams, each with a tool that dedupes on its key.
+struct Town {
+    house: House,
+    clock: Arc<HandClock>,
+    dead: Arc<Scripted>,
+    live: Arc<Scripted>,
+}
+
+fn keyed_tool(upstream: &str) -> ToolContract {
+    let mut contract = draft(upstream, "pay", true);
+    contract.effect = Some(
+        serde_json::from_value(json!({
+            "class": "K", "key": {"argument": "idem"}, "key_window_sec": 36_000, "mutation_class": "write_irreversible",
+            "manifest": [{ "resource": "x", "operation": "UPDATE", "scope": "tenant" }],
+        }))
+        .unwrap(),
+    );
+    contract
+}
+
+impl Town {
+    fn new(dead: Arc<Scripted>) -> Self {
+        let live = Scripted::new(Era::Modern, &json!({}), |_| async { Ok(text(Era::Modern, "done")) });
+        let contracts = ["dead", "live"].map(|upstream| admit(keyed_tool(upstream), &Registered::new()).unwrap());
+        let catalog = Arc::new(Catalog::new(contracts, Naming::Prefixed).unwrap());
+        let servers = BTreeMap::from([
+            ("dead".to_owned(), dead.clone() as Arc<dyn Server>),
+            ("live".to_owned(), live.clone() as Arc<dyn Server>),
+        ]);
+        let authorities = Arc::new(Authorities::of_defaults(&catalog).unwrap());
+        let clock = HandClock::new();
+        let scene = Scene::with_servers(catalog, servers, Naming::Prefixed, authorities);
+        Self { house: House::in_scene(scene, Arc::default(), clock.clone()), clock, dead, live }
+    }
+
+    /// What a process leaves behind that was at it when it died.
+    async fn leave(&self, upstream: &str, name: &str, class: EffectClass, go: Go) -> Target {
+        let contract = keyed_tool(upstream);
+        let key = EffectKey {
+            tenant: "acme".to_owned(),
+            principal: "ada".to_owned(),
+            tool: contract.identity.name.clone(),
+            contract_major: contract.identity.major(),
+            client_key: ClientKey::Given(name.to_owned()),
+        };
+        let order = Order {
+            exposed_tool: format!("{upstream}__pay"),
+            upstream: upstream.to_owned(),
+            upstream_tool: "pay".to_owned(),
+            contract_version: contract.identity.version.clone(),
+            contract_digest: Digest::of(Domain::Proposal, &[b"contract"]),
+            upstream_key: format!("sv-{name}"),
+            arguments: Bytes::from_static(br#"{"text":"hello","idem":"x"}"#),
+            timeout_ms: 1_000,
+            key_window_ms: Some(36_000_000),
+            dedup_window_ms: 36_000_000,
+            keeps_answer: true,
+            resources: Vec::new(),
+            reads: Vec::new(),
+            overlaps: false,
+            actors: Vec::new(),
+        };
+        let begin = Begin {
+            id: EffectId::new(),
+            key: key.clone(),
+            request: Digest::of(Domain::Proposal, &[name.as_bytes()]),
+            class,
+            owner: OwnerId::from("own_gone".to_owned()),
+            call_id: CallId::new(),
+            order,
+            go,
+            continues: None,
+        };
+        let target = Target::Key(key);
+        let event = Event::Begin(Box::new(begin));
+        let change = Change { target: target.clone(), event, record: None, quarantine: None, notices: Vec::new() };
+        self.house.effects.apply(change).await.unwrap();
+        target
+    }
+
+    /// A thousand of the dead one, and behind them one of the other, and what needs neither.
+    async fn crashed(&self) -> Left {
+        for number in 0..ORPHANS {
+            self.leave("dead", &format!("a{number:04}"), EffectClass::K, Go::Dispatch).await;
+        }
+        self.clock.pass_ms(1);
+        let lost = self.leave("dead", "z-lost", EffectClass::N, Go::Dispatch).await;
+        let claimed = self.leave("dead", "z-claimed", EffectClass::K, Go::Claim { lease_ms: 1_000 }).await;
+        let live = self.leave("live", "z-live", EffectClass::K, Go::Dispatch).await;
+        self.clock.pass_ms(MINUTE_MS);
+        Left { lost, claimed, live }
+    }
+
+    async fn state(&self, target: &Target) -> EffectState {
+        self.house.effects.find(target.clone()).await.unwrap().unwrap().state
+    }
+
+    fn calls(server: &Scripted) -> usize {
+        server.heard().iter().filter(|line| line.starts_with("tools/call")).count()
+    }
+}
+
+struct Left {
+    lost: Target,
+    claimed: Target,
+    live: Target,
+}
+
+/// A server that is down, one that never answers, and one that does nothing but fail.
+fn dead_ones() -> [Arc<Scripted>; 3] {
+    let server = |capabilities: Value, hangs: bool| {
+        Scripted::new(Era::Modern, &capabilities, move |_| async move {
+            if hangs { std::future::pending().await } else { Err(died()) }
+        })
+    };
+    [server(json!("down"), false), server(json!({}), true), server(json!({}), false)]
+}
+
+#[tokio::test]
+async fn a_dead_upstream_holds_up_nobody_elses_orphans() {
+    for dead in dead_ones() {
+        let town = Town::new(dead);
+        let left = town.crashed().await;
+        let mut lanes = Lanes::default();
+        // One round, which nobody waits for the end of: it does not end while a server hangs.
+        lanes.begin(town.house.engine.core()).await;
+        let expected = [EffectState::OutcomeUnknown, EffectState::FailedRetryable, EffectState::Completed];
+        let mut found = expected;
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+            found = [town.state(&left.lost).await, town.state(&left.claimed).await, town.state(&left.live).await];
+            if found == expected {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "lost, claimed and another's");
+        assert_eq!(Town::calls(&town.live), 1);
+    }
+}
+
+/// What hangs is bounded, and the next round leaves it alone while it goes on for the others.
+#[tokio::test]
+async fn a_slow_upstream_gets_a_few_at_once_and_the_next_round_is_for_the_others() {
+    let [_, hangs, _] = dead_ones();
+    let town = Town::new(hangs);
+    let mut waits_for = town.crashed().await.live;
+    let mut lanes = Lanes::default();
+    for round in 1..=4 {
+        lanes.begin(town.house.engine.core()).await;
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+            if town.state(&waits_for).await == EffectState::Completed {
+                break;
+            }
+        }
+        assert_eq!(town.state(&waits_for).await, EffectState::Completed, "round {round}");
+        waits_for = town.leave("live", &format!("late{round}"), EffectClass::K, Go::Dispatch).await;
+        town.clock.pass_ms(MINUTE_MS);
+        // The lane of what was settled ends.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert_eq!(Town::calls(&town.dead), 4, "a few at once, and no more while they hang");
+}
+
+/// Of a thousand, a server that does nothing but fail hears as many as open its breaker, and those that were under way.
+#[tokio::test]
+async fn a_failing_upstream_is_left_alone_by_its_breaker() {
+    let [_, _, fails] = dead_ones();
+    let town = Town::new(fails);
+    town.crashed().await;
+    for _ in 0..3 {
+        let mut lanes = Lanes::default();
+        lanes.begin(town.house.engine.core()).await;
+        lanes.ended().await;
+    }
+    let calls = Town::calls(&town.dead);
+    assert!((10..=20).contains(&calls), "{calls} calls of a server that does nothing but fail");
+}

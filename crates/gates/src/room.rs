@@ -1,0 +1,40 @@
+//! What is still begun while the store is running out of room: nothing that is new. A key that was used is answered as ever, and what is
+//! under way is settled, because that needs little and is what the reserve is for.
+
+use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
+
+use crate::{
+    NotFenced, WhyNot,
+    budget::Cleared,
+    effect::{Effects, Target},
+    fence::unmarked,
+};
+
+/// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked
+/// up first, because the refusal says so.
+pub(crate) async fn check(
+    cleared: Cleared,
+    target: &Target,
+    why: &str,
+    effects: &dyn Effects,
+) -> Result<Cleared, Box<NotFenced>> {
+    match effects.find(target.clone()).await {
+        Ok(Some(_)) => Ok(cleared),
+        Ok(None) => Err(out_of_room(cleared, why)),
+        Err(error) => Err(unmarked(cleared, &error)),
+    }
+}
+
+fn out_of_room(cleared: Cleared, why: &str) -> Box<NotFenced> {
+    let refusal = Refusal::new(
+        cleared.permit().call_id().clone(),
+        GateName::Fence,
+        TaxonomyClass::DependencyUnavailable,
+        format!("the ledger is out of room, so the call was not sent: {why}"),
+        "make the same call again later, it passes as soon as there is room; operators: free disk space, or shorten `retention` \
+         or raise `ledger_limits` in servanda.yaml (docs/retention.md)"
+            .to_owned(),
+    );
+    let refusal = refusal.with_effect(EffectKnowledge::None);
+    Box::new(NotFenced { cleared, why: WhyNot::NotOnRecord(Box::new(refusal)) })
+}

@@ -1,0 +1,116 @@
+//! While the store is running out of room nothing new is begun, by either way to the fence; what was begun goes on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use servanda_contract::{GateName, TaxonomyClass, refusal::EffectKnowledge};
+
+use super::{
+    admitted, booking, cleared,
+    fence::{effects, intent, now},
+    passed,
+};
+use crate::{
+    JournalError, NotFenced, PortFuture, WhyNot, begin,
+    effect::{
+        Applied, Change, ClientKey, Effect, EffectQuery, Effects, End, Event, FleetingEffects, OwnerId, Reply,
+        StoredAnswer, Target,
+    },
+};
+
+const LEASE_MS: u64 = 1_000;
+
+/// A store that says when it has no room.
+#[derive(Debug)]
+struct Full {
+    effects: FleetingEffects,
+    lacks_room: AtomicBool,
+    unreadable: AtomicBool,
+}
+
+impl Effects for Full {
+    fn apply(&self, change: Change) -> PortFuture<'_, Result<Applied, JournalError>> {
+        self.effects.apply(change)
+    }
+
+    fn find(&self, target: Target) -> PortFuture<'_, Result<Option<Effect>, JournalError>> {
+        if self.unreadable.load(Ordering::Relaxed) {
+            return Box::pin(async { Err(JournalError::new("gone")) });
+        }
+        self.effects.find(target)
+    }
+
+    fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.list(query)
+    }
+
+    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(each_max)
+    }
+
+    fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
+        self.effects.beat(owner)
+    }
+
+    fn out_of_room(&self) -> Option<String> {
+        self.lacks_room.load(Ordering::Relaxed).then(|| "its disk has 7 bytes left".to_owned())
+    }
+
+    fn expire(&self, limit: u32) -> PortFuture<'_, Result<u64, JournalError>> {
+        self.effects.expire(limit)
+    }
+}
+
+/// Whether it was begun, or why not.
+fn begun(store: &Full, changes: &[(&str, Value)], key: &str) -> Result<(), Box<NotFenced>> {
+    let permit = passed(&admitted(changes), &booking(&json!({})));
+    let intent = intent(&permit, ClientKey::Given(key.to_owned()));
+    now(begin(cleared(permit), intent, LEASE_MS, store)).map(drop)
+}
+
+/// One that is fenced at once, and one that asks something first.
+fn ways() -> [Vec<(&'static str, Value)>; 2] {
+    let asks = json!([{
+        "id": "free", "tool": "office.room", "arguments": { "id": "{room}" },
+        "expect": { "rule": "result.free", "message": "the room is taken" },
+    }]);
+    [Vec::new(), vec![("/preconditions", asks)]]
+}
+
+#[test]
+fn a_new_call_is_refused_before_the_disk_lacks_room_and_passes_when_there_is_room() {
+    for changes in ways() {
+        let store = Full { effects: effects(), lacks_room: true.into(), unreadable: false.into() };
+        let refused = begun(&store, &changes, "k").unwrap_err();
+        let WhyNot::NotOnRecord(refusal) = refused.why else { panic!("{refused:?}") };
+        assert_eq!((refusal.gate, refusal.error_code), (GateName::Fence, TaxonomyClass::DependencyUnavailable));
+        assert_eq!((refusal.effect, refusal.retryable), (EffectKnowledge::None, true), "the key was looked up");
+        assert!(refusal.message.contains("out of room") && refusal.message.contains("7 bytes"), "{}", refusal.message);
+        assert!(refusal.hint.contains("ledger_limits") && refusal.hint.contains("retention"), "{}", refusal.hint);
+        assert_eq!(store.effects.applied_count(), 0, "nothing was written");
+        store.lacks_room.store(false, Ordering::Relaxed);
+        begun(&store, &changes, "k").unwrap();
+    }
+}
+
+#[test]
+fn a_key_that_was_used_is_answered_as_ever() {
+    let store = Full { effects: effects(), lacks_room: false.into(), unreadable: false.into() };
+    begun(&store, &[], "k").unwrap();
+    store.lacks_room.store(true, Ordering::Relaxed);
+    let reply = || match begun(&store, &[], "k").unwrap_err().why {
+        WhyNot::Reply { reply, effect } => (reply, effect.unwrap()),
+        WhyNot::NotOnRecord(refusal) => panic!("{refusal:?}"),
+    };
+    let (running, effect) = reply();
+    assert!(matches!(running, Reply::Running { .. }), "{running:?}");
+    let answer = StoredAnswer::Known("done".to_owned());
+    let event = Event::Settle(effect.claim(), End::Completed(answer.clone()));
+    let target = Target::Id(effect.id.clone());
+    now(store.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() })).unwrap();
+    assert_eq!(reply().0, Reply::Replay(answer));
+    // What cannot be looked up is not said to be new.
+    store.unreadable.store(true, Ordering::Relaxed);
+    let WhyNot::NotOnRecord(refusal) = begun(&store, &[], "k").unwrap_err().why else { panic!("it is not on record") };
+    assert!(!refusal.message.contains("out of room"), "{}", refusal.message);
+}

@@ -1,0 +1,1 @@
+delete from calls where call_id = any ($1::text[])

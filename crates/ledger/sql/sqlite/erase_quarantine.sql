@@ -1,0 +1,1 @@
+delete from quarantine where call_id = ?1

@@ -1,0 +1,82 @@
+//! What is over goes from the shared database, a few rows at a time, and never what another gateway is at work on.
+
+use tokio_postgres::Client;
+
+use super::statements::Statements;
+use crate::{
+    LedgerError,
+    codec::{signed, unsigned},
+    retention::{OldRecord, PRUNED_MAX, Progress, Pruned, Round},
+    time::StoreTime,
+};
+
+/// One round in one transaction.
+pub(super) async fn prune(
+    client: &Client,
+    statements: &Statements,
+    time: &StoreTime,
+    progress: &mut Progress,
+    round: Round,
+) -> Result<Pruned, LedgerError> {
+    let done = transact(client, statements, time, progress, round).await;
+    if done.is_err() && !client.is_closed() {
+        let _ = client.batch_execute("rollback").await;
+    }
+    done
+}
+
+async fn transact(
+    client: &Client,
+    statements: &Statements,
+    time: &StoreTime,
+    progress: &mut Progress,
+    round: Round,
+) -> Result<Pruned, LedgerError> {
+    let mut pruned = Pruned::default();
+    let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
+    client.batch_execute("begin").await?;
+    let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+    if let Some(before_ms) = round.records_before_ms() {
+        let (count, is_last) = records(client, progress, before_ms).await?;
+        (pruned.records, pruned.is_behind) = (count, !is_last);
+    }
+    if let Some(kept_ms) = round.retention.tombstones_ms {
+        pruned.tombstones = tombstones(client, kept_ms, now_ms).await?;
+    }
+    pruned.notes = notes(client, round.now.unix_ms()).await?;
+    client.batch_execute("commit").await?;
+    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.notes);
+    Ok(pruned)
+}
+
+/// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
+/// were all there are.
+async fn records(client: &Client, progress: &mut Progress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
+    let sql = include_str!("../../sql/postgres/old_records.sql");
+    let (from_ms, before_ms) = (signed(progress.records_from_ms), signed(before_ms));
+    let rows = client.query(sql, &[&from_ms, &before_ms, &i64::from(PRUNED_MAX)]).await?;
+    let read = |row: &tokio_postgres::Row| {
+        Ok(OldRecord { call_id: row.try_get(0)?, received_ms: unsigned(row.try_get(1)?), may_go: row.try_get(2)? })
+    };
+    let page = rows.iter().map(read).collect::<Result<Vec<_>, LedgerError>>()?;
+    let ids: Vec<&str> = page.iter().filter(|record| record.may_go).map(|record| record.call_id.as_str()).collect();
+    let mut count = 0;
+    if !ids.is_empty() {
+        client.execute(include_str!("../../sql/postgres/erase_quarantine.sql"), &[&ids]).await?;
+        count = client.execute(include_str!("../../sql/postgres/erase_calls.sql"), &[&ids]).await?;
+    }
+    Ok((count, progress.after_records(&page)))
+}
+
+/// Tombstones whose window ended so long ago by the store's time.
+async fn tombstones(client: &Client, kept_ms: u64, now_ms: u64) -> Result<u64, LedgerError> {
+    let Some(before_ms) = now_ms.checked_sub(kept_ms) else { return Ok(0) };
+    let sql = include_str!("../../sql/postgres/erase_tombstones.sql");
+    Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
+}
+
+/// Notes that have expired by the wall clock.
+async fn notes(client: &Client, wall_ms: u64) -> Result<u64, LedgerError> {
+    let sql = include_str!("../../sql/postgres/forget_notes.sql");
+    Ok(client.execute(sql, &[&signed(wall_ms), &i64::from(PRUNED_MAX)]).await?)
+}

@@ -1,0 +1,202 @@
+//! Whether there is room for more: measured beside the calls and after errors, by the limits that the configuration has. New effects are
+//! refused while something is left, so that what is under way can still be settled.
+//!
+//! Deliberately not here: what a caller is told, and making room, which is `retention`.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU8, AtomicU64, Ordering},
+};
+
+/// How much of a filesystem is left alone where the configuration does not say: this, and of a small one a tenth. It is enough to settle
+/// thousands of calls with answers of usual size, and for the log of a checkpoint.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+const FREE_SHARE_MIN: u64 = 10;
+
+/// How large a ledger may become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerLimits {
+    /// Bytes that the ledger uses; as many as there is room for, where it says nothing.
+    pub bytes_max: Option<u64>,
+    /// Bytes that stay free on the filesystem of a ledger that is a file; 256 MiB where it says nothing, a tenth on one below 2.5 GiB.
+    pub free_bytes_min: Option<u64>,
+}
+
+/// What a store found out about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Measured {
+    /// What is in use. Pages of a file that are free again are not.
+    pub(crate) used_bytes: u64,
+    /// The filesystem; none where it cannot be seen.
+    pub(crate) disk: Option<Disk>,
+}
+
+/// A filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Disk {
+    pub(crate) bytes_total: u64,
+    /// What can still be written: free space, and pages of the file that are free again.
+    pub(crate) bytes_free: u64,
+}
+
+/// How much is taken on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// Everything.
+    Enough,
+    /// Nothing new that changes something; records of everything else are kept.
+    Scarce,
+    /// What is left is for settling what is under way.
+    Reserve,
+}
+
+/// What is known about the room.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    limits: Mutex<LedgerLimits>,
+    level: AtomicU8,
+    why: Mutex<String>,
+    dropped: AtomicU64,
+}
+
+impl Room {
+    /// From now on these limits hold.
+    pub(crate) fn limit(&self, limits: LedgerLimits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    /// The limits that hold.
+    pub(crate) fn limits(&self) -> LedgerLimits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns how things stand.
+    pub(crate) fn learn(&self, measured: Measured) {
+        let (level, why) = judge(self.limits(), measured);
+        self.set(level, &why);
+    }
+
+    /// The store said itself that there is no room. The next measurement lets somebody try again.
+    pub(crate) fn ran_out(&self, why: &str) {
+        self.set(Level::Reserve, why);
+    }
+
+    /// Why nothing new is begun, if nothing is.
+    pub(crate) fn why_out(&self) -> Option<String> {
+        (self.level.load(Ordering::Relaxed) != Level::Enough as u8)
+            .then(|| self.why.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Whether there is room for the record of a call that changed nothing. One that there is none for is counted.
+    pub(crate) fn has_room_for_a_read(&self) -> bool {
+        let has = self.level.load(Ordering::Relaxed) != Level::Reserve as u8;
+        if !has {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        has
+    }
+
+    /// Records that there was no room for.
+    pub(crate) fn dropped_count(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, level: Level, why: &str) {
+        // The reason first: whoever sees the level reads it.
+        why.clone_into(&mut self.why.lock().unwrap_or_else(PoisonError::into_inner));
+        let before = self.level.swap(level as u8, Ordering::Relaxed);
+        if before == level as u8 {
+            return;
+        }
+        match level {
+            Level::Enough => tracing::info!("the ledger has room again: calls that change something pass"),
+            Level::Scarce => tracing::error!(
+                why,
+                "the ledger is running out of room: new calls that change something are refused; free disk space, or see docs/retention.md"
+            ),
+            Level::Reserve => tracing::error!(
+                why,
+                "the ledger is out of room: what is left is for settling calls under way, records of reads are not kept"
+            ),
+        }
+    }
+}
+
+/// What limits and sizes come to.
+fn judge(limits: LedgerLimits, measured: Measured) -> (Level, String) {
+    let mut worst = (Level::Enough, String::new());
+    let mut consider = |level: Level, why: String| {
+        if level > worst.0 {
+            worst = (level, why);
+        }
+    };
+    if let Some(bytes_max) = limits.bytes_max.filter(|bytes_max| measured.used_bytes >= *bytes_max) {
+        let is_over = measured.used_bytes >= bytes_max.saturating_add(bytes_max / 10);
+        let why = format!("it uses {} bytes, and `bytes_max` is {bytes_max}", measured.used_bytes);
+        consider(if is_over { Level::Reserve } else { Level::Scarce }, why);
+    }
+    if let Some(Disk { bytes_total, bytes_free }) = measured.disk {
+        let usual = FREE_BYTES_MIN.min(bytes_total / FREE_SHARE_MIN);
+        let bytes_min = limits.free_bytes_min.unwrap_or(usual);
+        let why = || format!("its disk has {bytes_free} bytes left, and {bytes_min} are kept free");
+        if bytes_free < bytes_min / 2 {
+            consider(Level::Reserve, why());
+        } else if bytes_free < bytes_min {
+            consider(Level::Scarce, why());
+        }
+    }
+    worst
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Disk, LedgerLimits, Level, Measured, Room, judge};
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    fn level(limits: LedgerLimits, used_bytes: u64, disk: Option<(u64, u64)>) -> Level {
+        let disk = disk.map(|(bytes_total, bytes_free)| Disk { bytes_total, bytes_free });
+        judge(limits, Measured { used_bytes, disk }).0
+    }
+
+    #[test]
+    fn there_is_room_until_the_reserve_begins() {
+        use Level::{Enough, Reserve, Scarce};
+        let usual = LedgerLimits::default();
+        let said = LedgerLimits { free_bytes_min: Some(GIB), ..usual };
+        let capped = LedgerLimits { bytes_max: Some(100 * MIB), ..usual };
+        let off = LedgerLimits { free_bytes_min: Some(0), ..usual };
+        let table = [
+            (usual, 0, Some((100 * GIB, 256 * MIB)), Enough),
+            (usual, 0, Some((100 * GIB, 256 * MIB - 1)), Scarce),
+            (usual, 0, Some((100 * GIB, 128 * MIB - 1)), Reserve),
+            // A small disk keeps a tenth.
+            (usual, 0, Some((100 * MIB, 10 * MIB)), Enough),
+            (usual, 0, Some((100 * MIB, 10 * MIB - 1)), Scarce),
+            (said, 0, Some((100 * GIB, GIB - 1)), Scarce),
+            (off, 0, Some((100 * GIB, 0)), Enough),
+            (usual, u64::MAX, None, Enough),
+            (capped, 100 * MIB - 1, None, Enough),
+            (capped, 100 * MIB, None, Scarce),
+            (capped, 110 * MIB, None, Reserve),
+            // The worse of the two counts.
+            (capped, 100 * MIB, Some((100 * GIB, 0)), Reserve),
+        ];
+        for (limits, used_bytes, disk, expected) in table {
+            assert_eq!(level(limits, used_bytes, disk), expected, "{limits:?} {used_bytes} {disk:?}");
+        }
+    }
+
+    #[test]
+    fn it_recovers_by_itself() {
+        let room = Room::default();
+        assert_eq!(room.why_out(), None);
+        room.ran_out("database or disk is full");
+        assert_eq!(room.why_out().as_deref(), Some("database or disk is full"));
+        assert!(!room.has_room_for_a_read());
+        assert_eq!(room.dropped_count(), 1);
+        room.learn(Measured::default());
+        assert_eq!((room.why_out(), room.has_room_for_a_read()), (None, true));
+    }
+}

@@ -1,0 +1,64 @@
+//! What is over goes from the file, a few rows at a time. Its pages are used again for what comes, so that the file stops growing.
+
+use rusqlite::{Connection, params};
+
+use crate::{
+    LedgerError,
+    codec::{signed, unsigned},
+    retention::{OldRecord, PRUNED_MAX, Progress, Pruned, Round},
+};
+
+/// One round, inside the writer's transaction. `now_ms` is the store's time, as expiry has it.
+pub(super) fn prune(
+    transaction: &Connection,
+    progress: &mut Progress,
+    round: Round,
+    now_ms: u64,
+) -> Result<Pruned, LedgerError> {
+    let mut pruned = Pruned::default();
+    let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
+    if let Some(before_ms) = round.records_before_ms() {
+        let (count, is_last) = records(transaction, progress, before_ms)?;
+        (pruned.records, pruned.is_behind) = (count, !is_last);
+    }
+    if let Some(kept_ms) = round.retention.tombstones_ms {
+        pruned.tombstones = tombstones(transaction, kept_ms, now_ms)?;
+    }
+    pruned.notes = notes(transaction, round.now.unix_ms())?;
+    pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.notes);
+    Ok(pruned)
+}
+
+/// Records that were received before a moment of the wall clock, with the answers that were kept back. How many went, and whether that
+/// were all there are.
+fn records(transaction: &Connection, progress: &mut Progress, before_ms: u64) -> Result<(u64, bool), LedgerError> {
+    let mut statement = transaction.prepare_cached(include_str!("../../sql/sqlite/old_records.sql"))?;
+    let bounds = params![signed(progress.records_from_ms), signed(before_ms), PRUNED_MAX];
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(OldRecord { call_id: row.get(0)?, received_ms: unsigned(row.get(1)?), may_go: row.get(2)? })
+    };
+    let page = statement.query_map(bounds, read)?.collect::<Result<Vec<_>, _>>()?;
+    let mut count = 0;
+    for record in page.iter().filter(|record| record.may_go) {
+        for erase in
+            [include_str!("../../sql/sqlite/erase_quarantine.sql"), include_str!("../../sql/sqlite/erase_call.sql")]
+        {
+            transaction.prepare_cached(erase)?.execute(params![record.call_id])?;
+        }
+        count += 1;
+    }
+    Ok((count, progress.after_records(&page)))
+}
+
+/// Tombstones whose window ended so long ago by the store's time.
+fn tombstones(transaction: &Connection, kept_ms: u64, now_ms: u64) -> Result<u64, LedgerError> {
+    let Some(before_ms) = now_ms.checked_sub(kept_ms) else { return Ok(0) };
+    let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_tombstones.sql"))?;
+    Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
+}
+
+/// Notes that have expired by the wall clock.
+fn notes(transaction: &Connection, wall_ms: u64) -> Result<u64, LedgerError> {
+    let mut forget = transaction.prepare_cached(include_str!("../../sql/sqlite/forget_notes.sql"))?;
+    Ok(forget.execute(params![signed(wall_ms), PRUNED_MAX])? as u64)
+}

@@ -1,0 +1,183 @@
+//! What is over goes, and nothing else: records, tombstones and notes, in both ledgers.
+
+use std::{pin::Pin, sync::Arc};
+
+use bytes::Bytes;
+use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::EffectClass};
+use servanda_gates::{
+    Journal as _, Note, NoteKind, Notebook as _,
+    effect::{Begin, ByHand, Change, Claim, End, Event, OwnerId, Reply, Target},
+};
+
+use super::{
+    kept::{Both, Kept},
+    samples::{HOUR_MS, about, answer, begin, begun, key, mine, record, settled},
+};
+use crate::{Pruned, Retention, retention::PRUNED_MAX};
+
+type Case = fn(Kept) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The suite.
+pub(super) const CASES: &[(&str, Case)] = &[
+    ("records that are over go, page by page", |kept| Box::pin(records(kept))),
+    ("what is unknown or under way keeps its record", |kept| Box::pin(unsettled(kept))),
+    ("a key is known until its retention is over", |kept| Box::pin(tombstones(kept))),
+    ("orphans are listed by upstream, the oldest first", |kept| Box::pin(fair(kept))),
+    ("a sweep passes by what nobody can close", |kept| Box::pin(sweeps_on(kept))),
+];
+
+const FOREVER: Retention = Retention { records_ms: None, tombstones_ms: None };
+
+async fn records(kept: Kept) {
+    let (ledger, reader) = (kept.ledger(), kept.reader().await);
+    let pages = 3 * u64::from(PRUNED_MAX) + 7;
+    for number in 0..pages {
+        // Many of the same millisecond.
+        let outcome = if number % 2 == 0 { Outcome::Completed } else { Outcome::Refused };
+        ledger.finished(record(&format!("call_{number:04}"), outcome, number / 150), None, false).await.unwrap();
+    }
+    let body = Some(Bytes::from_static(b"broken"));
+    ledger.finished(record("call_broken", Outcome::Quarantined, 3), body.clone(), true).await.unwrap();
+    ledger.finished(record("call_young", Outcome::Quarantined, 1_000), body, true).await.unwrap();
+    for key in ["over", "there"] {
+        let expires_at = Some(Timestamp::from_unix_ms(if key == "over" { 1_500 } else { 1_501 }));
+        let note = Note { kind: NoteKind::Session, key: key.to_owned(), value: "x".to_owned(), expires_at };
+        ledger.write(note).await.unwrap();
+    }
+    let now = Timestamp::from_unix_ms(1_500);
+    let forever = Pruned { notes: 1, ..Pruned::default() };
+    assert_eq!(ledger.prune(FOREVER, now).await.unwrap(), forever, "records are kept for ever where nothing is said");
+    let retention = Retention { records_ms: Some(501), tombstones_ms: None };
+    let (mut rounds, mut gone) = (0, 0);
+    loop {
+        let Pruned { records, is_behind, .. } = ledger.prune(retention, now).await.unwrap();
+        assert!(records <= u64::from(PRUNED_MAX), "a round is small");
+        (rounds, gone) = (rounds + 1, gone + records);
+        if !is_behind {
+            break;
+        }
+        assert!(rounds < 50);
+    }
+    assert_eq!(gone, pages + 1);
+    assert_eq!(reader.count().await.unwrap(), 1);
+    assert_eq!(
+        reader.quarantined("call_broken").await.unwrap(),
+        None,
+        "an answer that was kept back goes with its record"
+    );
+    assert!(reader.quarantined("call_young").await.unwrap().is_some());
+    assert!(ledger.read(NoteKind::Session, "there", Timestamp::from_unix_ms(0)).await.unwrap().is_some());
+}
+
+fn of_effect(call_id: &str, outcome: Outcome, claim: &Claim) -> CallRecord {
+    CallRecord { effect_id: Some(claim.id.to_string()), ..record(call_id, outcome, 1) }
+}
+
+async fn unsettled(kept: Kept) {
+    let ledger = kept.ledger();
+    // Under way, with its record in its own row; unknown, on record as such; unknown without a record of its end; waiting for a task.
+    mine(kept.effects.apply(begun(begin("open"))).await.unwrap().reply);
+    let unknown = mine(kept.effects.apply(begun(begin("unknown"))).await.unwrap().reply);
+    let end = settled(&unknown, End::Unknown("reset".to_owned()));
+    let told = Some(of_effect("call_unknown", Outcome::Unknown, &unknown));
+    kept.effects.apply(Change { record: told, ..end }).await.unwrap();
+    let left = mine(kept.effects.apply(begun(begin("left"))).await.unwrap().reply);
+    kept.effects.apply(settled(&left, End::Unknown("reset".to_owned()))).await.unwrap();
+    let task = mine(kept.effects.apply(begun(begin("task"))).await.unwrap().reply);
+    ledger.finished(of_effect("call_task", Outcome::TaskCreated, &task), None, true).await.unwrap();
+    // Nobody can say of what this was.
+    ledger.finished(record("call_nameless", Outcome::Dispatching, 1), None, true).await.unwrap();
+    // A read that nobody knows the end of changed nothing.
+    ledger.finished(record("call_read", Outcome::Unknown, 1), None, true).await.unwrap();
+    let retention = Retention { records_ms: Some(1), tombstones_ms: Some(1) };
+    let prune = async || ledger.prune(retention, Timestamp::from_unix_ms(HOUR_MS)).await.unwrap().records;
+    assert_eq!(prune().await, 1);
+    let all = ["call_left", "call_nameless", "call_open", "call_task", "call_unknown"];
+    assert_eq!(kept.recorded().await, all);
+    for claim in [&unknown, &left] {
+        let by_hand = ByHand { completed: true, by: "ada".to_owned(), evidence: "bank statement".to_owned() };
+        kept.effects.apply(about(claim, Event::SettleByHand(by_hand))).await.unwrap();
+    }
+    kept.effects.apply(settled(&task, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(prune().await, 3, "what is settled is over");
+    assert_eq!(kept.recorded().await, ["call_nameless", "call_open"]);
+}
+
+async fn tombstones(kept: Kept) {
+    let (effects, ledger) = (&*kept.effects, kept.ledger());
+    for name in ["done", "unknown", "young"] {
+        let claim = mine(effects.apply(begun(begin(name))).await.unwrap().reply);
+        let unknown = name == "unknown";
+        let end = if unknown { End::Unknown("reset".to_owned()) } else { End::Completed(answer("x")) };
+        effects.apply(settled(&claim, end)).await.unwrap();
+        if name == "unknown" {
+            kept.advance(HOUR_MS / 2);
+        }
+    }
+    let retention = Retention { records_ms: None, tombstones_ms: Some(HOUR_MS) };
+    let prune = async || ledger.prune(retention, Timestamp::from_unix_ms(0)).await.unwrap().tombstones;
+    let known = async |name: &str| effects.find(Target::Key(key(name))).await.unwrap().is_some();
+    kept.advance(HOUR_MS);
+    effects.expire(100).await.unwrap();
+    assert_eq!(prune().await, 0, "its window is over, its retention is not");
+    kept.advance(HOUR_MS / 4);
+    assert_eq!(prune().await, 0);
+    kept.advance(HOUR_MS / 4 + 1_000);
+    assert_eq!(effects.apply(begun(begin("done"))).await.unwrap().reply, Reply::KeyExpired);
+    assert_eq!(prune().await, 1);
+    assert!(!known("done").await && known("young").await && known("unknown").await);
+    // Settled and not yet a tombstone: nothing goes before it is one.
+    kept.advance(10 * HOUR_MS);
+    assert_eq!(prune().await, 1, "the one that is a tombstone");
+    assert!(known("unknown").await, "what nobody knows is never forgotten");
+    mine(effects.apply(begun(begin("done"))).await.unwrap().reply);
+}
+
+/// A thousand orphans of one upstream hide no other's, and none that needs no upstream.
+async fn fair(kept: Kept) {
+    let effects = &*kept.effects;
+    let at = |name: String, upstream: &str, class: EffectClass| {
+        let mut begin = Begin { class, ..begin(&name) };
+        begin.order.upstream = upstream.to_owned();
+        begin
+    };
+    for number in 0..100 {
+        effects.apply(begun(at(format!("dead{number:03}"), "dead", EffectClass::K))).await.unwrap();
+        kept.advance(1);
+    }
+    effects.apply(begun(at("live".to_owned(), "live", EffectClass::Q))).await.unwrap();
+    effects.apply(begun(at("lost".to_owned(), "dead", EffectClass::N))).await.unwrap();
+    kept.advance(HOUR_MS);
+    let orphans = effects.orphans(3).await.unwrap();
+    let mut keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
+    keys.sort();
+    assert_eq!(keys, ["key:dead000", "key:dead001", "key:dead002", "key:live", "key:lost"]);
+    let owner = OwnerId::from("own_b".to_owned());
+    let lost = orphans.iter().find(|effect| effect.class == EffectClass::N).unwrap();
+    let recovered = effects.apply(about(&lost.claim(), Event::Recover(owner))).await.unwrap();
+    assert_eq!(recovered.reply, Reply::Unknown);
+    assert_eq!(effects.orphans(1).await.unwrap().len(), 2, "what is settled is in nobody's way");
+}
+
+/// More reservations than a sweep looks at belong to effects that nobody knows the end of; the one behind them is closed all the same.
+async fn sweeps_on(kept: Kept) {
+    use super::budgets::pay;
+    let ledger = &kept.both();
+    let effect = |ledger: Arc<Both>, name: String, end: End| async move {
+        let claim = mine(ledger.apply(begun(begin(&name))).await.unwrap().reply);
+        ledger.apply(settled(&claim, end)).await.unwrap();
+        ledger.book(pay(&format!("call_{name}"), Some(&claim.id), 1_000_000, 1)).await.unwrap();
+    };
+    let mut booking = tokio::task::JoinSet::new();
+    for number in 0..crate::retention::HOLDS_EXAMINED_MAX + 10 {
+        booking.spawn(effect(kept.both(), format!("k{number}"), End::Unknown("reset".to_owned())));
+    }
+    booking.join_all().await;
+    kept.advance(1_000);
+    effect(kept.both(), "done".to_owned(), End::Completed(answer("x"))).await;
+    let mut settled = 0;
+    for _ in 0..3 {
+        settled += ledger.sweep(100).await.unwrap().settled;
+    }
+    assert_eq!(settled, 1);
+}

@@ -1,0 +1,107 @@
+//! A ledger that runs out of room says so before it is full, settles what is under way, and goes on by itself when there is room.
+
+use servanda_contract::{Timestamp, record::Outcome};
+use servanda_gates::{
+    Journal as _,
+    effect::{Effects as _, End, OwnerId, Reply},
+};
+
+use super::{
+    kept::{Kept, Place},
+    samples::{HOUR_MS, answer, begin, begun, mine, record, settled},
+};
+use crate::{Ledger, LedgerLimits, Pruned, Retention};
+
+async fn limited(ledger: &Ledger, bytes_max: Option<u64>, free_bytes_min: Option<u64>) -> Option<String> {
+    ledger.limit(LedgerLimits { bytes_max, free_bytes_min }).await.unwrap();
+    ledger.out_of_room()
+}
+
+#[tokio::test]
+async fn a_disk_without_room_is_noticed_and_so_is_that_it_has_some_again() {
+    let kept = Kept::in_file();
+    let ledger = kept.ledger();
+    assert_eq!(limited(ledger, None, Some(0)).await, None);
+    let claim = mine(ledger.apply(begun(begin("k"))).await.unwrap().reply);
+    // No disk is that large.
+    let why = limited(ledger, None, Some(u64::MAX)).await.unwrap();
+    assert!(why.contains("disk has"), "{why}");
+    let done = ledger.apply(settled(&claim, End::Completed(answer("x")))).await.unwrap();
+    assert_eq!(done.reply, Reply::Settled, "what is under way is settled out of the reserve");
+    // What is left is for settling: the record of a read is counted and not kept.
+    ledger.finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    assert_eq!((ledger.lost_count(), kept.recorded().await.len()), (1, 1));
+    assert_eq!(limited(ledger, None, Some(0)).await, None);
+    ledger.finished(record("call_read", Outcome::Completed, 1), None, false).await.unwrap();
+    ledger.close().await;
+    assert_eq!(kept.recorded().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_ledger_at_its_limit_has_room_again_after_pruning_and_its_file_does_not_grow() {
+    let kept = Kept::in_file();
+    let ledger = kept.ledger();
+    let bytes_max = 4 << 20;
+    assert_eq!(limited(ledger, Some(bytes_max), Some(0)).await, None);
+    let (mut now_ms, mut number, mut largest) = (0, 0, 0);
+    // Pages of the file, whether they are in its log still or not.
+    let pages = || {
+        let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_query_value(None, "page_count", |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let owner = OwnerId::new();
+    for round in 0..4 {
+        while ledger.out_of_room().is_none() {
+            for _ in 0..200 {
+                ledger
+                    .finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, false)
+                    .await
+                    .unwrap();
+                number += 1;
+            }
+            ledger
+                .finished(record(&format!("call_{number:09}"), Outcome::Completed, now_ms), None, true)
+                .await
+                .unwrap();
+            number += 1;
+            ledger.beat(owner.clone()).await.unwrap();
+            assert!(number < 1_000_000, "it never ran out of room");
+        }
+        now_ms += HOUR_MS;
+        let retention = Retention { records_ms: Some(1), tombstones_ms: Some(1) };
+        while let Pruned { is_behind: true, .. } =
+            ledger.prune(retention, Timestamp::from_unix_ms(now_ms)).await.unwrap()
+        {}
+        ledger.beat(owner.clone()).await.unwrap();
+        assert_eq!(ledger.out_of_room(), None, "round {round}: what was pruned is room");
+        if round == 1 {
+            largest = pages();
+        }
+    }
+    assert!(pages() <= largest + largest / 10, "{} is more than {largest}: free pages were not used again", pages());
+}
+
+/// A reader that takes long holds up nobody else.
+#[tokio::test]
+async fn a_slow_read_holds_up_no_other() {
+    let kept = Kept::in_file();
+    let Place::File(_, path, _) = &kept.place else { panic!("it is a file") };
+    let (let_go, waits) = std::sync::mpsc::channel::<()>();
+    let desk = std::sync::Arc::new(crate::sqlite::Desk::open(path).unwrap());
+    let slow = desk.clone();
+    let slow = tokio::spawn(async move {
+        slow.ask(move |_| {
+            waits.recv().unwrap();
+            Ok(())
+        })
+        .await
+    });
+    let quick =
+        |connection: &rusqlite::Connection| Ok(connection.query_row("select 1", [], |row| row.get::<_, i64>(0))?);
+    for _ in 0..100 {
+        assert_eq!(desk.ask(quick).await.unwrap(), 1);
+    }
+    let_go.send(()).unwrap();
+    slow.await.unwrap().unwrap();
+}
