@@ -4,15 +4,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
-<<<<<<< HEAD
-	chaos-checker chaos-trial chaos-unfenced chaos-million model identity-tables gate-cost gate-cost-check demo deny clean
+	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
+	demo deny clean
 
-test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-checker chaos-short bench-smoke deny
-=======
-	chaos-unfenced chaos-million ledger-size ledger-size-short identity-tables gate-cost gate-cost-check demo deny clean
-
-test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-short ledger-size-short bench-smoke deny
->>>>>>> growth
+test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-checker chaos-short ledger-size-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:

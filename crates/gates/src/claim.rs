@@ -76,7 +76,7 @@ async fn claim(
         return Ok(Begun::Claimed(Box::new(Claimed::new(cleared, key, None, owner))));
     };
     if let Some(why) = effects.out_of_room() {
-        cleared = room::check(cleared, &target, &why, effects).await?;
+        cleared = room::check(cleared, &begin, &why, effects).await?;
     }
     let request = begin.request;
     // What is claimed was not sent, so that a crash leaves nothing behind that a record would have to explain.

@@ -132,7 +132,7 @@ pub async fn fence(cleared: Cleared, intent: Intent, effects: &dyn Effects) -> R
     }
     let (mut cleared, started) = start(cleared, &intent, Go::Dispatch, effects)?;
     if let (Some(started), Some(why)) = (&started, effects.out_of_room()) {
-        cleared = Box::pin(room::check(cleared, &started.target, &why, effects)).await?;
+        cleared = Box::pin(room::check(cleared, &started.begin, &why, effects)).await?;
     }
     let permit = cleared.permit();
     let Some(Started { target, begin }) = started else { return Ok(Fenced::unmarked(permit)) };

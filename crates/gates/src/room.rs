@@ -6,22 +6,31 @@ use servanda_contract::{GateName, Refusal, TaxonomyClass, refusal::EffectKnowled
 use crate::{
     NotFenced, WhyNot,
     budget::Cleared,
-    effect::{Effects, Target},
-    fence::unmarked,
+    effect::{Begin, Effects, Target},
+    fence::{Unmarked, no_mark},
 };
 
 /// Lets a call on to the store whose key was used before; refuses one that would be new. That nothing was done under the key is looked
 /// up first, because the refusal says so.
 pub(crate) async fn check(
     cleared: Cleared,
-    target: &Target,
+    begin: &Begin,
     why: &str,
     effects: &dyn Effects,
 ) -> Result<Cleared, Box<NotFenced>> {
-    match effects.find(target.clone()).await {
+    match effects.find(Target::Key(begin.key.clone())).await {
         Ok(Some(_)) => Ok(cleared),
         Ok(None) => Err(out_of_room(cleared, why)),
-        Err(error) => Err(unmarked(cleared, &error)),
+        Err(error) => {
+            let unread = Unmarked {
+                key: &begin.key.client_key,
+                request: begin.request,
+                error: &error.clone(),
+                found: Err(error),
+            };
+            let why = no_mark(cleared.permit(), unread);
+            Err(Box::new(NotFenced { cleared, why }))
+        }
     }
 }
 

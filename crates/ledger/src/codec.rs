@@ -52,19 +52,6 @@ macro_rules! effect_columns {
 }
 pub(crate) use effect_columns;
 
-/// The condition that effects are in one of these states. It has their names and no parameters, and an equality for one of them: a
-/// partial index is only used where the text says its condition.
-pub(crate) fn state_condition(states: &[EffectState]) -> String {
-    match states {
-        [] => "true".to_owned(),
-        [state] => format!("state = '{}'", state.name()),
-        states => {
-            let names: Vec<String> = states.iter().map(|state| format!("'{}'", state.name())).collect();
-            format!("state in ({})", names.join(", "))
-        }
-    }
-}
-
 /// A call as columns.
 #[derive(Debug)]
 pub(crate) struct CallRow<'a> {

@@ -17,7 +17,7 @@ pub(crate) const HOLDS_EXAMINED_MAX: u32 = 1_000;
 pub struct Retention {
     /// Records of calls, and answers that were kept back, from when the call was received, by the wall clock.
     pub records_ms: Option<u64>,
-    /// Tombstones of keys, from the end of the key's own window, by the store's time.
+    /// Tombstones of keys, from the end of the key's own window, in ledger time.
     pub tombstones_ms: Option<u64>,
 }
 

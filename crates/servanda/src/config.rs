@@ -78,19 +78,16 @@ pub(crate) struct Config {
     /// stands for a variable of the environment.
     #[serde(default = "default_ledger")]
     pub ledger: String,
-<<<<<<< HEAD
     /// The file that knows the ledger from outside, relative to this one; beside this one and named like it if not said, e.g.
     /// `servanda.position`. Never in the ledger's own folder: what is lost with the ledger cannot miss it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_file: Option<PathBuf>,
-=======
     /// How long the ledger keeps what is over.
     #[serde(default, skip_serializing_if = "RetentionConfig::is_default")]
     pub retention: RetentionConfig,
     /// How large the ledger may become.
     #[serde(default, skip_serializing_if = "LedgerLimitsConfig::is_default")]
     pub ledger_limits: LedgerLimitsConfig,
->>>>>>> growth
     /// How tools are named towards agents.
     #[serde(default)]
     pub names: NameStyle,
@@ -274,12 +271,9 @@ impl Config {
             listen: default_listen(),
             contracts: default_contracts(),
             ledger: default_ledger(),
-<<<<<<< HEAD
             position_file: None,
-=======
             retention: RetentionConfig::default(),
             ledger_limits: LedgerLimitsConfig::default(),
->>>>>>> growth
             names: NameStyle::default(),
             name_profile: NameProfile::default(),
             upstreams,

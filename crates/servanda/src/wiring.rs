@@ -31,24 +31,9 @@ use crate::{
     health::LedgerHealth,
     lock::{self, LockKeeper},
     policies,
-<<<<<<< HEAD
-    visitors_notebook::VisitorsNotebook,
-};
-
-/// How often notes that have expired are removed, at least and at most; they are not read any more either way. In between, as often
-/// as sessions may be idle.
-const FORGETTING_INTERVAL_MS: (u64, u64) = (60_000, 3_600_000);
-=======
-    stopping::Stop,
     upkeep::{self, Keeping},
     visitors_notebook::VisitorsNotebook,
 };
-
-/// How long the records of calls that were cut off may take.
-const LAST_RECORDS_MS_MAX: u64 = 5_000;
-/// How long the end may take where nobody wants to wait.
-const HURRY_MS_MAX: u64 = 2_000;
->>>>>>> growth
 
 /// A gateway, put together.
 #[derive(Debug)]
@@ -87,12 +72,8 @@ impl Station {
         let catalog = Arc::new(catalog(loaded, contracts::load(loaded)?)?);
         let callbacks = Arc::new(loaded.callbacks()?);
         let authorities = authorities(loaded, &catalog)?;
-<<<<<<< HEAD
         let ledger = loaded.ledger_place()?.open_with(schema).await?;
-=======
-        let ledger = loaded.ledger_place()?.open().await?;
         limit(&ledger, loaded).await;
->>>>>>> growth
         let notebook: Arc<dyn Notebook> = ledger.clone();
         let catalog = named_as_before(catalog, notebook.as_ref()).await?;
         let upstreams = upstreams(loaded, &notebook)?;
@@ -131,13 +112,10 @@ impl Station {
         let stop = CancellationToken::new();
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
-<<<<<<< HEAD
         let session_idle_ms_max = limits.session_idle_ms_max;
-        Ok(Self { engine, porter, door: OnceLock::new(), ledger, round, followers, stop, session_idle_ms_max })
-=======
         let keeping = Keeping::new(loaded.config.retention.retention());
-        Ok(Self { engine, porter, door: OnceLock::new(), ledger, keeping, round, followers, stop })
->>>>>>> growth
+        let door = OnceLock::new();
+        Ok(Self { engine, porter, door, ledger, keeping, round, followers, stop, session_idle_ms_max })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -186,14 +164,8 @@ impl Station {
         self.follow_round();
         self.look_after_effects();
         self.deliver_callbacks();
-<<<<<<< HEAD
-        let every_ms = self.session_idle_ms_max.clamp(FORGETTING_INTERVAL_MS.0, FORGETTING_INTERVAL_MS.1);
-        let every = Duration::from_millis(every_ms);
-        self.followers.spawn(forget_old_notes(self.ledger.clone(), every, self.stop.clone()));
-=======
         let (ledger, keeping, stop) = (self.ledger.clone(), self.keeping.clone(), self.stop.clone());
         self.followers.spawn(upkeep::remove_what_is_over(ledger, keeping, stop));
->>>>>>> growth
     }
 
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
@@ -257,23 +229,10 @@ impl Round {
     }
 }
 
-<<<<<<< HEAD
-/// Sessions and tasks that were not used again in time are forgotten, now and from time to time.
-async fn forget_old_notes(ledger: Arc<Ledger>, every: Duration, stop: CancellationToken) {
-    loop {
-        if let Err(error) = ledger.forget_expired(SystemClock.now()).await {
-            tracing::warn!(%error, "old notes were not forgotten");
-        }
-        tokio::select! {
-            () = tokio::time::sleep(every) => {}
-            () = stop.cancelled() => return,
-        }
-=======
 /// Has the ledger keep to the limits of a configuration. Where its size cannot be seen now, it is looked at again with every beat.
 async fn limit(ledger: &Ledger, loaded: &Loaded) {
     if let Err(error) = ledger.limit(loaded.config.ledger_limits.limits()).await {
         tracing::warn!(%error, "the size of the ledger could not be measured");
->>>>>>> growth
     }
 }
 

@@ -107,7 +107,7 @@ impl Lanes {
 
     async fn loads(&mut self, core: &Arc<Core>, scene: &Scene) -> BTreeMap<Option<String>, Load> {
         let mut loads: BTreeMap<Option<String>, Load> = BTreeMap::new();
-        match core.effects.orphans(EACH_MAX).await {
+        match core.effects.orphans(core.owner.clone(), EACH_MAX).await {
             Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
             Ok(orphans) => {
                 for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {

@@ -44,8 +44,8 @@ impl Effects for Full {
         self.effects.list(query)
     }
 
-    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(each_max)
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(owner, each_max)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

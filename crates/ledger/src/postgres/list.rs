@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use super::rows;
 use crate::{
     LedgerError,
-    codec::{effect_columns, state_condition},
+    listing::{Dialect, list_statement},
 };
 
 /// Rows that are read at once while conditions are looked for that no column has.
@@ -17,12 +17,10 @@ pub(super) async fn list(client: &Client, query: EffectQuery) -> Result<Vec<Effe
     let EffectQuery { states, filter, mut after, limit } = query;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let page_max = if filter.is_empty() { limit } else { PAGE_MAX };
-    let (columns, condition) = (effect_columns!(), state_condition(&states));
     let mut found = Vec::new();
     while found.len() < limit {
         let below = if after.is_some() { "effect_id < $1" } else { "$1::text is null" };
-        let sql =
-            format!("select {columns} from effects where {condition} and {below} order by effect_id desc limit $2");
+        let sql = list_statement(&states, Dialect { below, limit: "$2", by_unknown_index: "" });
         let page_rows = i64::try_from(page_max).unwrap_or(i64::MAX);
         let page = client.query(&sql, &[&after.as_ref().map(EffectId::as_str), &page_rows]).await?;
         let is_last = page.len() < page_max;

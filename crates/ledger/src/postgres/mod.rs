@@ -42,17 +42,11 @@ use servanda_gates::{
     },
 };
 use tokio::{sync::Mutex, task::JoinSet};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::ToSql};
 
 use crate::{
-<<<<<<< HEAD
-    Guard, LedgerError, Migration, Reader, Store,
-    codec::{effect_columns, key_digest, signed},
-=======
-    LedgerError, LedgerLimits, Pruned, Reader, Store,
+    Guard, LedgerError, LedgerLimits, Migration, Pruned, Reader, Store,
     codec::{key_digest, signed, unsigned},
-    listing::list_statement,
->>>>>>> growth
     queue::{Queue, Recorded, Write},
     retention::Round,
     room::{Measured, Room},
@@ -63,12 +57,8 @@ use identity::Known;
 pub(crate) use read::ServerReader;
 use recent::Recent;
 use session::Connector;
-<<<<<<< HEAD
 pub use tls::TlsFailure;
-use writer::Writer;
-=======
 use writer::{Shared, Writer};
->>>>>>> growth
 
 /// Connections that write. Enough to have one batch being prepared while another one syncs; more only make batches smaller.
 const WRITERS: usize = 2;
@@ -93,14 +83,9 @@ pub(crate) struct PostgresLedger {
 }
 
 impl PostgresLedger {
-<<<<<<< HEAD
     /// Connects for writing. A database that does not have the ledger that is known is refused, and one of an earlier version is
     /// brought up to date if the guard says so.
-    pub(crate) async fn connect(url: &str, guard: &Guard) -> Result<Self, LedgerError> {
-=======
-    /// Connects for writing, bringing the database up to date first.
-    pub(crate) async fn connect(url: &str, room: Arc<Room>) -> Result<Self, LedgerError> {
->>>>>>> growth
+    pub(crate) async fn connect(url: &str, guard: &Guard, room: Arc<Room>) -> Result<Self, LedgerError> {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
@@ -109,15 +94,11 @@ impl PostgresLedger {
         let known = Known::of(&session.client, guard).await?;
         drop(session);
         let (time, lost) = (StoreTime::default(), Arc::new(AtomicU64::new(0)));
-        let shared = Shared { time: time.clone(), recent: Recent::default(), lost: lost.clone(), room };
+        let shared =
+            Shared { time: time.clone(), recent: Recent::default(), known: known.clone(), lost: lost.clone(), room };
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..=WRITERS {
-<<<<<<< HEAD
-            let writer =
-                Writer::new(connector.clone(), time.clone(), recent.clone(), known.clone(), lost.clone()).await?;
-=======
             let writer = Writer::new(connector.clone(), shared.clone()).await?;
->>>>>>> growth
             let (queue, jobs) = Queue::new();
             tasks.spawn(writer.run(jobs));
             queues.push(queue);
@@ -306,32 +287,18 @@ impl Effects for PostgresLedger {
     }
 
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-<<<<<<< HEAD
         Box::pin(self.ask(async move |client: &Client| list::list(client, query).await))
     }
 
-    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-=======
-        let sql = list_statement(&query.states, "$1");
-        Box::pin(self.ask(async move |client: &Client| {
-            let rows = client.query(&sql, &[&i64::from(query.limit)]).await?;
-            rows.iter().map(rows::effect).collect()
-        }))
-    }
-
-    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
->>>>>>> growth
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let ledger_ms = self.desk.now(client).await?.ledger_ms;
             let silent_since_ms = signed(ledger_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
-<<<<<<< HEAD
-            let rows =
-                client.query(sql, &[&signed(ledger_ms), &silent_since_ms, &owner.as_str(), &i64::from(limit)]).await?;
-=======
             let (each_max, upstreams_max) = (i64::from(each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
-            let rows = client.query(sql, &[&signed(now_ms), &silent_since_ms, &each_max, &upstreams_max]).await?;
->>>>>>> growth
+            let of: [&(dyn ToSql + Sync); 5] =
+                [&signed(ledger_ms), &silent_since_ms, &each_max, &upstreams_max, &owner.as_str()];
+            let rows = client.query(sql, &of).await?;
             rows.iter().map(rows::effect).collect()
         }))
     }

@@ -2,7 +2,7 @@
 
 use tokio_postgres::Client;
 
-use super::statements::Statements;
+use super::{rows::reading, statements::Statements};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
@@ -35,13 +35,13 @@ async fn transact(
     let mut pruned = Pruned::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
     client.batch_execute("begin").await?;
-    let now_ms = time.at(client.query_one(&statements.clock, &[]).await?.try_get(0)?);
+    let ledger_ms = time.now(reading(&client.query_one(&statements.clock, &[]).await?)?).ledger_ms;
     if let Some(before_ms) = round.records_before_ms() {
         let (count, is_last) = records(client, progress, before_ms).await?;
         (pruned.records, pruned.is_behind) = (count, !is_last);
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
-        pruned.tombstones = tombstones(client, kept_ms, now_ms).await?;
+        pruned.tombstones = tombstones(client, kept_ms, ledger_ms).await?;
     }
     pruned.notes = notes(client, round.now.unix_ms()).await?;
     client.batch_execute("commit").await?;
@@ -68,9 +68,9 @@ async fn records(client: &Client, progress: &mut Progress, before_ms: u64) -> Re
     Ok((count, progress.after_records(&page)))
 }
 
-/// Tombstones whose window ended so long ago by the store's time.
-async fn tombstones(client: &Client, kept_ms: u64, now_ms: u64) -> Result<u64, LedgerError> {
-    let Some(before_ms) = now_ms.checked_sub(kept_ms) else { return Ok(0) };
+/// Tombstones whose window ended so long ago in ledger time.
+async fn tombstones(client: &Client, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
+    let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let sql = include_str!("../../sql/postgres/erase_tombstones.sql");
     Ok(client.execute(sql, &[&signed(before_ms), &i64::from(PRUNED_MAX)]).await?)
 }

@@ -112,7 +112,7 @@ impl<'a> Rows<'a> {
 
 impl EffectColumns<'_> {
     /// As `new_effect`.
-    fn fresh(&self) -> Record<'_, 18> {
+    fn fresh(&self) -> Record<'_, 19> {
         let Self { row, digest, record } = self;
         Record([
             row.effect_id.into(),
@@ -132,16 +132,13 @@ impl EffectColumns<'_> {
             (*record).into(),
             (!row.key.client_key.can_come_again()).into(),
             row.holds.as_deref().into(),
-<<<<<<< HEAD
             row.holds_until_ms.into(),
-=======
             row.upstream.into(),
->>>>>>> growth
         ])
     }
 
     /// As `changed_effect`.
-    fn changed(&self, before: Before) -> Record<'_, 16> {
+    fn changed(&self, before: Before) -> Record<'_, 17> {
         let Self { row, record, .. } = self;
         Record([
             row.effect_id.into(),
@@ -159,11 +156,8 @@ impl EffectColumns<'_> {
             before.state.name().into(),
             before.revision.into(),
             row.holds.as_deref().into(),
-<<<<<<< HEAD
             row.holds_until_ms.into(),
-=======
             row.upstream.into(),
->>>>>>> growth
         ])
     }
 }

@@ -11,12 +11,9 @@ use servanda_gates::JournalError;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-<<<<<<< HEAD
     budgets, expire,
     identity::Known,
-=======
-    budgets, expire, prune,
->>>>>>> growth
+    prune,
     recent::Recent,
     rows::reading,
     session::{ANSWER_MS_MAX, Connector, Session},
@@ -26,13 +23,9 @@ use super::{
 use crate::{
     LedgerError,
     queue::{Job, Outcome, gather},
-<<<<<<< HEAD
-    time::{Reading, StoreTime},
-=======
     retention::Progress,
     room::Room,
-    time::StoreTime,
->>>>>>> growth
+    time::{Reading, StoreTime},
 };
 
 /// How often a job is tried again that somebody else came before, or whose transaction was undone.
@@ -49,12 +42,6 @@ pub(super) struct Writer {
     connector: Connector,
     ready: Option<Ready>,
     backoff_ms: u64,
-<<<<<<< HEAD
-    time: StoreTime,
-    recent: Recent,
-    known: Arc<Known>,
-    lost: Arc<AtomicU64>,
-=======
     shared: Shared,
     progress: Progress,
 }
@@ -64,9 +51,9 @@ pub(super) struct Writer {
 pub(super) struct Shared {
     pub(super) time: StoreTime,
     pub(super) recent: Recent,
+    pub(super) known: Arc<Known>,
     pub(super) lost: Arc<AtomicU64>,
     pub(super) room: Arc<Room>,
->>>>>>> growth
 }
 
 #[derive(Debug)]
@@ -78,21 +65,9 @@ struct Ready {
 }
 
 impl Writer {
-<<<<<<< HEAD
-    pub(super) async fn new(
-        connector: Connector,
-        time: StoreTime,
-        recent: Recent,
-        known: Arc<Known>,
-        lost: Arc<AtomicU64>,
-    ) -> Result<Self, LedgerError> {
-        let ready = Some(Ready::connect(&connector).await?);
-        Ok(Self { connector, ready, backoff_ms: 0, time, recent, known, lost })
-=======
     pub(super) async fn new(connector: Connector, shared: Shared) -> Result<Self, LedgerError> {
         let ready = Some(Ready::connect(&connector).await?);
         Ok(Self { connector, ready, backoff_ms: 0, shared, progress: Progress::default() })
->>>>>>> growth
     }
 
     /// Works until nothing more comes in.
@@ -136,17 +111,11 @@ impl Writer {
 
     /// One transaction; whoever hopes reads nothing first.
     async fn attempt(&mut self, jobs: &[Job], hopeful: bool) -> Result<Vec<Option<Outcome>>, LedgerError> {
-<<<<<<< HEAD
-        let (time, recent, known) = (self.time.clone(), self.recent.clone(), Arc::clone(&self.known));
-        let ready = self.ready().await?;
-        let transacted = ready.transact((&time, &recent, &known), jobs, hopeful);
-=======
         let shared = self.shared.clone();
         // Taken for the time being: whatever is not done is looked at again from the beginning.
         let mut progress = std::mem::take(&mut self.progress);
         let ready = self.ready().await?;
         let transacted = ready.transact(&shared, &mut progress, jobs, hopeful);
->>>>>>> growth
         let limit = Duration::from_millis(ANSWER_MS_MAX);
         let done = timeout(limit, transacted).await.unwrap_or(Err(LedgerError::Silent(ANSWER_MS_MAX)));
         match &done {
@@ -208,16 +177,12 @@ impl Ready {
 
     async fn transact(
         &mut self,
-<<<<<<< HEAD
-        (time, recent, known): (&StoreTime, &Recent, &Known),
-=======
         shared: &Shared,
         progress: &mut Progress,
->>>>>>> growth
         jobs: &[Job],
         hopeful: bool,
     ) -> Result<Vec<Option<Outcome>>, LedgerError> {
-        let Shared { time, recent, .. } = shared;
+        let Shared { time, recent, known, .. } = shared;
         if let [Job::Expire { limit, .. }] = jobs {
             let expired = expire::expire(&self.session.client, &self.statements, time, *limit).await?;
             return Ok(vec![Some(Outcome::Expired(expired))]);

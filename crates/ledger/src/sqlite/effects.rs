@@ -4,24 +4,15 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
-<<<<<<< HEAD
-    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice, OwnerId,
-    Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
-=======
-    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, Notice,
-    ORPHANED_UPSTREAMS_MAX, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
->>>>>>> growth
+    Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice,
+    ORPHANED_UPSTREAMS_MAX, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{put, writer::Around};
 use crate::{
     LedgerError,
-<<<<<<< HEAD
-    codec::{EffectRow, StoredEffect, decode_held, effect_columns, key_digest, signed, state_condition, unsigned},
-=======
     codec::{EffectRow, StoredEffect, decode_held, key_digest, signed, unsigned},
-    listing::list_statement,
->>>>>>> growth
+    listing::{Dialect, list_statement},
     placing::{Kept, Placing, displaced, placing},
     queue::Recorded,
 };
@@ -54,7 +45,7 @@ pub(super) struct Changing<'a> {
 /// Applies an event, and puts its record and its notices down if the effect changed.
 pub(super) fn apply(
     transaction: &Connection,
-    Around { recent, now, lost_window }: &mut Around<'_>,
+    Around { recent, now, lost_window, .. }: &mut Around<'_>,
     changing: Changing<'_>,
 ) -> Result<Applied, LedgerError> {
     let Changing { target, event, recorded, notices } = changing;
@@ -123,7 +114,6 @@ pub(super) fn expire(transaction: &Connection, limit: u32, now: LedgerNow) -> Re
 
 /// Some effects, newest first. Rows that do not match are not kept, so that a page is all that is in memory.
 pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<Effect>, LedgerError> {
-<<<<<<< HEAD
     let mut statement = connection.prepare_cached(&list_sql(query))?;
     // Negative is without a limit: how many rows it takes is not known before they were looked at.
     let rows_max = if query.filter.is_empty() { i64::from(query.limit) } else { -1 };
@@ -143,39 +133,29 @@ pub(super) fn list(connection: &Connection, query: &EffectQuery) -> Result<Vec<E
 
 /// The statement of a list.
 pub(crate) fn list_sql(query: &EffectQuery) -> String {
-    let (columns, condition) = (effect_columns!(), state_condition(&query.states));
     let below = if query.after.is_some() { "effect_id < ?1" } else { "?1 is null" };
     // By itself SQLite takes the primary key, and looks through everything that is known.
-    let by_index = if query.states == [EffectState::OutcomeUnknown] { "indexed by effects_unknown_latest" } else { "" };
-    format!("select {columns} from effects {by_index} where {condition} and {below} order by effect_id desc limit ?2")
+    let by_unknown_index = "indexed by effects_unknown_latest";
+    list_statement(&query.states, Dialect { below, limit: "?2", by_unknown_index })
 }
 
-/// Effects that somebody has to look after.
+/// Effects that a process has to look after, some of every upstream.
 pub(super) fn orphans(
     connection: &Connection,
     owner: &OwnerId,
-    limit: u32,
+    each_max: u32,
     now: LedgerNow,
 ) -> Result<Vec<Effect>, LedgerError> {
-    let silent_since_ms = now.ledger_ms.saturating_sub(owner_silence_ms_max());
-    let sql = include_str!("../../sql/sqlite/orphans.sql");
-    many(connection, sql, params![signed(now.ledger_ms), signed(silent_since_ms), owner.as_str(), limit])
-=======
-    many(connection, &list_statement(&query.states, "?1"), params![query.limit])
-}
-
-/// Effects that somebody has to look after, some of every upstream.
-pub(super) fn orphans(connection: &Connection, each_max: u32, now_ms: u64) -> Result<Vec<Effect>, LedgerError> {
     let mut needed = connection.prepare_cached(include_str!("../../sql/sqlite/orphaned_upstreams.sql"))?;
     let upstreams = needed.query_map(params![ORPHANED_UPSTREAMS_MAX], |row| row.get::<_, String>(0))?;
-    let silent_since_ms = signed(now_ms.saturating_sub(owner_silence_ms_max()));
+    let silent_since_ms = signed(now.ledger_ms.saturating_sub(owner_silence_ms_max()));
     let mut orphans = Vec::new();
     for upstream in upstreams.collect::<Result<Vec<_>, _>>()? {
         let sql = include_str!("../../sql/sqlite/orphans.sql");
-        orphans.extend(many(connection, sql, params![upstream, signed(now_ms), silent_since_ms, each_max])?);
+        let of = params![upstream, signed(now.ledger_ms), silent_since_ms, each_max, owner.as_str()];
+        orphans.extend(many(connection, sql, of)?);
     }
     Ok(orphans)
->>>>>>> growth
 }
 
 fn circumstances(
@@ -256,11 +236,8 @@ fn insert(transaction: &Connection, effect: &Effect, recorded: Option<&Recorded>
         row.answer,
         in_row(kept, recorded),
         row.holds,
-<<<<<<< HEAD
         row.holds_until_ms,
-=======
         row.upstream,
->>>>>>> growth
     ])?;
     if inserted == 1 && kept == Kept::Nothing {
         recorded.map_or(Ok(()), |recorded| put::put_call(transaction, recorded))?;
@@ -294,11 +271,8 @@ fn replace(
         signed(before.epoch),
         before.state.name(),
         row.holds,
-<<<<<<< HEAD
         row.holds_until_ms,
-=======
         row.upstream,
->>>>>>> growth
     ])?;
     if changed != 1 {
         return Ok(false);

@@ -5,11 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::LedgerError;
 
 /// In order; the position counted from one is the schema version.
-<<<<<<< HEAD
-const MIGRATIONS: [&str; 10] = [
-=======
-const MIGRATIONS: [&str; 8] = [
->>>>>>> growth
+const MIGRATIONS: [&str; 11] = [
     include_str!("../../sql/sqlite/0001_calls.sql"),
     include_str!("../../sql/sqlite/0002_notes.sql"),
     include_str!("../../sql/sqlite/0003_effects.sql"),
@@ -17,13 +13,10 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../sql/sqlite/0005_turns.sql"),
     include_str!("../../sql/sqlite/0006_settled.sql"),
     include_str!("../../sql/sqlite/0007_budgets.sql"),
-<<<<<<< HEAD
     include_str!("../../sql/sqlite/0008_ledger_time.sql"),
     include_str!("../../sql/sqlite/0009_unknown_latest.sql"),
     include_str!("../../sql/sqlite/0010_identity.sql"),
-=======
-    include_str!("../../sql/sqlite/0008_growth.sql"),
->>>>>>> growth
+    include_str!("../../sql/sqlite/0011_growth.sql"),
 ];
 
 /// Brings a database up to date.

@@ -32,26 +32,17 @@ use servanda_gates::{
 };
 
 use crate::{
-<<<<<<< HEAD
-    Guard, LedgerError, Migration, Reader, Schema, Store,
+    Guard, LedgerError, LedgerLimits, Migration, Pruned, Reader, Schema, Store,
     codec::unsigned,
     identity::PositionFile,
     queue::{Recorded, Write},
-    time::{Reading, StoreTime},
-};
-use desk::Desk;
-use examine::examine;
-use live::Live;
-=======
-    LedgerError, LedgerLimits, Pruned, Reader, Store,
-    codec::unsigned,
-    queue::{Recorded, Write},
     retention::Round,
     room::{Disk, Measured, Room},
-    time::StoreTime,
+    time::{Reading, StoreTime},
 };
 pub(crate) use desk::Desk;
->>>>>>> growth
+use examine::examine;
+use live::Live;
 pub(crate) use read::FileReader;
 use writer::{Known, Writer};
 
@@ -74,14 +65,9 @@ pub(crate) struct SqliteLedger {
 }
 
 impl SqliteLedger {
-<<<<<<< HEAD
     /// Opens the ledger for writing, making it where there is none. One that is not the one that is known is refused, and one
     /// of an earlier version is brought up to date if the guard says so.
-    pub(crate) fn open(path: &Path, guard: &Guard) -> Result<Self, LedgerError> {
-=======
-    /// Opens the ledger for writing, making it or bringing it up to date first.
-    pub(crate) fn open(path: &Path, room: Arc<Room>) -> Result<Self, LedgerError> {
->>>>>>> growth
+    pub(crate) fn open(path: &Path, guard: &Guard, room: Arc<Room>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
@@ -95,14 +81,9 @@ impl SqliteLedger {
         let position_file = guard.position_file.as_deref().map(|file| known_outside(file, &connection)).transpose()?;
         live.share()?;
         let (desk, time) = (Desk::open(path)?, StoreTime::default());
-<<<<<<< HEAD
         let known = Known { live, position_file };
-        let writer = Writer::start(connection, path, time.clone(), known)?;
+        let writer = Writer::start(connection, path, time.clone(), (known, room))?;
         Ok(Self { path: path.to_owned(), writer, desk, time, migration })
-=======
-        let writer = Writer::start(connection, path, time.clone(), room)?;
-        Ok(Self { path: path.to_owned(), writer, desk, time })
->>>>>>> growth
     }
 }
 
@@ -242,15 +223,11 @@ impl Effects for SqliteLedger {
         Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
     }
 
-<<<<<<< HEAD
-    fn orphans(&self, owner: OwnerId, limit: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, &owner, limit, now(connection, &time)?)))
-=======
-    fn orphans(&self, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        let time = self.time.clone();
-        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, each_max, now_ms(connection, &time)?)))
->>>>>>> growth
+        Box::pin(
+            self.desk.ask(move |connection| effects::orphans(connection, &owner, each_max, now(connection, &time)?)),
+        )
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
@@ -325,7 +302,18 @@ fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
     open().map_err(|source| LedgerError::Open { path: path.to_owned(), source })
 }
 
-<<<<<<< HEAD
+/// How much of the file is in use, and what can still be written. Pages that are free again are written before the file grows.
+fn measure(connection: &Connection, path: &Path) -> Result<Measured, LedgerError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(unsigned);
+    let (pages, free, page_bytes) = (number("page_count")?, number("freelist_count")?, number("page_size")?);
+    let reusable_bytes = free.saturating_mul(page_bytes);
+    let disk = rustix::fs::statvfs(path).ok().map(|disk| Disk {
+        bytes_total: disk.f_blocks.saturating_mul(disk.f_frsize),
+        bytes_free: disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(reusable_bytes),
+    });
+    Ok(Measured { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
+}
+
 /// The present, as the database's clock and what it keeps of ledger time have it.
 fn now(connection: &Connection, time: &StoreTime) -> Result<LedgerNow, LedgerError> {
     Ok(time.now(reading(connection)?))
@@ -339,22 +327,4 @@ fn reading(connection: &Connection) -> Result<Reading, LedgerError> {
         Ok(Reading { clock_ms: row.get(0)?, kept })
     });
     Ok(read?)
-=======
-/// How much of the file is in use, and what can still be written. Pages that are free again are written before the file grows.
-fn measure(connection: &Connection, path: &Path) -> Result<Measured, LedgerError> {
-    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(unsigned);
-    let (pages, free, page_bytes) = (number("page_count")?, number("freelist_count")?, number("page_size")?);
-    let reusable_bytes = free.saturating_mul(page_bytes);
-    let disk = rustix::fs::statvfs(path).ok().map(|disk| Disk {
-        bytes_total: disk.f_blocks.saturating_mul(disk.f_frsize),
-        bytes_free: disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(reusable_bytes),
-    });
-    Ok(Measured { used_bytes: pages.saturating_sub(free).saturating_mul(page_bytes), disk })
-}
-
-/// The present, as the database's clock has it.
-fn now_ms(connection: &Connection, time: &StoreTime) -> Result<u64, LedgerError> {
-    let mut clock = connection.prepare_cached("select cast(unixepoch('subsec') * 1000 as integer)")?;
-    Ok(time.at(clock.query_row([], |row| row.get(0))?))
->>>>>>> growth
 }

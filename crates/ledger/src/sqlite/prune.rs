@@ -8,12 +8,12 @@ use crate::{
     retention::{OldRecord, PRUNED_MAX, Progress, Pruned, Round},
 };
 
-/// One round, inside the writer's transaction. `now_ms` is the store's time, as expiry has it.
+/// One round, inside the writer's transaction. `ledger_ms` is ledger time, as expiry has it.
 pub(super) fn prune(
     transaction: &Connection,
     progress: &mut Progress,
     round: Round,
-    now_ms: u64,
+    ledger_ms: u64,
 ) -> Result<Pruned, LedgerError> {
     let mut pruned = Pruned::default();
     let is_full = |count: u64| count >= u64::from(PRUNED_MAX);
@@ -22,7 +22,7 @@ pub(super) fn prune(
         (pruned.records, pruned.is_behind) = (count, !is_last);
     }
     if let Some(kept_ms) = round.retention.tombstones_ms {
-        pruned.tombstones = tombstones(transaction, kept_ms, now_ms)?;
+        pruned.tombstones = tombstones(transaction, kept_ms, ledger_ms)?;
     }
     pruned.notes = notes(transaction, round.now.unix_ms())?;
     pruned.is_behind |= is_full(pruned.tombstones) || is_full(pruned.notes);
@@ -50,9 +50,9 @@ fn records(transaction: &Connection, progress: &mut Progress, before_ms: u64) ->
     Ok((count, progress.after_records(&page)))
 }
 
-/// Tombstones whose window ended so long ago by the store's time.
-fn tombstones(transaction: &Connection, kept_ms: u64, now_ms: u64) -> Result<u64, LedgerError> {
-    let Some(before_ms) = now_ms.checked_sub(kept_ms) else { return Ok(0) };
+/// Tombstones whose window ended so long ago in ledger time.
+fn tombstones(transaction: &Connection, kept_ms: u64, ledger_ms: u64) -> Result<u64, LedgerError> {
+    let Some(before_ms) = ledger_ms.checked_sub(kept_ms) else { return Ok(0) };
     let mut erase = transaction.prepare_cached(include_str!("../../sql/sqlite/erase_tombstones.sql"))?;
     Ok(erase.execute(params![signed(before_ms), PRUNED_MAX])? as u64)
 }

@@ -17,11 +17,7 @@ use servanda_gates::{
 };
 use tokio::{runtime, sync::mpsc};
 
-<<<<<<< HEAD
-use super::{budgets, checkpoint::Checkpointer, effects, identity, live::Live, put, reading, recent::Recent};
-=======
-use super::{budgets, effects, now_ms, prune, put, recent::Recent};
->>>>>>> growth
+use super::{budgets, checkpoint::Checkpointer, effects, identity, live::Live, prune, put, reading, recent::Recent};
 use crate::{
     LedgerError,
     clock_watch::ClockWatch,
@@ -56,28 +52,23 @@ impl Writer {
         connection: Connection,
         path: &Path,
         time: StoreTime,
-<<<<<<< HEAD
-        known: Known,
+        (known, room): (Known, Arc<Room>),
     ) -> Result<Self, LedgerError> {
         connection.set_prepared_statement_cache_capacity(48);
         let checkpointer = Checkpointer::start(path, known.position_file.clone())?;
-        let (path, id) = (path.to_owned(), file_id(path));
-        let (watch, recent, lost) = (ClockWatch::default(), Recent::default(), Vec::new());
-        let file = OpenFile { connection, path, id, time, watch, recent, lost, known, checkpointer };
-=======
-        room: Arc<Room>,
-    ) -> Result<Self, LedgerError> {
-        connection.set_prepared_statement_cache_capacity(48);
         let file = OpenFile {
             connection,
             path: path.to_owned(),
             id: file_id(path),
             time,
+            watch: ClockWatch::default(),
             recent: Recent::default(),
             progress: Progress::default(),
+            lost: Vec::new(),
+            known,
+            checkpointer,
             room,
         };
->>>>>>> growth
         let (queue, jobs) = Queue::new();
         let lost = Arc::new(AtomicU64::new(0));
         let counter = lost.clone();
@@ -150,15 +141,12 @@ struct OpenFile {
     time: StoreTime,
     watch: ClockWatch,
     recent: Recent,
-<<<<<<< HEAD
     /// Times that the ledger has lost.
     lost: Vec<Lost>,
     known: Known,
     checkpointer: Checkpointer,
-=======
     progress: Progress,
     room: Arc<Room>,
->>>>>>> growth
 }
 
 /// What tells one file from another of the same name.
@@ -189,21 +177,15 @@ impl OpenFile {
 
     fn transact(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, LedgerError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-<<<<<<< HEAD
         let reading = reading(&transaction)?;
         let now = self.time.now(reading);
         if self.recent.check(&transaction)? {
             self.lost = identity::lost(&transaction)?;
         }
         let now_ms = now.now_ms;
-        let mut around = Around { recent: &mut self.recent, now, lost_window: lost_window(&self.lost, now_ms) };
-        let perform = |job| perform(&transaction, &mut around, job);
-=======
-        let now_ms = now_ms(&transaction, &self.time)?;
-        self.recent.check(&transaction)?;
         let (recent, progress) = (&mut self.recent, &mut self.progress);
-        let perform = |job| perform(&transaction, recent, progress, job, now_ms);
->>>>>>> growth
+        let mut around = Around { recent, progress, now, lost_window: lost_window(&self.lost, now_ms) };
+        let perform = |job| perform(&transaction, &mut around, job);
         let outcomes = batch.iter().map(perform).collect::<Result<Vec<_>, _>>()?;
         if let Some(kept) = self.time.to_keep(reading) {
             self.watch.look(kept.seen_ms);
@@ -243,42 +225,29 @@ impl OpenFile {
     }
 }
 
-<<<<<<< HEAD
 /// What is true around a batch.
 #[derive(Debug)]
 pub(super) struct Around<'a> {
     pub(super) recent: &'a mut Recent,
+    pub(super) progress: &'a mut Progress,
     pub(super) now: LedgerNow,
     pub(super) lost_window: Option<LostWindow>,
 }
 
 fn perform(transaction: &Connection, around: &mut Around<'_>, job: &Job) -> Result<Outcome, LedgerError> {
-    let now = around.now;
-=======
-fn perform(
-    transaction: &Connection,
-    recent: &mut Recent,
-    progress: &mut Progress,
-    job: &Job,
-    now_ms: u64,
-) -> Result<Outcome, LedgerError> {
->>>>>>> growth
+    let (now, now_ms) = (around.now, around.now.now_ms);
     match job {
         Job::Put { write, .. } => put::put(transaction, write, now).map(|()| Outcome::Put),
         Job::Apply { target, event, recorded, notices, .. } => {
             let change = effects::Changing { target, event, recorded: recorded.as_deref(), notices };
             effects::apply(transaction, around, change).map(|applied| Outcome::Applied(Box::new(applied)))
         }
-<<<<<<< HEAD
         Job::Expire { limit, .. } => effects::expire(transaction, *limit, now).map(Outcome::Expired),
-        Job::Book { entry, .. } => budgets::book(transaction, entry, now.now_ms).map(Outcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, *limit, now.now_ms).map(Outcome::Swept),
-=======
-        Job::Expire { limit, .. } => effects::expire(transaction, *limit, now_ms).map(Outcome::Expired),
         Job::Book { entry, .. } => budgets::book(transaction, entry, now_ms).map(Outcome::Booked),
-        Job::Sweep { limit, .. } => budgets::sweep(transaction, progress, *limit, now_ms).map(Outcome::Swept),
-        Job::Prune { round, .. } => prune::prune(transaction, progress, *round, now_ms).map(Outcome::Pruned),
->>>>>>> growth
+        Job::Sweep { limit, .. } => budgets::sweep(transaction, around.progress, *limit, now_ms).map(Outcome::Swept),
+        Job::Prune { round, .. } => {
+            prune::prune(transaction, around.progress, *round, now.ledger_ms).map(Outcome::Pruned)
+        }
     }
 }
 

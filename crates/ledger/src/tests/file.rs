@@ -52,11 +52,7 @@ fn a_newer_database_is_refused() {
     drop(Ledger::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Ledger::open(&path).unwrap_err();
-<<<<<<< HEAD
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 10 }), "{error}");
-=======
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 8 }), "{error}");
->>>>>>> growth
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 11 }), "{error}");
     assert!(Reader::open(&path).is_err());
 }
 

@@ -15,11 +15,7 @@ use super::{
     cluster::Cluster,
     effects,
     kept::Kept,
-<<<<<<< HEAD
-    leftovers, liveness, open,
-=======
-    leftovers, open, retention,
->>>>>>> growth
+    leftovers, liveness, open, retention,
     samples::{answer, begin, begun, key, mine, record, settled},
     turns,
 };
@@ -28,13 +24,9 @@ use crate::{Ledger, LedgerError, Reader};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_suite_against_postgresql() {
     let Some(cluster) = Cluster::start() else { return };
-<<<<<<< HEAD
-    let cases = effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES);
-    let cases = cases.chain(liveness::CASES).chain(liveness::DURABLE_CASES);
-=======
     let cases =
         effects::CASES.iter().chain(turns::CASES).chain(calls::CASES).chain(open::CASES).chain(retention::CASES);
->>>>>>> growth
+    let cases = cases.chain(liveness::CASES).chain(liveness::DURABLE_CASES);
     for (name, case) in cases.chain(budgets::CASES).chain(leftovers::CASES).chain(leftovers::DURABLE_CASES) {
         println!("{name}");
         case(Kept::in_server(cluster.schema().await).await).await;
@@ -70,11 +62,7 @@ async fn a_newer_database_is_refused(cluster: &Cluster) {
     let schema = url.rsplit("%3D").next().unwrap();
     cluster.sql(&format!("insert into {schema}.servanda_schema (version) values (99)")).await;
     let error = Ledger::connect(&url).await.unwrap_err();
-<<<<<<< HEAD
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 9 }), "{error}");
-=======
-    assert!(matches!(error, LedgerError::Newer { found: 99, known: 7 }), "{error}");
->>>>>>> growth
+    assert!(matches!(error, LedgerError::Newer { found: 99, known: 10 }), "{error}");
     assert!(Reader::connect(&url).await.is_err());
 }
 
