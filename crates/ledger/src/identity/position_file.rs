@@ -33,8 +33,18 @@ pub(crate) struct PositionFile {
     file: Mutex<File>,
 }
 
-/// What a file says.
+/// What a file says. One that another process is just writing is read again.
 pub(crate) fn read(path: &Path) -> Witness {
+    for _ in 0..LOCK_ATTEMPTS_MAX {
+        match read_once(path) {
+            Witness::Unreadable(_) => thread::sleep(LOCK_PAUSE),
+            said => return said,
+        }
+    }
+    read_once(path)
+}
+
+fn read_once(path: &Path) -> Witness {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Witness::Nothing,

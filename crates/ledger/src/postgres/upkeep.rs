@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Adoption, AdoptionTerms, Guard, LedgerError, Schema, Settling,
-    codec::{effect_columns, signed, unsigned},
+    codec::{signed, unsigned},
     identity::{Found, Witness, install},
     upkeep::{MigrationPlan, Status, Verified},
 };
@@ -54,11 +54,10 @@ pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
     let (_, Session { client }) = connect(url).await?;
     migrate::require(&client).await?;
     let mut verified = Verified::default();
-    let columns = effect_columns!();
-    let sql = format!("select {columns} from effects where effect_id > $1 order by effect_id limit {PAGE}");
+    let sql = include_str!("../../sql/postgres/page_of_effects.sql");
     let mut after = String::new();
     loop {
-        let page = client.query(&sql, &[&after]).await?;
+        let page = client.query(sql, &[&after, &PAGE]).await?;
         let Some(last) = page.last() else { break };
         after = last.try_get(0)?;
         for row in &page {

@@ -193,8 +193,21 @@ fn scanned(node: &serde_json::Value, found: &mut Vec<String>) {
 
 /// Whether a line of a plan of SQLite says that a table that grows is read from end to end.
 fn scans_a_table(line: &str) -> bool {
-    // Small by themselves: one row for every process of the last day, and what the statement has found before.
-    const SMALL: &[&str] = &["owners", "needed", "ended", "left_open", "CONSTANT", "listed", "(subquery"];
+    // Small by themselves: one row for every process of the last day, one of ledger time, those of adoptions, and what the statement
+    // has found before.
+    const SMALL: &[&str] = &[
+        "owners",
+        "clock",
+        "identity",
+        "sqlite_schema",
+        "adoptions",
+        "needed",
+        "ended",
+        "left_open",
+        "CONSTANT",
+        "listed",
+        "(subquery",
+    ];
     // What is under way, open or unknown; and the newest records and accounts, of which a limit is read.
     const BOUNDED: &[&str] =
         &["effects_under_way", "effects_holding", "effects_unknown", "calls_by_time", "standings_by_time"];

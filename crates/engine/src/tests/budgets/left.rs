@@ -149,7 +149,7 @@ async fn what_is_kept_back_for_a_doubtful_fence_is_left_to_the_effect() {
     let bank = bank(contracts, &[money(COST_MICROS)], |_| async { Ok(text(Era::Modern, "done")) });
     *bank.house.budgets.makes_late.lock().unwrap() = Some(bank.house.effects.clone());
     let refused = refusal(bank.call(keyed("k")).await);
-    assert_eq!((refused.gate, refused.effect), (GateName::Fence, EffectKnowledge::Unknown), "{refused:?}");
+    assert_eq!((refused.gate, refused.effect), (GateName::Fence, EffectKnowledge::UnknownBefore), "{refused:?}");
     assert_eq!(stands(&bank.house, Dimension::Financial).await, (0, COST_MICROS, 0));
     bank.house.effects.late.store(false, Ordering::Relaxed);
     while bank.states().await != [EffectState::FailedRetryable] {
