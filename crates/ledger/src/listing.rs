@@ -38,8 +38,10 @@ pub(crate) fn list_statement(states: &[EffectState], dialect: Dialect<'_>) -> St
             "select {columns} from effects where {condition} and {below} order by effect_id desc limit {limit}"
         );
     }
-    let unknown =
-        format!("select {columns} from effects {by_unknown_index} where state = 'outcome_unknown' and {below}");
+    // The condition on the handle is the index's, and always holds.
+    let unknown = format!(
+        "select {columns} from effects {by_unknown_index} where state = 'outcome_unknown' and effect_id is not null and {below}"
+    );
     if open.is_empty() {
         return format!("{unknown} order by effect_id desc limit {limit}");
     }

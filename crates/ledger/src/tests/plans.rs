@@ -11,6 +11,7 @@ use crate::listing::{Dialect, list_statement};
 /// What may read everything, and why. Each is only run by a person's command, on a connection of its own.
 const BY_HAND: &[(&str, &str)] = &[
     ("select count(*) from all_calls", "counts records for tests and reports; no gateway asks for it"),
+    ("select count(*) from calls", "`servanda ledger verify` counts them"),
     (
         "from effects where true order by effect_id desc",
         "`servanda effects` goes through the newest and stops after a page",
