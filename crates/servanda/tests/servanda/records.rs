@@ -25,27 +25,16 @@ impl World {
         until(&format!("the record of {call_id}"), || self.find("call_id = ?1 and finished_ms is not null", call_id))
     }
 
-    /// The record of the only call of a tool that has this outcome, once it is there. Fails with the records that were found
-    /// instead.
+    /// The record of the only call of a tool that has this outcome, once it is there.
     #[track_caller]
     pub(crate) fn record_of(&self, tool: &str, outcome: &str) -> Value {
-        let started = Instant::now();
-        loop {
-            if let Some(record) = self.find(&format!("tool = ?1 and outcome = '{outcome}'"), tool) {
-                return record;
-            }
-            if started.elapsed() >= PATIENCE {
-                let found = self.states_of(tool);
-                panic!("waited in vain for a call of {tool} that is {outcome}: {found:#?}");
-            }
-            thread::sleep(POLL);
-        }
+        self.await_record(tool, outcome, &format!("tool = ?1 and outcome = '{outcome}'"))
     }
 
     /// The record of the only call of a tool once that call has ended, however it did: a finished record never changes.
     #[track_caller]
     pub(crate) fn ended_record_of(&self, tool: &str) -> Value {
-        until(&format!("the end of the call of {tool}"), || self.find("tool = ?1 and finished_ms is not null", tool))
+        self.await_record(tool, "ended", "tool = ?1 and finished_ms is not null")
     }
 
     /// Calls on record.
@@ -67,6 +56,20 @@ impl World {
 
     pub(crate) fn ledger(&self) -> std::path::PathBuf {
         self.path(".servanda/ledger.db")
+    }
+
+    /// Waits for a record of a tool, and fails with the records that were found instead.
+    #[track_caller]
+    fn await_record(&self, tool: &str, state: &str, condition: &str) -> Value {
+        let started = Instant::now();
+        loop {
+            if let Some(record) = self.find(condition, tool) {
+                return record;
+            }
+            let in_time = started.elapsed() < PATIENCE;
+            assert!(in_time, "waited in vain for a call of {tool} that is {state}: {:#?}", self.states_of(tool));
+            thread::sleep(POLL);
+        }
     }
 
     /// How every call of a tool stands, the latest first.
