@@ -4,9 +4,9 @@
 mod auth;
 mod budgets;
 mod credential;
-mod ends;
 mod expected;
 mod keeping;
+mod limits;
 mod naming;
 mod oauth;
 mod pins;
@@ -33,9 +33,9 @@ use servanda_upstream::{Transport, UpstreamId, UpstreamSpec};
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
-pub(crate) use ends::DRAIN_MS_MIN;
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
 pub(crate) use keeping::{LedgerLimitsConfig, RetentionConfig};
+pub(crate) use limits::{DRAIN_MS_MIN, LimitsConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 pub(crate) use pins::PinsConfig;
@@ -46,7 +46,6 @@ use crate::{
     expansion::{expand, unset},
     failure::Failure,
     ledger_place::LedgerPlace,
-    stopping::DRAIN_MS_MAX,
 };
 
 /// The version of the file's format.
@@ -54,8 +53,6 @@ pub(crate) const CONFIG_VERSION: u32 = 1;
 /// Where it stands if nobody says otherwise.
 pub(crate) const CONFIG_FILE: &str = "servanda.yaml";
 
-/// Asking more often than this would be a load of its own.
-const PROBE_INTERVAL_MS_MIN: u64 = 100;
 /// What was agreed to about tools, beside the configuration.
 pub(crate) const LOCK_FILE: &str = "servanda.lock";
 
@@ -174,40 +171,6 @@ pub(crate) struct UpstreamConfig {
     pub tenants: BTreeSet<String>,
 }
 
-/// How much is taken. Every limit has a default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsConfig {
-    /// Bytes of a call's arguments.
-    pub arguments_bytes_max: usize,
-    /// Arrays and objects inside each other in a call's arguments.
-    #[schemars(range(min = 1, max = 120))]
-    pub arguments_depth_max: usize,
-    /// Bytes of one message of an upstream.
-    pub message_bytes_max: usize,
-    /// How long an upstream may take to start.
-    pub connect_ms_max: u64,
-    /// Connections to one upstream of clients and users that have their own.
-    #[schemars(range(min = 1))]
-    pub upstream_connections_max: usize,
-    /// Refused attempts of one repair chain.
-    pub repair_attempts_max: u32,
-    /// How often an upstream is asked whether it is there and what it offers.
-    #[schemars(range(min = 100))]
-    pub probe_interval_ms: u64,
-    /// How long the gateway may take to end, all in all, from the first signal: calls in flight, their records, the servers it
-    /// started and the ledger. To be less than the time after which its supervisor kills it.
-    #[schemars(range(min = 500))]
-    pub drain_ms_max: u64,
-    /// How long a session of a legacy client is kept without a request or an open stream, and what is written down of it.
-    #[schemars(range(min = 1000))]
-    pub session_idle_ms_max: u64,
-    /// How long a client's or a user's own connection to an upstream is kept without a request; a stdio server's process ends
-    /// with it.
-    #[schemars(range(min = 1000))]
-    pub upstream_connection_idle_ms_max: u64,
-}
-
 /// A configuration and the folder its paths are relative to.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
@@ -219,23 +182,6 @@ pub(crate) struct Loaded {
     pub file: PathBuf,
     /// The folder of policies that nobody has to name was there: a gateway that had it does not go on without.
     pub had_policies: bool,
-}
-
-impl Default for LimitsConfig {
-    fn default() -> Self {
-        Self {
-            arguments_bytes_max: 1 << 20,
-            arguments_depth_max: 64,
-            message_bytes_max: 16 << 20,
-            connect_ms_max: 60_000,
-            upstream_connections_max: servanda_upstream::Limits::default().connections_max,
-            repair_attempts_max: 5,
-            probe_interval_ms: 30_000,
-            drain_ms_max: DRAIN_MS_MAX,
-            session_idle_ms_max: servanda_doors::SESSION_IDLE_MS_MAX,
-            upstream_connection_idle_ms_max: servanda_upstream::Limits::default().connection_idle_ms_max,
-        }
-    }
 }
 
 impl Default for LongWorkConfig {
@@ -252,12 +198,6 @@ impl UpstreamConfig {
 }
 
 impl LongWorkConfig {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl LimitsConfig {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -451,14 +391,8 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     if config.names == NameStyle::Bare && config.upstreams.len() > 1 {
         return wrong("names", "`bare` names are for a single upstream".to_owned());
     }
-    if !(1..=120).contains(&config.limits.arguments_depth_max) {
-        return wrong("limits.arguments_depth_max", "must be between 1 and 120".to_owned());
-    }
-    if config.limits.probe_interval_ms < PROBE_INTERVAL_MS_MIN {
-        return wrong("limits.probe_interval_ms", format!("must be at least {PROBE_INTERVAL_MS_MIN}"));
-    }
     let fault = expected::fault(config).or_else(|| auth::fault(config)).or_else(|| policy::fault(config));
-    let fault = fault.or_else(|| ends::fault(&config.limits));
+    let fault = fault.or_else(|| limits::fault(&config.limits));
     if let Some((field, reason)) = fault.or_else(|| credential::fault(config.upstreams.iter())) {
         return wrong(&field, reason);
     }

@@ -79,7 +79,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     let outcome = runtime.block_on(async {
         match &cli.command {
             Command::Init(args) => until_stopped(commands::init::run(&cli.config, args, screen)).await,
-            Command::Serve(args) => commands::serve::run(&cli.config, args, screen).await,
+            Command::Serve(args) => Box::pin(commands::serve::run(&cli.config, args, screen)).await,
             Command::Stdio => commands::stdio::run(&cli.config, screen).await,
             Command::Tools(args) => until_stopped(commands::tools::run(&cli.config, args, screen)).await,
             Command::Diff(args) => until_stopped(commands::diff::run(&cli.config, args, screen)).await,

@@ -183,13 +183,7 @@ impl Passage<'_> {
             Err(NotSent::Refused(refusal)) => {
                 let unsent = matches!(refusal.effect, EffectKnowledge::None | EffectKnowledge::UnknownBefore);
                 self.leave_round(spent.filter(|_| unsent)).await;
-                let outcome = match (refusal.gate, refusal.error_code, refusal.effect) {
-                    (GateName::State | GateName::Scope | GateName::Budget, _, _)
-                    | (_, TaxonomyClass::IdempotencyConflict, _)
-                    | (_, _, EffectKnowledge::UnknownBefore) => Outcome::Refused,
-                    (_, _, EffectKnowledge::None) => Outcome::NotExecuted,
-                    _ => Outcome::Unknown,
-                };
+                let outcome = outcome_of(&refusal);
                 return CallAnswer::Result(self.refuse(contract.contract(), *refusal, outcome, None).await);
             }
             Err(NotSent::Standing(reply, effect)) => {
@@ -454,6 +448,17 @@ fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
         contract_major: contract.identity.major(),
         client_key: ClientKey::Given(key.clone()),
     })
+}
+
+/// How a call that was not sent is recorded.
+fn outcome_of(refusal: &Refusal) -> Outcome {
+    match (refusal.gate, refusal.error_code, refusal.effect) {
+        (GateName::State | GateName::Scope | GateName::Budget, _, _)
+        | (_, TaxonomyClass::IdempotencyConflict, _)
+        | (_, _, EffectKnowledge::UnknownBefore) => Outcome::Refused,
+        (_, _, EffectKnowledge::None) => Outcome::NotExecuted,
+        _ => Outcome::Unknown,
+    }
 }
 
 /// A day: what no call outlasts, whatever its contract says.

@@ -82,9 +82,9 @@ mod linux {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
-
     use super::linux::{Process, descendants};
 
     #[test]

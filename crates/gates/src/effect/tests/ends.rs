@@ -29,73 +29,21 @@ fn settle(before: &Effect, epoch: u64, end: &End) -> (EffectState, &'static str,
     (changed.state, reply, changed.conflict.is_some())
 }
 
+/// What follows on each end for class N: completed, failed, not executed, absent, unknown.
+#[rustfmt::skip]
+const PRESENT_EPOCH: [(EffectState, [(EffectState, &str); 5]); 7] = [
+    (Claimed, [(Claimed, "stale"), (FailedFinal, "settled"), (FailedRetryable, "settled"), (Claimed, "stale"), (Claimed, "stale")]),
+    (Dispatching, [(Completed, "settled"), (FailedFinal, "settled"), (FailedRetryable, "settled"), (Dispatching, "stale"), (Unknown, "settled")]),
+    (Unknown, [(Completed, "settled"), (FailedFinal, "settled"), (Unknown, "stale"), (Unknown, "stale"), (Unknown, "settled")]),
+    (Completed, [(Completed, "settled"), (Completed, "contradicted"), (Completed, "stale"), (Completed, "stale"), (Completed, "stale")]),
+    (FailedFinal, [(FailedFinal, "contradicted"), (FailedFinal, "settled"), (FailedFinal, "stale"), (FailedFinal, "stale"), (FailedFinal, "stale")]),
+    (FailedRetryable, [(Completed, "contradicted"), (FailedFinal, "settled"), (FailedRetryable, "settled"), (FailedRetryable, "settled"), (FailedRetryable, "stale")]),
+    (Expired, [(Expired, "stale"); 5]),
+];
+
 #[test]
 fn an_end_of_the_present_epoch() {
-    let table = [
-        // state, what follows on each end for class N: completed, failed, not executed, absent, unknown
-        (
-            Claimed,
-            [
-                (Claimed, "stale"),
-                (FailedFinal, "settled"),
-                (FailedRetryable, "settled"),
-                (Claimed, "stale"),
-                (Claimed, "stale"),
-            ],
-        ),
-        (
-            Dispatching,
-            [
-                (Completed, "settled"),
-                (FailedFinal, "settled"),
-                (FailedRetryable, "settled"),
-                (Dispatching, "stale"),
-                (Unknown, "settled"),
-            ],
-        ),
-        (
-            Unknown,
-            [
-                (Completed, "settled"),
-                (FailedFinal, "settled"),
-                (Unknown, "stale"),
-                (Unknown, "stale"),
-                (Unknown, "settled"),
-            ],
-        ),
-        (
-            Completed,
-            [
-                (Completed, "settled"),
-                (Completed, "contradicted"),
-                (Completed, "stale"),
-                (Completed, "stale"),
-                (Completed, "stale"),
-            ],
-        ),
-        (
-            FailedFinal,
-            [
-                (FailedFinal, "contradicted"),
-                (FailedFinal, "settled"),
-                (FailedFinal, "stale"),
-                (FailedFinal, "stale"),
-                (FailedFinal, "stale"),
-            ],
-        ),
-        (
-            FailedRetryable,
-            [
-                (Completed, "contradicted"),
-                (FailedFinal, "settled"),
-                (FailedRetryable, "settled"),
-                (FailedRetryable, "settled"),
-                (FailedRetryable, "stale"),
-            ],
-        ),
-        (Expired, [(Expired, "stale"); 5]),
-    ];
-    for (state, expected) in table {
+    for (state, expected) in PRESENT_EPOCH {
         let before = effect(N, state);
         for ((name, end), expected) in ends().iter().zip(expected) {
             let (after, reply, conflict) = settle(&before, before.epoch, end);
@@ -103,6 +51,10 @@ fn an_end_of_the_present_epoch() {
             assert_eq!(conflict, reply == "contradicted", "{state:?} {name}");
         }
     }
+}
+
+#[test]
+fn an_effect_that_was_asked_for_and_is_absent_may_be_made() {
     let asked = effect(Q, Dispatching);
     let absent = Event::Settle(asked.claim(), End::Absent("no such key".to_owned()));
     assert_eq!(follows(&asked, &absent, &at(NOW_MS + 1)), (FailedRetryable, "settled"));
