@@ -22,6 +22,8 @@ pub(crate) fn after(world: &World, bounds: &Bounds, action: Action) -> Result<Wo
     let mut next = world.clone();
     happen(&mut next, bounds, action)?;
     invariant::check(world, &next, bounds)?;
+    // What can do nothing more is forgotten; what its client was told as done is not.
+    next.calls.retain(|call| call.phase != Phase::Over || call.request == Request::Waiting);
     Ok(next)
 }
 
@@ -69,6 +71,7 @@ fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Viol
 
 /// A client calls. Where the store is away, it is told what can be told of a key that could not be read.
 fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
+    world.happened.calls += 1;
     let index = add_call(world, key, owner);
     if !world.store.is_up {
         let known = unmarked(bounds.class, false, of_unread_key(true, bounds.rules));
@@ -98,6 +101,7 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
 /// The store does what it is asked and cannot say so, and cannot be asked afterwards either.
 fn call_unanswered(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Violation> {
     world.happened.lost_acks += 1;
+    world.happened.calls += 1;
     let index = add_call(world, key, owner);
     let reply = world.apply(bounds, key, &Event::Begin(Box::new(begin(bounds, key, owner))));
     if let Reply::Mine(claim) = reply {
@@ -141,7 +145,7 @@ fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> 
         ends(world, index, Known::NotExecuted);
         return Ok(());
     }
-    invariant::check_turn(world, index)?;
+    invariant::check_turn(world, call.key)?;
     let now_ms = world.now_ms;
     change(world, index, |call| {
         (call.phase, call.request, call.sent_ms) = (Phase::Sent(epoch), Request::Waiting, now_ms);
@@ -161,7 +165,8 @@ fn run(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     }
     let answer = upstream.ran;
     change(world, index, |call| call.request = Request::Ran(answer));
-    invariant::check_run(world, bounds, index)
+    let told = call.told;
+    invariant::check_run(world, bounds, call.key, told)
 }
 
 /// The ledger is told of an end, and the client what the ledger lets it be told.
@@ -263,11 +268,13 @@ fn pass(world: &mut World, action: Action) {
             world.store.is_up = true;
             for owner in &mut world.owners {
                 owner.beat_since_back = false;
+                owner.late = owner.late.max(1);
             }
         }
         Action::Tick => {
-            world.happened.ticks += 1;
+            world.happened.ticks = world.happened.ticks.saturating_add(1);
             world.now_ms = now_ms + TICK_MS;
+            too_late(world);
             let runs = |owner: &&mut crate::world::Owner| owner.life == Life::Running;
             for owner in world.owners.iter_mut().filter(runs).filter(|_| is_up) {
                 owner.late += 1;
@@ -278,10 +285,20 @@ fn pass(world: &mut World, action: Action) {
     }
 }
 
+/// The upstream runs a request within the time it has, or not at all.
+fn too_late(world: &mut World) {
+    let now_ms = world.now_ms;
+    let is_late = |call: &&mut Call| call.request == Request::Waiting && now_ms >= call.sent_ms + TIMEOUT_MS;
+    for call in world.calls.iter_mut().filter(is_late) {
+        call.request = Request::Gone;
+    }
+}
+
 /// Much time passes, tick by tick, while all live gateways beat.
 fn leap(world: &mut World) {
     world.happened.leaps += 1;
     world.now_ms += LEAP_MS;
+    too_late(world);
     world.store.clock.seen_ms = world.now_ms;
     world.store.clock.ledger_ms += LEAP_MS;
     for index in 0..3 {
@@ -304,13 +321,15 @@ fn beat(world: &mut World, index: u8) {
 
 fn live(world: &mut World, index: u8, life: Life) {
     if let Some(owner) = world.owners.get_mut(usize::from(index)) {
-        (owner.life, owner.late) = (life, 0);
+        (owner.life, owner.late) = (life, 1);
     }
 }
 
 fn add_call(world: &mut World, key: u8, owner: u8) -> u8 {
-    let index = u8::try_from(world.calls.len()).unwrap_or(u8::MAX);
+    let number = world.next;
+    world.next = number.wrapping_add(1);
     world.calls.push(Call {
+        number,
         key,
         owner,
         phase: Phase::Over,
@@ -321,15 +340,15 @@ fn add_call(world: &mut World, key: u8, owner: u8) -> u8 {
         was_paused: false,
         told: None,
     });
-    index
+    number
 }
 
-fn call_at(world: &World, index: u8) -> Option<Call> {
-    world.calls.get(usize::from(index)).copied()
+fn call_at(world: &World, number: u8) -> Option<Call> {
+    world.calls.iter().find(|call| call.number == number).copied()
 }
 
-fn change(world: &mut World, index: u8, changed: impl FnOnce(&mut Call)) {
-    if let Some(call) = world.calls.get_mut(usize::from(index)) {
+fn change(world: &mut World, number: u8, changed: impl FnOnce(&mut Call)) {
+    if let Some(call) = world.calls.iter_mut().find(|call| call.number == number) {
         changed(call);
     }
 }
@@ -365,5 +384,8 @@ fn told_of(known: EffectKnowledge) -> Told {
 
 fn tell(world: &mut World, index: u8, told: Told) -> Result<(), Violation> {
     change(world, index, |call| call.told = Some(told));
-    invariant::check_told(world, index, told)
+    match call_at(world, index) {
+        Some(call) => invariant::check_told(world, &call, told),
+        None => Ok(()),
+    }
 }

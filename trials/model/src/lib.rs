@@ -2,10 +2,12 @@
 //! The store runs the product's own `step`, and clients are told what the product's own rules say; only the world around them is
 //! made up here.
 //!
-//! Assumed: a gateway that runs, with a store that is there, beats at most two ticks (10 s) late; a store that is there stays long
-//! enough for that once; an upstream runs a request within the time it has or not at all.
+//! Assumed: a gateway that runs, with a store that is there, beats at most two ticks (10 s) after its last beat, and at most one tick
+//! after it was stopped or the store was away; a store that is there stays long enough for that once; an upstream runs a request
+//! within the time it has or not at all.
 
 mod action;
+mod canonical;
 mod explore;
 mod happen;
 mod invariant;

@@ -15,15 +15,19 @@ const HISTORIES: u64 = 1_000_000;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let whole = exhaust() & rules_before() & each_rule() & histories();
+    // Words of a scenario's name: only such scenarios are explored.
+    if let Some(name) = std::env::args().nth(1) {
+        return if exhaust(&name) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let whole = exhaust("") & rules_before() & each_rule() & histories();
     println!("{} in {} s", if whole { "passed" } else { "FAILED" }, started.elapsed().as_secs());
     if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn exhaust() -> bool {
+fn exhaust(name: &str) -> bool {
     println!("every history within the bounds, all rules in force:");
     let mut whole = true;
-    for scenario in full() {
+    for scenario in full().into_iter().filter(|scenario| scenario.name.contains(name)) {
         let started = Instant::now();
         let explored = explore(&scenario.bounds, STATES_MAX, |_| true);
         whole &= matches!(explored, Explored::Exhausted { .. });
@@ -37,7 +41,7 @@ fn rules_before() -> bool {
     println!("with the rules before issue 15:");
     let (bounds, _) = without(Rule::WholeKey);
     let bounds = Bounds { rules: BEFORE, ..bounds };
-    let away = Bounds { outages: 1, ticks: 6, losses: 0, ..bounds };
+    let away = Bounds { outages: 1, ticks: Some(6), losses: 0, ..bounds };
     let a1 = explore(&away, STATES_MAX, |violation| violation == Violation::DoneUndone);
     println!("  A1, told as done and not held as done: {}", words(&a1));
     let a2 = explore(&bounds, STATES_MAX, |violation| violation == Violation::NothingDenied);
@@ -70,7 +74,7 @@ fn histories() -> bool {
                 claims,
                 owners: 3,
                 calls: 8,
-                ticks: 40,
+                ticks: Some(40),
                 leaps: 1,
                 outages: 3,
                 pauses: 3,

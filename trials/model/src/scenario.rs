@@ -31,7 +31,7 @@ const NOTHING: Bounds = Bounds {
     keys: 1,
     calls: 2,
     claims: false,
-    ticks: 0,
+    ticks: Some(0),
     leaps: 0,
     outages: 0,
     pauses: 0,
@@ -45,7 +45,7 @@ const NOTHING: Bounds = Bounds {
 pub fn small() -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for (name, class) in [("small, class N", EffectClass::N), ("small, class K", EffectClass::K)] {
-        let bounds = Bounds { class, calls: 2, ticks: 3, outages: 1, deaths: 1, losses: 1, ..NOTHING };
+        let bounds = Bounds { class, calls: 2, ticks: Some(3), outages: 1, deaths: 1, losses: 1, ..NOTHING };
         scenarios.push(Scenario { name, bounds });
     }
     scenarios
@@ -62,7 +62,7 @@ pub fn full() -> Vec<Scenario> {
             let bounds = Bounds {
                 class,
                 calls: 3,
-                ticks: 7,
+                ticks: None,
                 outages: 1,
                 pauses: 1,
                 deaths: 1,
@@ -73,16 +73,17 @@ pub fn full() -> Vec<Scenario> {
             Scenario { name, bounds }
         })
         .collect();
-    let wide = Bounds { calls: 3, owners: 3, ticks: 5, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    let wide = Bounds { calls: 3, owners: 3, ticks: Some(5), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { class: EffectClass::K, ..wide } });
     scenarios.push(Scenario { name: "three gateways, class N", bounds: wide });
-    let claims = Bounds { claims: true, calls: 3, ticks: 6, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    let claims =
+        Bounds { claims: true, calls: 3, ticks: Some(6), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "claimed first, class N", bounds: claims });
-    let account = Bounds { keys: 2, calls: 3, ticks: 8, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    let account = Bounds { keys: 2, calls: 3, ticks: Some(8), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "two keys of one account, class N", bounds: account });
     let keyed = Bounds { class: EffectClass::K, ..account };
     scenarios.push(Scenario { name: "two keys of one account, class K", bounds: keyed });
-    let windows = Bounds { calls: 4, ticks: 3, leaps: 1, pauses: 1, losses: 2, ..NOTHING };
+    let windows = Bounds { calls: 4, ticks: Some(3), leaps: 1, pauses: 1, losses: 2, ..NOTHING };
     scenarios.push(Scenario { name: "windows that end, class K", bounds: Bounds { class: EffectClass::K, ..windows } });
     scenarios.push(Scenario { name: "windows that end, class N", bounds: windows });
     scenarios
@@ -91,23 +92,25 @@ pub fn full() -> Vec<Scenario> {
 /// Bounds in which the absence of a rule shows, and what it breaks.
 pub fn without(rule: Rule) -> (Bounds, Violation) {
     let (bounds, violation) = match rule {
-        Rule::Lease => (Bounds { pauses: 1, ticks: 5, ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::LedgerTime => (Bounds { outages: 1, ticks: 6, ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::Epoch => (Bounds { claims: true, ticks: 3, ..NOTHING }, Violation::RanTwice),
+        Rule::Lease => (Bounds { pauses: 1, ticks: Some(5), ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::LedgerTime => (Bounds { outages: 1, ticks: Some(6), ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::Epoch => (Bounds { claims: true, ticks: Some(3), ..NOTHING }, Violation::RanTwice),
         Rule::NeverAgain => (Bounds { losses: 1, ..NOTHING }, Violation::RanTwice),
-        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ticks: 9, ..NOTHING }, Violation::TwoAtOnce),
+        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ticks: Some(9), ..NOTHING }, Violation::TwoAtOnce),
         Rule::Accepted => {
-            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: 5, leaps: 1, ..NOTHING };
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: Some(5), leaps: 1, ..NOTHING };
             (bounds, Violation::DoneUndone)
         }
         Rule::LateEvidence => {
-            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: 5, losses: 1, ..NOTHING };
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: Some(5), losses: 1, ..NOTHING };
             (bounds, Violation::EvidenceDropped)
         }
         Rule::WholeKey => (Bounds { class: EffectClass::K, losses: 2, ..NOTHING }, Violation::NothingDenied),
         Rule::UnknownBefore => (Bounds { outages: 1, ..NOTHING }, Violation::NothingDenied),
         Rule::Turns => (Bounds { keys: 2, ..NOTHING }, Violation::TwoAtOnce),
-        Rule::TurnUntilOverdue => (Bounds { keys: 2, deaths: 1, ticks: 8, calls: 3, ..NOTHING }, Violation::TwoAtOnce),
+        Rule::TurnUntilOverdue => {
+            (Bounds { keys: 2, deaths: 1, ticks: Some(8), calls: 3, ..NOTHING }, Violation::TwoAtOnce)
+        }
         Rule::KeyWindow => {
             let bounds = Bounds { class: EffectClass::K, losses: 1, leaps: 1, ..NOTHING };
             (bounds, Violation::RanTwice)

@@ -36,7 +36,7 @@ fn taking_out_a_rule_breaks_a_promise() {
 /// away, and a keyed call told that nothing was done while its upstream was down.
 #[test]
 fn the_rules_before_break_as_it_was_found() {
-    let away = Bounds { class: EffectClass::K, outages: 1, ticks: 6, rules: BEFORE, ..small_bounds() };
+    let away = Bounds { class: EffectClass::K, outages: 1, ticks: Some(6), rules: BEFORE, ..small_bounds() };
     let found = explore(&away, 300_000, |violation| violation == Violation::DoneUndone);
     assert!(matches!(found, Explored::Broken { .. }), "A1: {found:?}");
     let down = Bounds { class: EffectClass::K, losses: 2, rules: BEFORE, ..small_bounds() };
@@ -54,7 +54,7 @@ fn random_histories_keep_every_promise() {
                 owners: 3,
                 calls: 8,
                 claims: false,
-                ticks: 40,
+                ticks: Some(40),
                 leaps: 1,
                 outages: 3,
                 pauses: 3,

@@ -4,6 +4,8 @@
 //! Time is a number that only [`Action::Tick`](crate::Action) and [`Action::Leap`](crate::Action) move. Deliberately not here: what
 //! can happen, and what must never happen.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use servanda_contract::{CallId, Digest, digest::Domain, tool::EffectClass};
 use servanda_gates::effect::{
@@ -38,8 +40,8 @@ pub struct Bounds {
     pub calls: u8,
     /// Whether calls claim first and are fenced later.
     pub claims: bool,
-    /// Ticks of time.
-    pub ticks: u8,
+    /// Ticks of time; as many as one likes if there is no number.
+    pub ticks: Option<u8>,
     /// Times at which more time passes than any window lasts.
     pub leaps: u8,
     /// How often the store goes away.
@@ -62,7 +64,10 @@ pub(crate) struct World {
     pub(crate) now_ms: u64,
     pub(crate) store: Store,
     pub(crate) owners: [Owner; OWNERS_MAX],
+    /// Calls that are under way at a gateway or at the upstream.
     pub(crate) calls: Vec<Call>,
+    /// The number of the next call.
+    pub(crate) next: u8,
     pub(crate) upstream: [Upstream; KEYS_MAX],
     /// What was told as done.
     pub(crate) told_done: [Option<u8>; KEYS_MAX],
@@ -72,6 +77,7 @@ pub(crate) struct World {
 /// How often each bounded thing has happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Happened {
+    pub(crate) calls: u8,
     pub(crate) ticks: u8,
     pub(crate) leaps: u8,
     pub(crate) outages: u8,
@@ -86,7 +92,7 @@ pub(crate) struct Happened {
 pub(crate) struct Store {
     pub(crate) is_up: bool,
     pub(crate) clock: LedgerClock,
-    pub(crate) effects: [Option<Effect>; KEYS_MAX],
+    pub(crate) effects: [Option<Arc<Effect>>; KEYS_MAX],
     /// When each gateway was last heard of, in ledger time.
     pub(crate) heard_ms: [Option<u64>; OWNERS_MAX],
 }
@@ -113,6 +119,8 @@ pub(crate) enum Life {
 /// One call of a client, at one gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Call {
+    /// Counts the calls of a history.
+    pub(crate) number: u8,
     pub(crate) key: u8,
     pub(crate) owner: u8,
     pub(crate) phase: Phase,
@@ -197,6 +205,7 @@ impl World {
             store: Store { is_up: true, clock, effects: [None, None], heard_ms: [Some(START_MS); OWNERS_MAX] },
             owners: std::array::from_fn(owner),
             calls: Vec::new(),
+            next: 0,
             upstream: [Upstream::default(); KEYS_MAX],
             told_done: [None; KEYS_MAX],
             happened: Happened::default(),
@@ -208,7 +217,7 @@ impl World {
     }
 
     pub(crate) fn effect(&self, key: u8) -> Option<&Effect> {
-        self.store.effects.get(usize::from(key))?.as_ref()
+        self.store.effects.get(usize::from(key))?.as_deref()
     }
 
     /// What time it is for the store.
@@ -222,7 +231,7 @@ impl World {
         let around = self.around(bounds, key, event, now);
         let after = step(self.effect(key), event, &around);
         if let (Some(changed), Some(place)) = (after.change, self.store.effects.get_mut(usize::from(key))) {
-            *place = Some(changed);
+            *place = Some(Arc::new(changed));
         }
         self.store.clock = self.store.clock.kept_at(now).unwrap_or(self.store.clock);
         after.reply
