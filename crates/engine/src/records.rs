@@ -17,7 +17,7 @@ use servanda_gates::{
 use crate::{
     core::{Core, Held},
     observe::Observed,
-    upstream_failure, works,
+    refusals, upstream_failure, works,
 };
 
 /// How long an answer waits for its record.
@@ -76,9 +76,23 @@ impl Settled {
         accepted.map(|effect| effect.state)
     }
 
+    /// A refusal as it may be told: it claims no less than what the ledger says of the key.
+    pub(crate) fn told(&self, mut refusal: Refusal) -> Refusal {
+        let effect = self.effect.as_deref();
+        match effect::after_settling(refusal.effect, self.concluded, effect, Rules::IN_FORCE) {
+            told if told == refusal.effect => {}
+            EffectKnowledge::Happened => {
+                refusal = refusals::done_by_another(&refusal.call_id);
+                refusal.handle = effect.map(|effect| effect.id.to_string());
+            }
+            _ => refusal.leave_unknown_before(),
+        }
+        refusal
+    }
+
     /// What is known of the key.
     pub(crate) fn of_key(&self) -> EffectKnowledge {
-        effect::of_key(self.effect.as_deref())
+        effect::of_concluded(self.concluded, self.effect.as_deref(), Rules::IN_FORCE)
     }
 }
 

@@ -208,6 +208,21 @@ pub(crate) fn went_on(call_id: &CallId) -> Refusal {
     refusal
 }
 
+/// A call that did nothing itself, or does not know, while another with its key did it.
+pub(crate) fn done_by_another(call_id: &CallId) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Fence,
+        TaxonomyClass::IdempotencyConflict,
+        "another call with the same key did the operation meanwhile".to_owned(),
+        "make the same call again with the same key: it is answered with the result, and nothing is done twice"
+            .to_owned(),
+    )
+    .with_effect(EffectKnowledge::Happened);
+    refusal.next_action = NextAction::RetryWithSameKey;
+    refusal
+}
+
 /// A call whose key could not be made.
 pub(crate) fn no_key(call_id: CallId, error: &JournalError) -> Box<Refusal> {
     Box::new(Refusal::new(

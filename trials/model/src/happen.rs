@@ -3,8 +3,8 @@
 
 use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 use servanda_gates::effect::{
-    Concluded, Effect, EffectState, End, Event, Reply, Rule, StoredAnswer, after_attempt, concluded, of_key,
-    of_unread_key, owner_silence_ms_max, unmarked,
+    Concluded, Effect, EffectState, End, Event, Reply, Rule, StoredAnswer, after_attempt, after_settling, concluded,
+    of_key, of_unread_key, owner_silence_ms_max, unmarked,
 };
 
 use crate::{
@@ -75,9 +75,15 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
     let index = add_call(world, key, owner);
     if !world.store.is_up {
         let known = unmarked(bounds.class, false, of_unread_key(true, bounds.rules));
-        return tell(world, index, told_of(known));
+        return tell(world, bounds, index, told_of(known));
     }
-    let reply = world.apply(bounds, key, &Event::Begin(Box::new(begin(bounds, key, owner))));
+    let begun = Event::Begin(Box::new(begin(bounds, key, owner)));
+    let mut reply = world.apply(bounds, key, &begun);
+    // A status tool is asked once, and then it is tried again.
+    if let Reply::Ask(claim) = reply {
+        ask(world, bounds, key, claim.epoch);
+        reply = world.apply(bounds, key, &begun);
+    }
     let effect = world.effect(key).cloned();
     match (reply, effect) {
         (Reply::Mine(claim), Some(effect)) => {
@@ -90,11 +96,8 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
             });
             Ok(())
         }
-        (Reply::Ask(claim), Some(effect)) => {
-            ask(world, bounds, key, claim.epoch);
-            tell(world, index, told_of(of_key(Some(&effect))))
-        }
-        (reply, effect) => tell(world, index, standing(&reply, effect.as_ref())),
+        (Reply::Ask(_), _) => tell(world, bounds, index, Told::Unknown),
+        (reply, effect) => tell(world, bounds, index, standing(&reply, effect.as_ref())),
     }
 }
 
@@ -109,7 +112,7 @@ fn call_unanswered(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Re
         change(world, index, |call| call.phase = Phase::Ended(claim.epoch, Known::NotExecuted));
     }
     let known = unmarked(bounds.class, true, of_unread_key(true, bounds.rules));
-    tell(world, index, told_of(known))
+    tell(world, bounds, index, told_of(known))
 }
 
 fn fence(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
@@ -127,7 +130,7 @@ fn fence(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation>
         }
         (reply, effect) => {
             change(world, index, |call| call.phase = Phase::Over);
-            tell(world, index, standing(&reply, effect.as_ref()))
+            tell(world, bounds, index, standing(&reply, effect.as_ref()))
         }
     }
 }
@@ -180,26 +183,26 @@ fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation
     if call.told.is_some() {
         return Ok(());
     }
-    let told = match (concluded(Some(&reply), bounds.rules), known) {
+    let concluded = concluded(Some(&reply), bounds.rules);
+    let told = match (concluded, known) {
         (Concluded::Accepted, Known::Done(answer)) => Told::Done(answer),
         (Concluded::Otherwise | Concluded::NotYet, Known::Done(_)) => {
             let stored = effect.as_ref().filter(|effect| effect.state == EffectState::Completed);
             let answer = stored.and_then(|effect| effect.answer.as_ref()).and_then(run_of);
             answer.map_or(Told::Happened, Told::Done)
         }
-        (_, Known::NotExecuted) => not_executed(&call, effect.as_ref(), bounds),
-        (_, Known::Unknown) => Told::Unknown,
+        (_, known) => not_done(&call, known, concluded, effect.as_ref(), bounds),
     };
-    tell(world, index, told)
+    tell(world, bounds, index, told)
 }
 
-/// What a client is told of a call that did nothing: what is known of its key.
-fn not_executed(call: &Call, effect: Option<&Effect>, bounds: &Bounds) -> Told {
-    let known = after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules);
-    if known == EffectKnowledge::None && bounds.rules.has(Rule::WholeKey) {
-        return told_of(of_key(effect));
-    }
-    told_of(known)
+/// What a client is told of a call that did nothing, or whose end its gateway does not know.
+fn not_done(call: &Call, known: Known, concluded: Concluded, effect: Option<&Effect>, bounds: &Bounds) -> Told {
+    let attempt = match known {
+        Known::NotExecuted => after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules),
+        Known::Unknown | Known::Done(_) => EffectKnowledge::Unknown,
+    };
+    told_of(after_settling(attempt, concluded, effect, bounds.rules))
 }
 
 /// The ledger does not answer: what the upstream said is not told as done.
@@ -208,10 +211,9 @@ fn unsaid(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation
     let Phase::Ended(_, known) = call.phase else { return Ok(()) };
     let told = match known {
         Known::Done(_) => Told::Happened,
-        Known::Unknown => Told::Unknown,
-        Known::NotExecuted => told_of(after_attempt(EffectKnowledge::None, call.was_sent_before, bounds.rules)),
+        Known::NotExecuted | Known::Unknown => not_done(&call, known, Concluded::NotYet, None, bounds),
     };
-    tell(world, index, told)
+    tell(world, bounds, index, told)
 }
 
 /// A gateway takes what was left behind: sends it again, asks about it, or says that it is not known.
@@ -382,10 +384,10 @@ fn told_of(known: EffectKnowledge) -> Told {
     }
 }
 
-fn tell(world: &mut World, index: u8, told: Told) -> Result<(), Violation> {
+fn tell(world: &mut World, bounds: &Bounds, index: u8, told: Told) -> Result<(), Violation> {
     change(world, index, |call| call.told = Some(told));
     match call_at(world, index) {
-        Some(call) => invariant::check_told(world, &call, told),
+        Some(call) => invariant::check_told(world, bounds, &call, told),
         None => Ok(()),
     }
 }

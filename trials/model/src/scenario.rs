@@ -31,7 +31,7 @@ const NOTHING: Bounds = Bounds {
     keys: 1,
     calls: 2,
     claims: false,
-    ticks: Some(0),
+    ticks: None,
     leaps: 0,
     outages: 0,
     pauses: 0,
@@ -45,7 +45,7 @@ const NOTHING: Bounds = Bounds {
 pub fn small() -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for (name, class) in [("small, class N", EffectClass::N), ("small, class K", EffectClass::K)] {
-        let bounds = Bounds { class, calls: 2, ticks: Some(3), outages: 1, deaths: 1, losses: 1, ..NOTHING };
+        let bounds = Bounds { class, calls: 2, outages: 1, losses: 1, ..NOTHING };
         scenarios.push(Scenario { name, bounds });
     }
     scenarios
@@ -73,48 +73,52 @@ pub fn full() -> Vec<Scenario> {
             Scenario { name, bounds }
         })
         .collect();
-    let wide = Bounds { calls: 3, owners: 3, ticks: Some(5), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
-    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { class: EffectClass::K, ..wide } });
+    let wide = Bounds { calls: 3, owners: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "three gateways, class N", bounds: wide });
-    let claims =
-        Bounds { claims: true, calls: 3, ticks: Some(6), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
+    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { class: EffectClass::K, ..wide } });
+    let claims = Bounds { claims: true, calls: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "claimed first, class N", bounds: claims });
-    let account = Bounds { keys: 2, calls: 3, ticks: Some(8), outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
-    scenarios.push(Scenario { name: "two keys of one account, class N", bounds: account });
-    let keyed = Bounds { class: EffectClass::K, ..account };
-    scenarios.push(Scenario { name: "two keys of one account, class K", bounds: keyed });
-    let windows = Bounds { calls: 4, ticks: Some(3), leaps: 1, pauses: 1, losses: 2, ..NOTHING };
-    scenarios.push(Scenario { name: "windows that end, class K", bounds: Bounds { class: EffectClass::K, ..windows } });
+    for (class, name) in [
+        (EffectClass::N, "two keys of one account, class N"),
+        (EffectClass::K, "two keys of one account, class K"),
+        (EffectClass::Q, "two keys of one account, class Q"),
+    ] {
+        let account = Bounds { class, keys: 2, calls: 3, ..NOTHING };
+        scenarios.push(Scenario { name, bounds: Bounds { outages: 1, pauses: 1, ..account } });
+        scenarios.push(Scenario { name, bounds: Bounds { pauses: 1, deaths: 1, ..account } });
+        scenarios.push(Scenario { name, bounds: Bounds { deaths: 1, losses: 1, outages: 1, ..account } });
+    }
+    let windows = Bounds { calls: 4, leaps: 1, pauses: 1, losses: 2, ..NOTHING };
     scenarios.push(Scenario { name: "windows that end, class N", bounds: windows });
+    scenarios.push(Scenario { name: "windows that end, class K", bounds: Bounds { class: EffectClass::K, ..windows } });
     scenarios
 }
 
 /// Bounds in which the absence of a rule shows, and what it breaks.
 pub fn without(rule: Rule) -> (Bounds, Violation) {
     let (bounds, violation) = match rule {
-        Rule::Lease => (Bounds { pauses: 1, ticks: Some(5), ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::LedgerTime => (Bounds { outages: 1, ticks: Some(6), ..NOTHING }, Violation::UnknownWhileHeld),
-        Rule::Epoch => (Bounds { claims: true, ticks: Some(3), ..NOTHING }, Violation::RanTwice),
+        Rule::Lease => (Bounds { pauses: 1, ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::LedgerTime => (Bounds { outages: 1, ..NOTHING }, Violation::UnknownWhileHeld),
+        Rule::Epoch => (Bounds { claims: true, ..NOTHING }, Violation::RanTwice),
         Rule::NeverAgain => (Bounds { losses: 1, ..NOTHING }, Violation::RanTwice),
-        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ticks: Some(9), ..NOTHING }, Violation::TwoAtOnce),
+        Rule::SendWithinLease => (Bounds { keys: 2, pauses: 1, ..NOTHING }, Violation::TwoAtOnce),
         Rule::Accepted => {
-            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: Some(5), leaps: 1, ..NOTHING };
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, leaps: 1, ..NOTHING };
             (bounds, Violation::DoneUndone)
         }
         Rule::LateEvidence => {
-            let bounds = Bounds { class: EffectClass::K, pauses: 1, ticks: Some(5), losses: 1, ..NOTHING };
+            let bounds = Bounds { class: EffectClass::K, pauses: 1, losses: 1, ..NOTHING };
             (bounds, Violation::EvidenceDropped)
         }
         Rule::WholeKey => (Bounds { class: EffectClass::K, losses: 2, ..NOTHING }, Violation::NothingDenied),
         Rule::UnknownBefore => (Bounds { outages: 1, ..NOTHING }, Violation::NothingDenied),
         Rule::Turns => (Bounds { keys: 2, ..NOTHING }, Violation::TwoAtOnce),
-        Rule::TurnUntilOverdue => {
-            (Bounds { keys: 2, deaths: 1, ticks: Some(8), calls: 3, ..NOTHING }, Violation::TwoAtOnce)
-        }
+        Rule::TurnUntilOverdue => (Bounds { keys: 2, deaths: 1, calls: 3, ..NOTHING }, Violation::TwoAtOnce),
         Rule::KeyWindow => {
             let bounds = Bounds { class: EffectClass::K, losses: 1, leaps: 1, ..NOTHING };
             (bounds, Violation::RanTwice)
         }
+        Rule::AbsentAfterItsTime => (Bounds { class: EffectClass::Q, losses: 1, ..NOTHING }, Violation::RanTwice),
         Rule::Tombstone => (Bounds { leaps: 1, ..NOTHING }, Violation::RanTwice),
     };
     (Bounds { rules: Rules::IN_FORCE.without(rule), ..bounds }, violation)

@@ -249,10 +249,7 @@ impl Passage<'_> {
         }
         let record = self.record.clone();
         let settled = self.conclude(end, durable, quarantine).await;
-        if refusal.effect == EffectKnowledge::None && settled.of_key() != EffectKnowledge::None {
-            refusal.leave_unknown_before();
-        }
-        observed(&record, &refusal)
+        observed(&record, &settled.told(refusal))
     }
 
     /// A call that was refused before its key was looked up: an earlier call with the key may have been done, and the refusal must

@@ -35,7 +35,7 @@ pub use orphan_shares::ORPHANED_UPSTREAMS_MAX;
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{Rule, Rules};
 pub use step::{Circumstances, Step, replay, step};
-pub use told::{Concluded, after_attempt, concluded, of_key, of_unread_key, unmarked};
+pub use told::{Concluded, after_attempt, after_settling, concluded, of_concluded, of_key, of_unread_key, unmarked};
 pub use turn::{Held, is_in_the_way};
 
 /// Where an effect is in its life.

@@ -6,7 +6,7 @@
 
 use servanda_contract::tool::EffectClass;
 
-use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max};
+use super::{Circumstances, Effect, EffectState, OwnerId, Rule, owner_silence_ms_max, step::OVERDUE_GRACE_MS};
 
 /// Whether an effect has to be looked after: a claim or a dispatch that no process holds any more.
 pub fn is_orphaned(effect: &Effect, around: &Circumstances) -> bool {
@@ -52,7 +52,8 @@ impl Effect {
     /// Until when the upstream may be at work on a dispatch whose owner vanished: it was sent within the lease of the dispatch, or
     /// not at all, and has its own time from then on.
     pub fn at_work_until_ms(&self) -> u64 {
-        self.overdue_at_ms.saturating_add(self.order.timeout_ms.min(owner_silence_ms_max()))
+        let dispatched_until_ms = self.overdue_at_ms.saturating_sub(OVERDUE_GRACE_MS);
+        dispatched_until_ms.saturating_add(self.order.timeout_ms.min(owner_silence_ms_max()))
     }
 }
 

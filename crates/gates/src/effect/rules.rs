@@ -26,6 +26,9 @@ pub enum Rule {
     Turns,
     /// An effect whose owner vanished keeps its turn until its own time has passed.
     TurnUntilOverdue,
+    /// That a status tool does not find an effect counts only when the effect's time is over: until then the upstream may be at
+    /// work on it.
+    AbsentAfterItsTime,
     /// A keyed upstream gets the key again only within its window.
     KeyWindow,
     /// A key that was used is never used again.
@@ -62,7 +65,7 @@ impl Default for Rules {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Lease,
         Self::LedgerTime,
         Self::Epoch,
@@ -74,6 +77,7 @@ impl Rule {
         Self::UnknownBefore,
         Self::Turns,
         Self::TurnUntilOverdue,
+        Self::AbsentAfterItsTime,
         Self::KeyWindow,
         Self::Tombstone,
     ];

@@ -31,7 +31,7 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
         (State::Claimed | State::Dispatching, End::NotExecuted(why)) => {
             (State::FailedRetryable, None, Some(why.clone()))
         }
-        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
+        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if is_absent_for_good(effect, around) => {
             (State::FailedRetryable, None, Some(why.clone()))
         }
         (State::Dispatching, End::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
@@ -78,11 +78,23 @@ pub(super) fn settled(
         State::Completed | State::FailedFinal => settled.order.arguments = bytes::Bytes::new(),
         // It never ran, so that whatever was sent before does not count against the next attempt.
         State::FailedRetryable => settled.forget_dispatches(),
+        // The upstream may still be at work on it, and a status tool may not know it yet.
+        State::OutcomeUnknown if effect.class == EffectClass::Q => settled.overdue_at_ms = effect.at_work_until_ms(),
         // The dispatch itself says that it has ended: it keeps nobody else waiting.
         State::OutcomeUnknown => settled.overdue_at_ms = around.ledger_ms,
         _ => {}
     }
     settled
+}
+
+/// Whether what a status tool does not find will not happen any more.
+fn is_absent_for_good(effect: &Effect, around: &Circumstances) -> bool {
+    let until_ms = match effect.state {
+        State::OutcomeUnknown => effect.overdue_at_ms,
+        _ => effect.at_work_until_ms(),
+    };
+    let time_is_over = around.ledger_ms >= until_ms || !around.rules.has(Rule::AbsentAfterItsTime);
+    effect.class == EffectClass::Q && time_is_over
 }
 
 /// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// How much later than its own time limit a dispatch counts as over: its owner has given up long before.
-const OVERDUE_GRACE_MS: u64 = 5_000;
+pub(super) const OVERDUE_GRACE_MS: u64 = 5_000;
 /// When to ask again for something that is under way, at the least and at the most.
 const RETRY_AFTER_MS: (u64, u64) = (250, 30_000);
 /// How much of an upstream's window is not used, so that its clock may differ from ours: a tenth, this at the most.

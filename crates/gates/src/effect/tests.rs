@@ -191,7 +191,12 @@ fn what_an_effect_holds() {
     assert!(!blocks(&holding(Unknown), &wants("invoice/1"), NOW_MS));
     // The owner vanished: what it sent may be at work until its time is over.
     let vanished = step(Some(&sent), &began(N), &gone(NOW_MS + LEASE_MS)).change.unwrap();
-    assert_eq!((vanished.state, vanished.overdue_at_ms), (Unknown, sent.overdue_at_ms + sent.order.timeout_ms));
+    assert_eq!((vanished.state, vanished.overdue_at_ms), (Unknown, sent.at_work_until_ms()));
+    assert_eq!(
+        sent.at_work_until_ms(),
+        NOW_MS + 2 * sent.order.timeout_ms,
+        "from when it can have been sent at the latest"
+    );
     let long = Effect { overdue_at_ms: NOW_MS + 60_000, ..vanished };
     assert!(blocks(&long, &wants("invoice/1"), NOW_MS + 59_999));
     assert!(!blocks(&long, &wants("invoice/1"), NOW_MS + 60_000));

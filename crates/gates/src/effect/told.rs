@@ -42,6 +42,15 @@ pub fn of_key(effect: Option<&Effect>) -> EffectKnowledge {
     }
 }
 
+/// What is known of a key once the ledger was told how an attempt ended. While the ledger has not said anything, another process may
+/// have gone on with the key.
+pub fn of_concluded(concluded: Concluded, effect: Option<&Effect>, rules: Rules) -> EffectKnowledge {
+    match concluded {
+        Concluded::NotYet => of_unread_key(true, rules),
+        Concluded::Accepted | Concluded::Otherwise => of_key(effect),
+    }
+}
+
 /// What is known of a key that could not be read, for a call that sent nothing. A key that no client can use again is new.
 pub fn of_unread_key(can_come_again: bool, rules: Rules) -> EffectKnowledge {
     if can_come_again && rules.has(Rule::UnknownBefore) {
@@ -57,6 +66,25 @@ pub fn after_attempt(attempt: EffectKnowledge, was_sent_before: bool, rules: Rul
     match attempt {
         EffectKnowledge::None if was_sent_before && rules.has(Rule::WholeKey) => EffectKnowledge::Unknown,
         attempt => attempt,
+    }
+}
+
+/// What is told of an attempt of which `attempt` is known, once the ledger was told of it: where the ledger holds that another
+/// dispatch of the key did it, that; and nothing is denied that another dispatch may have done.
+pub fn after_settling(
+    attempt: EffectKnowledge,
+    concluded: Concluded,
+    effect: Option<&Effect>,
+    rules: Rules,
+) -> EffectKnowledge {
+    if !rules.has(Rule::WholeKey) {
+        return attempt;
+    }
+    match (attempt, of_concluded(concluded, effect, rules)) {
+        (EffectKnowledge::None | EffectKnowledge::Unknown, EffectKnowledge::Happened) => EffectKnowledge::Happened,
+        (EffectKnowledge::None, EffectKnowledge::None) => EffectKnowledge::None,
+        (EffectKnowledge::None, _) => EffectKnowledge::UnknownBefore,
+        (attempt, _) => attempt,
     }
 }
 

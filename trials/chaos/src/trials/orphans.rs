@@ -98,7 +98,7 @@ async fn leave_orphans(deployment: &mut Deployment, dead: &Hostile, count: usize
         waiting.append(&mut batch);
     }
     for number in 0..LIVE {
-        let order = deployment.order(["long_k", "long_n"][number % 2], Some(&format!("open-{number}")));
+        let order = deployment.order(["turn_k", "turn_n"][number % 2], Some(&format!("open-{number}")));
         live.push(held(order));
         calls.push(deployment.begin(0, &live[number]));
     }

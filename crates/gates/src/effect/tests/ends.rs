@@ -7,7 +7,7 @@ use super::{
     Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, HOUR_MS, K, LEASE_MS, N, NOW_MS, Q, R,
     Unknown, answer, at, began, effect, follows, gone, word,
 };
-use crate::effect::{Claim, Effect, EffectState, End, Event, Reply, Rule, Rules, StoredAnswer, step};
+use crate::effect::{Circumstances, Claim, Effect, EffectState, End, Event, Reply, Rule, Rules, StoredAnswer, step};
 
 const ALL: [EffectClass; 4] = [R, K, Q, N];
 
@@ -53,11 +53,22 @@ fn an_end_of_the_present_epoch() {
     }
 }
 
+/// Until its time is over the upstream may be at work on what its status tool does not know yet.
 #[test]
-fn an_effect_that_was_asked_for_and_is_absent_may_be_made() {
-    let asked = effect(Q, Dispatching);
-    let absent = Event::Settle(asked.claim(), End::Absent("no such key".to_owned()));
-    assert_eq!(follows(&asked, &absent, &at(NOW_MS + 1)), (FailedRetryable, "settled"));
+fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
+    let sent = effect(Q, Dispatching);
+    let lost = Event::Settle(sent.claim(), End::Unknown("reset".to_owned()));
+    let unknown = step(Some(&sent), &lost, &at(NOW_MS + 1)).change.unwrap();
+    let absent = Event::Settle(sent.claim(), End::Absent("no such key".to_owned()));
+    let over_ms = sent.at_work_until_ms();
+    for asked in [sent, unknown] {
+        assert_eq!(follows(&asked, &absent, &at(over_ms - 1)), (asked.state, "stale"));
+        assert_eq!(follows(&asked, &absent, &at(over_ms)), (FailedRetryable, "settled"));
+        let early = Circumstances { rules: Rules::IN_FORCE.without(Rule::AbsentAfterItsTime), ..at(over_ms - 1) };
+        assert_eq!(follows(&asked, &absent, &early), (FailedRetryable, "settled"), "the rule alone holds it back");
+        let found = Event::Settle(asked.claim(), End::Completed(answer()));
+        assert_eq!(follows(&asked, &found, &at(NOW_MS + 2)), (Completed, "settled"));
+    }
 }
 
 /// An owner whose effect was taken over answers after all. What it says definitely is never dropped.
