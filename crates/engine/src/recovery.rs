@@ -9,10 +9,8 @@ mod status;
 use std::{sync::Arc, time::Duration};
 
 use servanda_contract::{
-    CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal,
-    record::Outcome,
-    refusal::EffectKnowledge,
-    tool::{EffectClass, Overlap},
+    CallId, CallRecord, Caller, OperationKeys, Proposal, Refusal, record::Outcome, refusal::EffectKnowledge,
+    tool::EffectClass,
 };
 use servanda_gates::{
     CompiledContract, Fenced, Recovery,
@@ -38,9 +36,7 @@ use crate::{
     records::{self, Settling},
     refusals,
     scene::Scene,
-    sessions, trace,
-    turns::{Changes, Crowded, Turn},
-    upstream_failure, works,
+    sessions, trace, upstream_failure, works,
 };
 
 /// How long after a beat that failed the next one is tried.
@@ -179,7 +175,7 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         let Some(ready) = ready.filter(|ready| *ready.member.id == *orphan.order.upstream) else { return };
         sends = Some(ready);
     }
-    let Ok(_turn) = turn(core, &orphan, sends.as_ref()) else { return };
+    // It waits for no turn: what it changes has been its own since it was dispatched, and calls that wait for it stand in line.
     let record = record(core, &orphan);
     let written = (orphan.class == EffectClass::N && orphan.state == EffectState::Dispatching)
         .then(|| unknown_record(core, record.clone(), &orphan.id));
@@ -211,18 +207,6 @@ async fn take(core: &Arc<Core>, scene: &Scene, orphan: Effect) {
         }
         (Ok(Recovery::Resend(..)), _) => {}
     }
-}
-
-/// What is sent again waits for its turn like any call; if that is not now, it is the next time it is looked. Where nothing
-/// is sent there is nothing to wait for.
-fn turn(core: &Core, orphan: &Effect, sends: Option<&Ready>) -> Result<Option<Turn>, Crowded> {
-    let declared = sends.and_then(|ready| ready.contract.contract().effect.as_ref());
-    if declared.is_none_or(|effect| effect.overlap == Overlap::Allow) {
-        return Ok(None);
-    }
-    let changes = Changes { key: orphan.key.clone(), resources: orphan.order.resources.clone() };
-    let turn = core.turns.line_up(changes)?;
-    if turn.has_come() { Ok(Some(turn)) } else { Err(Crowded) }
 }
 
 /// Sends the same bytes with the same key, and settles by what comes back.

@@ -127,6 +127,18 @@ async fn a_keyed_effect_is_sent_again_in_the_same_bytes_and_settled() {
     assert_eq!(crashed.bank.calls(), 2, "the client gets what the recovery got");
 }
 
+/// Calls that wait for what was left behind do not keep it from being looked after.
+#[tokio::test]
+async fn a_call_that_waits_for_an_orphan_does_not_stand_in_its_way() {
+    let keyed_tool = writing(json!({"class": "K", "key": {"argument": "idem"}, "key_window_sec": 3600}));
+    let crashed = crashed(vec![keyed_tool], json!(null)).await;
+    crashed.bank.clock.pass_ms(MINUTE_MS);
+    let waiting = crashed.restarted.engine.call(keyed("another key of the same resource"));
+    let (waited, ()) = tokio::join!(biased; waiting, crashed.look());
+    assert_eq!(result(waited)["content"][0]["text"], "done");
+    assert_eq!(crashed.bank.states().await, [EffectState::Completed, EffectState::Completed]);
+}
+
 #[tokio::test]
 async fn an_effect_that_can_be_asked_about_is() {
     let table = [
