@@ -46,6 +46,8 @@ pub enum Action {
         /// The gateway.
         owner: u8,
     },
+    /// The store forgets the answer of a key whose window is over.
+    Expire(u8),
     /// A gateway says that it is alive.
     Beat(u8),
     /// A gateway is stopped.
@@ -164,6 +166,10 @@ fn of_time(world: &World, bounds: &Bounds, actions: &mut Vec<Action>) {
     let beats = !world.store.is_up || all(|owner| owner.late < LATE_TICKS_MAX);
     if bounds.ticks.is_none_or(|ticks| world.happened.ticks < ticks) && beats {
         actions.push(Action::Tick);
+    }
+    if world.happened.leaps > 0 && world.store.is_up {
+        let keys = (0..bounds.keys).filter(|key| world.effect(*key).is_some());
+        actions.extend(keys.map(Action::Expire));
     }
     // Nothing is under way over a leap: what a long time does to what is under way, ticks show.
     let quiet = world.calls.iter().all(|call| !is_waited_for(world, call));

@@ -62,6 +62,10 @@ fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Viol
             recover(world, bounds, key, owner);
             Ok(())
         }
+        Action::Expire(key) => {
+            world.apply(bounds, key, &Event::Expire);
+            Ok(())
+        }
         gateway_or_time => {
             pass(world, gateway_or_time);
             Ok(())

@@ -50,13 +50,14 @@ fn rules_before() -> bool {
 }
 
 fn each_rule() -> bool {
-    println!("without each rule by itself:");
+    println!("without each rule by itself, and with it within the same bounds:");
     let mut whole = true;
     for rule in Rule::ALL {
         let (bounds, expected) = without(rule);
         let explored = explore(&bounds, STATES_MAX, |violation| violation == expected);
-        whole &= matches!(explored, Explored::Broken { .. });
-        println!("  {rule:?}: {}", words(&explored));
+        let in_force = explore(&Bounds { rules: Rules::IN_FORCE, ..bounds }, STATES_MAX, |_| true);
+        whole &= matches!(explored, Explored::Broken { .. }) && matches!(in_force, Explored::Exhausted { .. });
+        println!("  {rule:?}: {}; with it: {}", words(&explored), words(&in_force));
     }
     whole
 }

@@ -20,7 +20,7 @@ pub(crate) const TICK_MS: u64 = 5_000;
 /// How much passes when a window is to end.
 pub(crate) const LEAP_MS: u64 = 3_600_000;
 /// How long a call may take.
-pub(crate) const TIMEOUT_MS: u64 = 10_000;
+pub(crate) const TIMEOUT_MS: u64 = 15_000;
 /// For how long the upstream knows a key, and the ledger an answer.
 pub(crate) const WINDOW_MS: u64 = 1_800_000;
 /// The longest list of owners and of keys.
