@@ -38,7 +38,7 @@ impl Canonical {
 
     /// What tells states apart, in 128 bits: two of ten million are the same by chance once in 10^24 explorations.
     pub(crate) fn fingerprint(&self, world: &World) -> u128 {
-        let least = self.names.iter().map(|names| self.written(world, names)).min().unwrap_or_default();
+        let least = self.names.iter().map(|names| self.written(world, *names)).min().unwrap_or_default();
         let [mut one, mut other] = [DefaultHasher::new(), DefaultHasher::new()];
         one.write_u8(0);
         other.write_u8(1);
@@ -47,7 +47,7 @@ impl Canonical {
         u128::from(one.finish()) << 64 | u128::from(other.finish())
     }
 
-    fn written(&self, world: &World, names: &Names) -> Vec<u8> {
+    fn written(&self, world: &World, names: Names) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(128);
         let happened = world.happened;
         let ticks = self.bounds.ticks.map_or(0, |_| happened.ticks);
@@ -60,7 +60,7 @@ impl Canonical {
         for place in 0..KEYS_MAX {
             self.write_key(world, old_name(&names.keys, place), names, &mut bytes);
         }
-        let mut calls: Vec<[u8; 8]> = world.calls.iter().map(|call| self.call(world, call, names)).collect();
+        let mut calls: Vec<[u8; 8]> = world.calls.iter().map(|call| written_call(world, call, names)).collect();
         calls.sort_unstable();
         bytes.extend(calls.iter().flatten());
         bytes
@@ -77,7 +77,7 @@ impl Canonical {
         bytes.extend([owner.life as u8, owner.late, u8::from(owner.beat_since_back), lease, silent]);
     }
 
-    fn write_key(&self, world: &World, key: usize, names: &Names, bytes: &mut Vec<u8>) {
+    fn write_key(&self, world: &World, key: usize, names: Names, bytes: &mut Vec<u8>) {
         if let (Some(upstream), Some(told)) = (world.upstream.get(key), world.told_done.get(key)) {
             let knows = upstream.ran > 0 && world.now_ms < upstream.first_ms + WINDOW_MS;
             bytes.extend([upstream.ran, u8::from(knows), told.unwrap_or_default()]);
@@ -88,7 +88,7 @@ impl Canonical {
         }
     }
 
-    fn write_effect(&self, world: &World, effect: &Effect, names: &Names, bytes: &mut Vec<u8>) {
+    fn write_effect(&self, world: &World, effect: &Effect, names: Names, bytes: &mut Vec<u8>) {
         let ledger_ms = world.ledger_now(self.bounds.rules).ledger_ms;
         let ahead = |until_ms: u64| ticks_of(until_ms.saturating_sub(ledger_ms), u64::MAX);
         let is_old = |first_ms: Option<u64>, now_ms: u64| {
@@ -115,40 +115,40 @@ impl Canonical {
         ]);
         bytes.extend([u8::from(effect.expires_ms > ledger_ms), u8::from(effect.conflict.is_some())]);
     }
+}
 
-    fn call(&self, world: &World, call: &Call, names: &Names) -> [u8; 8] {
-        // Only whether it is the effect's own epoch counts, and among earlier ones which is which.
-        let present = world.effect(call.key).map_or(0, |effect| effect.epoch);
-        let behind = |epoch: u64| u8::try_from(present.saturating_sub(epoch)).unwrap_or(u8::MAX);
-        let (phase, epoch, known) = match call.phase {
-            Phase::Claimed(epoch) => (0, behind(epoch), 0),
-            Phase::MaySend(epoch) => (1, behind(epoch), 0),
-            Phase::Sent(epoch) => (2, behind(epoch), 0),
-            Phase::Ended(epoch, Known::Done(answer)) => (3, behind(epoch), answer),
-            Phase::Ended(epoch, Known::NotExecuted) => (4, behind(epoch), 0),
-            Phase::Ended(epoch, Known::Unknown) => (5, behind(epoch), 0),
-            Phase::Over => (6, 0, 0),
-        };
-        let request = match call.request {
-            Request::NotSent => 0,
-            Request::Waiting => 1,
-            Request::Gone => 2,
-            Request::Ran(answer) => 3 + answer,
-        };
-        let told = match call.told {
-            None => 0,
-            Some(Told::Nothing) => 1,
-            Some(_) => 2,
-        };
-        let is_open = matches!(call.phase, Phase::Claimed(_) | Phase::MaySend(_) | Phase::Sent(_));
-        let asked = if is_open { ticks_of(world.now_ms - call.asked_ms, owner_silence_ms_max()) } else { 0 };
-        let is_waiting = call.request == Request::Waiting;
-        let sent = if is_waiting { ticks_of(world.now_ms - call.sent_ms, TIMEOUT_MS) } else { 0 };
-        let key = names.keys.get(usize::from(call.key)).copied().unwrap_or_default();
-        let owner = names.owners.get(usize::from(call.owner)).copied().unwrap_or_default();
-        let flags = u8::from(call.was_sent_before) | u8::from(call.was_paused) << 1 | told << 2;
-        [key << 4 | owner, phase, epoch, known, request, asked, sent, flags]
-    }
+fn written_call(world: &World, call: &Call, names: Names) -> [u8; 8] {
+    // Only whether it is the effect's own epoch counts, and among earlier ones which is which.
+    let present = world.effect(call.key).map_or(0, |effect| effect.epoch);
+    let behind = |epoch: u64| u8::try_from(present.saturating_sub(epoch)).unwrap_or(u8::MAX);
+    let (phase, epoch, known) = match call.phase {
+        Phase::Claimed(epoch) => (0, behind(epoch), 0),
+        Phase::MaySend(epoch) => (1, behind(epoch), 0),
+        Phase::Sent(epoch) => (2, behind(epoch), 0),
+        Phase::Ended(epoch, Known::Done(answer)) => (3, behind(epoch), answer),
+        Phase::Ended(epoch, Known::NotExecuted) => (4, behind(epoch), 0),
+        Phase::Ended(epoch, Known::Unknown) => (5, behind(epoch), 0),
+        Phase::Over => (6, 0, 0),
+    };
+    let request = match call.request {
+        Request::NotSent => 0,
+        Request::Waiting => 1,
+        Request::Gone => 2,
+        Request::Ran(answer) => 3 + answer,
+    };
+    let told = match call.told {
+        None => 0,
+        Some(Told::Nothing) => 1,
+        Some(_) => 2,
+    };
+    let is_open = matches!(call.phase, Phase::Claimed(_) | Phase::MaySend(_) | Phase::Sent(_));
+    let asked = if is_open { ticks_of(world.now_ms - call.asked_ms, owner_silence_ms_max()) } else { 0 };
+    let is_waiting = call.request == Request::Waiting;
+    let sent = if is_waiting { ticks_of(world.now_ms - call.sent_ms, TIMEOUT_MS) } else { 0 };
+    let key = names.keys.get(usize::from(call.key)).copied().unwrap_or_default();
+    let owner = names.owners.get(usize::from(call.owner)).copied().unwrap_or_default();
+    let flags = u8::from(call.was_sent_before) | u8::from(call.was_paused) << 1 | told << 2;
+    [key << 4 | owner, phase, epoch, known, request, asked, sent, flags]
 }
 
 /// What was called so before it got another name.
@@ -156,7 +156,7 @@ fn old_name(names: &[u8], name: usize) -> usize {
     names.iter().position(|new| usize::from(*new) == name).unwrap_or_default()
 }
 
-fn owner_place(owner: &OwnerId, names: &Names) -> u8 {
+fn owner_place(owner: &OwnerId, names: Names) -> u8 {
     let index = (0..OWNERS_MAX).find(|index| owner_id(*index) == *owner).unwrap_or_default();
     names.owners.get(index).copied().unwrap_or_default()
 }
