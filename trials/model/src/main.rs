@@ -31,7 +31,13 @@ fn exhaust(name: &str) -> bool {
         let started = Instant::now();
         let explored = explore(&scenario.bounds, STATES_MAX, |_| true);
         whole &= matches!(explored, Explored::Exhausted { .. });
-        println!("  {}: {} ({} s)", scenario.name, words(&explored), started.elapsed().as_secs());
+        println!(
+            "  {} ({}): {} in {} s",
+            scenario.name,
+            extent(&scenario.bounds),
+            words(&explored),
+            started.elapsed().as_secs()
+        );
     }
     whole
 }
@@ -95,6 +101,22 @@ fn histories() -> bool {
     }
     println!("{} random histories from seed {seed}, {steps} steps: no promise broken", each * 16);
     true
+}
+
+/// How often what may happen.
+fn extent(bounds: &Bounds) -> String {
+    let Bounds { owners, keys, calls, outages, pauses, deaths, losses, lost_acks, leaps, .. } = bounds;
+    let mut words = vec![format!("{owners} gateways, {keys} keys, {calls} calls")];
+    let happens = [
+        (outages, "outages"),
+        (pauses, "pauses"),
+        (deaths, "deaths"),
+        (losses, "losses"),
+        (lost_acks, "lost acknowledgements"),
+        (leaps, "leaps"),
+    ];
+    words.extend(happens.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!("{count} {what}")));
+    words.join(", ")
 }
 
 fn words(explored: &Explored) -> String {

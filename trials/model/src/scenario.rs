@@ -58,15 +58,18 @@ pub fn full() -> Vec<Scenario> {
     for (class, name) in [(EffectClass::N, "one key of class N"), (EffectClass::Q, "one key of class Q")] {
         scenarios.push(Scenario { name, bounds: Bounds { class, losses: 2, lost_acks: 1, ..one } });
     }
-    // What is sent again has many more histories: what is lost at the upstream and what is lost at the store are apart.
+    // What is sent again has many more histories: not everything at once happens to three calls.
     for (class, name) in [(EffectClass::K, "one key of class K"), (EffectClass::R, "one key of class R")] {
-        scenarios.push(Scenario { name, bounds: Bounds { class, losses: 1, ..one } });
-        scenarios.push(Scenario { name, bounds: Bounds { class, lost_acks: 1, ..one } });
-        scenarios.push(Scenario { name, bounds: Bounds { class, losses: 2, pauses: 0, ..one } });
+        let three = Bounds { class, calls: 3, ..NOTHING };
+        scenarios.push(Scenario { name, bounds: Bounds { class, calls: 2, losses: 1, lost_acks: 1, ..one } });
+        scenarios.push(Scenario { name, bounds: Bounds { outages: 1, pauses: 1, ..three } });
+        scenarios.push(Scenario { name, bounds: Bounds { deaths: 1, losses: 2, ..three } });
+        scenarios.push(Scenario { name, bounds: Bounds { outages: 1, lost_acks: 1, losses: 1, ..three } });
     }
     let wide = Bounds { calls: 3, owners: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "three gateways, class N", bounds: wide });
-    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { class: EffectClass::K, ..wide } });
+    let resent = Bounds { class: EffectClass::K, calls: 2, ..wide };
+    scenarios.push(Scenario { name: "three gateways, class K", bounds: resent });
     let claims = Bounds { claims: true, calls: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "claimed first, class N", bounds: claims });
     for (class, name) in [

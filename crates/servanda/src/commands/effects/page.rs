@@ -16,13 +16,7 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
         let day = date(effect.changed_ms);
         let when = if day == today { time } else { format!("{day} {time}") };
         let class = format!("{:?}", effect.class);
-        shown.add_row([
-            effect.id.to_string(),
-            paint(effect.state.name(), mood(effect.state)),
-            class,
-            effect.order.exposed_tool.clone(),
-            when,
-        ]);
+        shown.add_row([effect.id.to_string(), state(effect), class, effect.order.exposed_tool.clone(), when]);
     }
     lines(&shown)
 }
@@ -30,10 +24,9 @@ pub(super) fn list(effects: &[Effect], now: Timestamp) -> String {
 /// Everything that is known about one.
 pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
     let order = &effect.order;
-    let state = paint(effect.state.name(), mood(effect.state));
     let mut lines = vec![format!("{}  {}", paint(effect.id.as_str(), Mood::Strong), order.exposed_tool)];
     let mut line = |name: &str, text: String| lines.push(format!("  {name:<10}{text}"));
-    line("state", format!("{state}: {}", meaning(effect)));
+    line("state", format!("{}: {}", state(effect), meaning(effect)));
     if let Some(reason) = &effect.reason {
         line("why", reason.clone());
     }
@@ -63,7 +56,14 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
     if let Some(settlement) = &effect.settlement {
         line("settled", format!("by {} at {}: {}", settlement.by, at(settlement.at_ms), settlement.evidence));
     }
+    if let Some(conflict) = &effect.conflict {
+        let said = conflict.state.name();
+        line("conflict", format!("the ledger said {said} when, at {}, {}", at(conflict.at_ms), conflict.says));
+    }
     line("changed", at(effect.changed_ms));
+    if effect.conflict.is_some() {
+        line("next", "look at the target: what clients were told before the answer came may be wrong".to_owned());
+    }
     if effect.state == EffectState::OutcomeUnknown {
         line("next", "look at the target, then say what you found:".to_owned());
         for settle_as in ["completed", "not-executed"] {
@@ -71,6 +71,12 @@ pub(super) fn page(effect: &Effect, progress: Option<&WorkProgress>) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The state; where evidence contradicts it, that is said with it.
+fn state(effect: &Effect) -> String {
+    let Some(_) = effect.conflict else { return paint(effect.state.name(), mood(effect.state)) };
+    paint(&format!("{}, in conflict", effect.state.name()), Mood::Bad)
 }
 
 fn meaning(effect: &Effect) -> &'static str {

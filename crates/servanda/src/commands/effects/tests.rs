@@ -101,6 +101,22 @@ async fn screens() {
 }
 
 #[tokio::test]
+async fn what_contradicts_the_ledger_is_shown() {
+    let effects = bank().await;
+    let absent = shown(&effects, "eff_3").await;
+    for end in [End::NotExecuted("refused".to_owned()), End::Completed(StoredAnswer::Result(Bytes::from_static(b"{}")))]
+    {
+        let event = Event::Settle(absent.claim(), end);
+        let target = Target::Id(absent.id.clone());
+        effects.apply(Change { target, event, record: None, quarantine: None, notices: Vec::new() }).await.unwrap();
+    }
+    let contradicted = shown(&effects, "eff_3").await;
+    insta::assert_snapshot!("effects_conflict", page::page(&contradicted, None));
+    let listed = page::list(&[contradicted], Timestamp::from_unix_ms(NOW_MS));
+    assert!(listed.contains("completed, in conflict"), "{listed}");
+}
+
+#[tokio::test]
 async fn only_what_nobody_knows_is_settled_and_only_with_evidence() {
     let effects = bank().await;
     let telling = nobody();
