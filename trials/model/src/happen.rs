@@ -82,10 +82,10 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
         return tell(world, bounds, index, told_of(known));
     }
     let begun = Event::Begin(Box::new(begin(bounds, key, owner)));
-    let mut reply = world.apply(bounds, key, &begun);
+    let (mut reply, mut asked) = (world.apply(bounds, key, &begun), Reply::Unknown);
     // A status tool is asked once, and then it is tried again.
     if let Reply::Ask(claim) = reply {
-        ask(world, bounds, key, claim.epoch);
+        asked = ask(world, bounds, key, claim.epoch);
         reply = world.apply(bounds, key, &begun);
     }
     let effect = world.effect(key).cloned();
@@ -100,7 +100,11 @@ fn call(world: &mut World, bounds: &Bounds, key: u8, owner: u8) -> Result<(), Vi
             });
             Ok(())
         }
-        (Reply::Ask(_), _) => tell(world, bounds, index, Told::Unknown),
+        (Reply::Ask(_), effect) => {
+            let may_be_under_way = matches!(asked, Reply::Running { .. });
+            let reply = if may_be_under_way { asked } else { Reply::Unknown };
+            tell(world, bounds, index, standing(&reply, effect.as_ref()))
+        }
         (reply, effect) => tell(world, bounds, index, standing(&reply, effect.as_ref())),
     }
 }
@@ -237,17 +241,19 @@ fn recover(world: &mut World, bounds: &Bounds, key: u8, owner: u8) {
                 call.told = Some(Told::UnknownBefore);
             });
         }
-        Reply::Ask(claim) => ask(world, bounds, key, claim.epoch),
+        Reply::Ask(claim) => {
+            ask(world, bounds, key, claim.epoch);
+        }
         _ => {}
     }
 }
 
 /// The status tool says what the upstream did, and its word counts.
-fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) {
+fn ask(world: &mut World, bounds: &Bounds, key: u8, epoch: u64) -> Reply {
     debug_assert!(is_asked_about(bounds.class));
     let ran = world.upstream.get(usize::from(key)).map_or(0, |upstream| upstream.ran);
     let end = if ran > 0 { End::Completed(StoredAnswer::Known(String::new())) } else { End::Absent(String::new()) };
-    world.apply(bounds, key, &Event::Settle(claim(key, epoch), end));
+    world.apply(bounds, key, &Event::Settle(claim(key, epoch), end))
 }
 
 fn pass(world: &mut World, action: Action) {

@@ -305,7 +305,7 @@ impl Passage<'_> {
     ) -> Result<Begun, NotSent> {
         let Times { timeout_ms, deadline } = times;
         let (effect_key, class) = (cleared.permit().effect_key(key.clone()), cleared.permit().effect_class());
-        let (mut asked, mut waiting) = (false, Waiting::until_half(deadline));
+        let (mut asked, mut waiting) = (None, Waiting::until_half(deadline));
         loop {
             let call_id = cleared.permit().call_id().clone();
             let intent = Intent {
@@ -334,11 +334,12 @@ impl Passage<'_> {
                     abandon(self.core, effect_key, call_id);
                     return Err(NotSent::Refused(refusal));
                 }
-                WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if !asked => {
-                    Box::pin(recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline)).await;
+                WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
+                    let asking = recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline);
+                    let replied = Box::pin(asking).await;
                     // A server was waited for.
                     self.recheck(authority, deadline).await?;
-                    (asked, cleared) = (true, back);
+                    (asked, cleared) = (Some(replied), back);
                 }
                 WhyNot::Reply { reply: Reply::Blocked(other), effect } => {
                     self.unread_key = unread_key;
@@ -356,7 +357,8 @@ impl Passage<'_> {
                     cleared = back;
                 }
                 WhyNot::Reply { reply: Reply::Ask(_), effect } => {
-                    return Err(NotSent::Standing(Reply::Unknown, effect));
+                    let may_be_under_way = asked.flatten().filter(|reply| matches!(reply, Reply::Running { .. }));
+                    return Err(NotSent::Standing(may_be_under_way.unwrap_or(Reply::Unknown), effect));
                 }
                 WhyNot::Reply { reply, effect } => return Err(NotSent::Standing(reply, effect)),
             }

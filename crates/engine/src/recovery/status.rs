@@ -23,29 +23,41 @@ use crate::{
 const ANSWER_CHARS_MAX: usize = 2_000;
 
 /// Asks, and settles what the answer settles. Where the tool cannot be asked, the effect is left as it is: it is asked about
-/// again.
-pub(crate) async fn ask_and_settle(core: &Arc<Core>, scene: &Scene, claim: Claim, effect: &Effect, deadline: Instant) {
+/// again. Gives what the ledger replied to the answer.
+pub(crate) async fn ask_and_settle(
+    core: &Arc<Core>,
+    scene: &Scene,
+    claim: Claim,
+    effect: &Effect,
+    deadline: Instant,
+) -> Option<Reply> {
     let end = match ask(core, scene, effect, deadline).await {
         Ok(end) => end,
         Err(why) => {
             tracing::warn!(effect = %effect.id, %why, "how an effect ended could not be asked");
-            return;
+            return None;
         }
     };
     let event = Event::Settle(claim, end);
     let notices = core.told(scene).of_effect(effect);
     let is_told = !notices.is_empty();
     let change = Change { target: Target::Id(effect.id.clone()), event, record: None, quarantine: None, notices };
-    match core.effects.apply(change).await {
-        Ok(Applied { reply: Reply::Settled, effect: Some(settled) }) => works::ended(core, &settled).await,
-        Ok(_) => {}
+    let reply = match core.effects.apply(change).await {
+        Ok(Applied { reply, effect }) => {
+            if let (Reply::Settled, Some(settled)) = (&reply, &effect) {
+                works::ended(core, settled).await;
+            }
+            Some(reply)
+        }
         Err(error) => {
             tracing::warn!(effect = %effect.id, %error, "what a status tool said about an effect could not be kept");
+            None
         }
-    }
+    };
     if is_told {
         core.outbox.wake();
     }
+    reply
 }
 
 async fn ask(core: &Core, scene: &Scene, effect: &Effect, deadline: Instant) -> Result<End, String> {

@@ -189,7 +189,9 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
         assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
         if calls > 1 {
             // The server may still be at work on what its status tool does not know yet.
-            assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
+            let early = refusal(bank.call(keyed("k")).await);
+            assert_eq!((early.effect, early.retryable), (EffectKnowledge::UnknownBefore, true), "{early:?}");
+            assert!(early.retry_after_ms.is_some(), "{early:?}");
             assert_eq!(bank.states().await, [EffectState::OutcomeUnknown]);
             bank.clock.pass_ms(MINUTE_MS);
         }

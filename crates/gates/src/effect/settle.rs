@@ -5,7 +5,7 @@ use servanda_contract::tool::EffectClass;
 
 use super::{
     Awaits, ByHand, Circumstances, Claim, Conflict, Effect, EffectState, End, Reply, Rule, Settlement, Step,
-    StoredAnswer,
+    StoredAnswer, step::running,
 };
 use EffectState as State;
 
@@ -31,7 +31,11 @@ pub(super) fn settle(effect: &Effect, claim: &Claim, end: &End, around: &Circums
         (State::Claimed | State::Dispatching, End::NotExecuted(why)) => {
             (State::FailedRetryable, None, Some(why.clone()))
         }
-        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if is_absent_for_good(effect, around) => {
+        (State::Dispatching | State::OutcomeUnknown, End::Absent(why)) if effect.class == EffectClass::Q => {
+            let until_ms = may_be_at_work_until_ms(effect);
+            if around.ledger_ms < until_ms && around.rules.has(Rule::AbsentAfterItsTime) {
+                return running(effect, until_ms, around);
+            }
             (State::FailedRetryable, None, Some(why.clone()))
         }
         (State::Dispatching, End::Unknown(why)) => (State::OutcomeUnknown, None, Some(why.clone())),
@@ -87,14 +91,12 @@ pub(super) fn settled(
     settled
 }
 
-/// Whether what a status tool does not find will not happen any more.
-fn is_absent_for_good(effect: &Effect, around: &Circumstances) -> bool {
-    let until_ms = match effect.state {
+/// Until when an upstream may be at work on what its status tool does not find.
+fn may_be_at_work_until_ms(effect: &Effect) -> u64 {
+    match effect.state {
         State::OutcomeUnknown => effect.overdue_at_ms,
         _ => effect.at_work_until_ms(),
-    };
-    let time_is_over = around.ledger_ms >= until_ms || !around.rules.has(Rule::AbsentAfterItsTime);
-    effect.class == EffectClass::Q && time_is_over
+    }
 }
 
 /// An end of an earlier epoch: only one that says definitely what happened is evidence about the effect.

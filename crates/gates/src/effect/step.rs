@@ -268,7 +268,8 @@ fn expire(effect: &Effect, around: &Circumstances) -> Step {
     }
 }
 
-fn running(effect: &Effect, until_ms: u64, around: &Circumstances) -> Step {
+/// It is under way, or may be: to be asked about again when that may be over.
+pub(super) fn running(effect: &Effect, until_ms: u64, around: &Circumstances) -> Step {
     let (least, most) = RETRY_AFTER_MS;
     let retry_after_ms = until_ms.saturating_sub(around.ledger_ms).clamp(least, most);
     Step::reply(Reply::Running { retry_after_ms, awaits: effect.awaits.clone() })

@@ -62,7 +62,7 @@ fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
     let absent = Event::Settle(sent.claim(), End::Absent("no such key".to_owned()));
     let over_ms = sent.at_work_until_ms();
     for asked in [sent, unknown] {
-        assert_eq!(follows(&asked, &absent, &at(over_ms - 1)), (asked.state, "stale"));
+        assert_eq!(follows(&asked, &absent, &at(over_ms - 1)), (asked.state, "running"));
         assert_eq!(follows(&asked, &absent, &at(over_ms)), (FailedRetryable, "settled"));
         let early = Circumstances { rules: Rules::IN_FORCE.without(Rule::AbsentAfterItsTime), ..at(over_ms - 1) };
         assert_eq!(follows(&asked, &absent, &early), (FailedRetryable, "settled"), "the rule alone holds it back");
