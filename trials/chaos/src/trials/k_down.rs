@@ -14,8 +14,8 @@ use crate::{
 /// How often the keys are asked for while the upstream is down: more often than a breaker lets fail.
 const ROUNDS_DOWN: usize = 4;
 const HOLD_PATIENCE: Duration = Duration::from_secs(5);
-/// A breaker that has opened stays open for a while.
-const BREAKER_PATIENCE: Duration = Duration::from_secs(20);
+/// A breaker that has opened again and again stays open for thirty seconds.
+const BREAKER_PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
     deployment.start_gateways(2).await?;
