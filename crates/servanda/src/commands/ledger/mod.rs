@@ -5,7 +5,7 @@ mod page;
 
 use std::path::Path;
 
-use servanda_ledger::{AdoptionTerms, Settling};
+use servanda_ledger::{AdoptionTerms, Retention, Settling};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
@@ -16,15 +16,18 @@ use crate::{
     screen::Screen,
 };
 
-/// For how long keys that an accepted ledger does not know are treated as possibly used, unless a person settles that: as long
-/// as keys are remembered at the least.
-const LOST_IN_FORCE_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// For how long keys that an accepted ledger does not know are treated as possibly used, unless a person settles that: at the
+/// least, and where used keys are remembered for ever.
+const LOST_IN_FORCE_MS: (u64, u64) = (30 * DAY_MS, 36_500 * DAY_MS);
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 const NEEDS_EVIDENCE: &str = "say what happened and what you know: --evidence \"the disk failed at 12:04, restored last night's backup; \
                               no payment was made since 11:50 by the bank's own list\"";
 
 pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Result<(), Failure> {
-    let place = Loaded::read(config)?.ledger_place()?;
+    let loaded = Loaded::read(config)?;
+    let place = loaded.ledger_place()?;
+    let terms = |evidence: &str| terms(evidence, loaded.config.retention.retention());
     match &args.command {
         None | Some(LedgerCommand::Status) => status(&place, screen).await,
         Some(LedgerCommand::Verify) => verify(&place, screen).await,
@@ -56,9 +59,11 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
     }
 }
 
-fn terms(evidence: &str) -> Result<AdoptionTerms, Failure> {
+fn terms(evidence: &str, retention: Retention) -> Result<AdoptionTerms, Failure> {
+    let (least_ms, forever_ms) = LOST_IN_FORCE_MS;
+    let in_force_ms = retention.tombstones_ms.map_or(forever_ms, |kept_ms| kept_ms.clamp(least_ms, forever_ms));
     let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
-    Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms: LOST_IN_FORCE_MS })
+    Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms })
 }
 
 fn adopted(adoption: Option<&servanda_ledger::Adoption>, screen: Screen) -> Result<(), Failure> {
