@@ -1,7 +1,7 @@
 //! What all calls and inquiries share: the present world, the ports, the bridge, and what is kept about guests.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +12,7 @@ use std::{
 use servanda_contract::{time::Clock, tool::EffectClass};
 use servanda_gates::{
     GateLimits, Journal, Notebook,
-    effect::{EffectId, Effects, OwnerId, owner_silence_ms_max},
+    effect::{EffectId, Effects, OwnerId, ledger_tick_ms_max, owner_silence_ms_max},
 };
 use servanda_mcp::{RpcError, envelope::code};
 use servanda_upstream::{Lease, OwnerLease};
@@ -82,7 +82,7 @@ pub(crate) struct Core {
 
 /// Effects that this process is dispatching right now, so that it does not take them for forgotten.
 #[derive(Debug, Default)]
-pub(crate) struct InHand(Mutex<BTreeSet<EffectId>>);
+pub(crate) struct InHand(Mutex<BTreeMap<EffectId, usize>>);
 
 /// One of them. It is given out of hand when this is dropped.
 #[derive(Debug)]
@@ -101,22 +101,34 @@ pub(crate) struct Tallies {
 
 impl InHand {
     pub(crate) fn hold(self: &Arc<Self>, id: &EffectId) -> Held {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(id.clone())
+            .and_modify(|held| *held += 1)
+            .or_insert(1);
         Held { id: id.clone(), among: Arc::clone(self) }
     }
 
     pub(crate) fn ids(&self) -> Vec<EffectId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
 
     pub(crate) fn has(&self, id: &EffectId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.among.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        // An end that is still offered and a new dispatch may hold the same effect.
+        let mut held = self.among.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match held.get_mut(&self.id) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                held.remove(&self.id);
+            }
+        }
     }
 }
 
@@ -149,9 +161,9 @@ impl Core {
     /// The lease of a dispatch for which the store was asked at that moment. What can be repeated may be sent for as long as this
     /// process lives; anything else only while no other process can have judged it.
     pub(crate) fn lease(&self, asked_at: Instant, class: EffectClass) -> Lease {
-        let own = Lease::new(lease_end(asked_at));
+        let own = Lease::new(lease_end(asked_at), Arc::clone(&self.owner_lease));
         match class {
-            EffectClass::R | EffectClass::K => own.extended_by(Arc::clone(&self.owner_lease)),
+            EffectClass::R | EffectClass::K => own.extended(),
             EffectClass::Q | EffectClass::N => own,
         }
     }
@@ -185,9 +197,11 @@ impl Core {
     }
 }
 
-/// When a lease ends for which the store was asked at that moment: before the store says so.
+/// When a lease ends for which the store was asked at that moment: before the store says so. The store's clock may jump, which
+/// counts as a tick, and a store may go by a time that is a fifth of a tick old.
 pub(crate) fn lease_end(asked_at: Instant) -> Instant {
-    asked_at + Duration::from_millis(owner_silence_ms_max())
+    let tick_ms = ledger_tick_ms_max();
+    asked_at + Duration::from_millis(owner_silence_ms_max() - tick_ms - tick_ms / 5)
 }
 
 /// That many milliseconds from now.

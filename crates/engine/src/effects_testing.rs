@@ -8,7 +8,7 @@ use std::sync::{
 use servanda_contract::record::Outcome;
 use servanda_gates::{
     JournalError, PortFuture,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
 };
 
 use super::Records;
@@ -59,8 +59,8 @@ impl Effects for KeptEffects {
         self.effects.list(query)
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(owner, each_max)
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(query)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

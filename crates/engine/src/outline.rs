@@ -51,6 +51,7 @@ impl Outline {
 
     /// The delivery of one leg.
     pub(crate) fn delivery(&self, leg: Leg) -> Delivery {
+        let is_first = leg.continuation.input_responses.is_none() && leg.continuation.request_state.is_none();
         Delivery {
             cancel: self.cancel.clone(),
             counterpart: self.counterpart.clone(),
@@ -62,7 +63,7 @@ impl Outline {
             key_header: self.key_header.clone(),
             continuation: leg.continuation,
             entrusted: self.entrusted.clone(),
-            lease: self.lease.clone(),
+            lease: self.lease.clone().map(|lease| if is_first { lease } else { lease.extended() }),
             ..Delivery::until(leg.deadline)
         }
     }

@@ -130,13 +130,13 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
     // Made once: an end that is offered again is the same event.
     let notices = core.told(&core.scene()).of_settling(&record);
     let (call_id, effect) = (record.call_id.clone(), claim.id.clone());
-    let mut attempt = 0_u32;
+    let (mut attempt, mut is_bare) = (0_u32, false);
     loop {
         let change = Change {
             target: Target::Id(effect.clone()),
             event: Event::Settle(claim.clone(), end.clone()),
-            record: Some(record.clone()),
-            quarantine: quarantine.clone(),
+            record: Some(record.clone()).filter(|_| !is_bare),
+            quarantine: quarantine.clone().filter(|_| !is_bare),
             notices: notices.clone(),
         };
         match core.effects.apply(change).await {
@@ -147,6 +147,18 @@ async fn offer(core: &Arc<Core>, settling: Settling) -> Settled {
                 let settled = Settled { concluded: concluded(Some(&reply), Rules::IN_FORCE), effect };
                 take_note(core, &reply, settled.effect.as_deref(), record, quarantine).await;
                 return settled;
+            }
+            // What is written is at fault, not the store, and is no better the next time: the end alone may be taken.
+            Err(error) if error.is_of_content() && !is_bare => {
+                tracing::error!(%call_id, %effect, %error, "the record of a call cannot be kept; its end is put down without it");
+                is_bare = true;
+            }
+            Err(error) if error.is_of_content() => {
+                tracing::error!(
+                    %call_id, %effect, %error,
+                    "the end of an effect cannot be put on record, and is given up: it becomes unknown; see `servanda effects show {effect}`"
+                );
+                return Settled::NOT_YET;
             }
             Err(error) => {
                 if attempt.is_multiple_of(SETTLE_TOLD_EVERY) {

@@ -55,7 +55,8 @@ fn beat() -> Duration {
     Duration::from_millis(owner_silence_ms_max() / 3)
 }
 
-/// Looks after effects until told to stop.
+/// Looks after effects that nobody holds any more, until told to stop. Deliberately without a beat: a process that ends settles what
+/// it holds, and is alive until then.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     let looking = async {
         let mut lanes = Lanes::default();
@@ -67,7 +68,7 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
         }
     };
     tokio::select! {
-        () = stay_alive(core, stop) => {}
+        () = stop.cancelled() => {}
         () = looking => {}
     }
 }
@@ -121,7 +122,7 @@ async fn clear_up(core: &Core) {
 /// One round, to its end: everything that is nobody's is settled as far as it can be, and what is over is forgotten.
 #[cfg(test)]
 pub(crate) async fn look_once(core: &Arc<Core>, told: &mut std::collections::BTreeSet<EffectId>) {
-    let mut lanes = Lanes::telling(std::mem::take(told));
+    let mut lanes = Lanes::having_logged(std::mem::take(told));
     lanes.begin(core).await;
     *told = lanes.ended().await;
     clear_up(core).await;

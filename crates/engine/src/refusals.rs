@@ -182,7 +182,7 @@ pub(crate) fn given_up(call_id: CallId) -> Box<Refusal> {
 }
 
 /// A call that the upstream answered, and whose end the store has not taken yet.
-pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
+pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str, effect: EffectKnowledge) -> Refusal {
     let refusal = Refusal::new(
         call_id.clone(),
         GateName::Observe,
@@ -190,7 +190,7 @@ pub(crate) fn not_on_record_yet(call_id: &CallId, handle: &str) -> Refusal {
         "the tool answered, but its answer could not be put on record yet".to_owned(),
         "do not make the call anew; the same call with the same key gets the answer once it is on record".to_owned(),
     );
-    let mut refusal = refusal.with_effect(EffectKnowledge::Happened).with_handle(handle);
+    let mut refusal = refusal.with_effect(effect).with_handle(handle);
     refusal.retryable = false;
     refusal
 }

@@ -68,6 +68,14 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A file is no copy of a ledger that could be put in its place.
+    #[error("`{path}` cannot be put in the ledger's place: {reason}")]
+    NoCopy {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A copy could not be made.
     #[error("cannot copy the ledger to `{path}`: {reason}")]
     Backup {
@@ -208,6 +216,8 @@ impl LedgerError {
             Self::Server(error) => error.as_db_error().is_none() || self.is_of_the_connection(),
             Self::Fault(Fault(point)) => *point == "ledger.after_commit",
             Self::Silent(_) => true,
+            // A commit whose sync failed may be in the file all the same.
+            Self::Sql(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure),
             _ => false,
         }
     }

@@ -34,7 +34,7 @@ use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, OrphanQuery, OwnerId, Target},
 };
 
 pub use error::LedgerError;
@@ -228,18 +228,19 @@ impl Effects for Ledger {
         Effects::list(self.store.as_ref(), query)
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.store.orphans(owner, each_max)
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.store.orphans(query)
     }
 
-    /// Looks how much room there is, too: first of all, because without any there is no beat either.
+    /// Looks how much room there is, too: beside the beat, because without any there is no beat either, and a look that takes long
+    /// must not make this process look dead.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {
         Box::pin(async move {
-            if let Err(error) = self.look_at_room().await {
+            self.writes.beat_begins();
+            let (measured, beat) = tokio::join!(self.look_at_room(), self.store.beat(owner));
+            if let Err(error) = measured {
                 tracing::warn!(%error, "the size of the ledger could not be measured");
             }
-            self.writes.beat_begins();
-            let beat = self.store.beat(owner).await;
             self.writes.beat_ended(&beat);
             beat
         })

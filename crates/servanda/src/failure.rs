@@ -98,6 +98,9 @@ impl From<LedgerError> for Failure {
             LedgerError::PositionFile { .. } => Self::failed(says)
                 .hint("make the configuration's folder writable, or name a file elsewhere as `position_file`"),
             LedgerError::InUse { .. } => Self::failed(says).hint("stop the gateway first, then try again"),
+            LedgerError::NoCopy { .. } => Self::bad_input(says).hint(
+                "the ledger is as it was; name a file that `servanda ledger backup FILE` made, or one that was set aside",
+            ),
             LedgerError::Backup { .. } => Self::failed(says).hint("name another file, or make room for it"),
             LedgerError::NotHere(_) => Self::bad_input(says).hint("docs/ledger.md says how on PostgreSQL"),
             _ => Self::failed(says).hint(hint.unwrap_or("`servanda doctor` looks at the ledger")),

@@ -3,12 +3,19 @@
 use std::sync::Arc;
 
 use servanda_doors::http::{Ailment, Health};
-use servanda_gates::effect::owner_silence_ms_max;
+use servanda_gates::effect::{Effects as _, owner_silence_ms_max};
 use servanda_ledger::{Ledger, WriteStanding};
 
 /// How long ago the last beat may have begun. A store that hangs holds a beat up for two minutes at most, and a restart would not
 /// cure that; a loop that has begun none for longer stands still.
 const BEAT_BEGAN_MS_MAX: u64 = 300_000;
+
+/// What is under way is settled, and keys that were used are answered.
+const OUT_OF_ROOM: Ailment = Ailment {
+    code: "out_of_room",
+    told: "the ledger is running out of room, so that new calls that change something are refused until there is room; \
+           `servanda ledger status` says how much it uses",
+};
 
 /// A gateway's health, by its ledger.
 #[derive(Debug)]
@@ -20,6 +27,9 @@ impl Health for LedgerHealth {
     }
 
     fn ready(&self) -> Result<(), Ailment> {
+        if self.0.out_of_room().is_some() {
+            return Err(OUT_OF_ROOM);
+        }
         ready(self.0.write_standing())
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Station {
     round: Mutex<Round>,
     followers: TaskTracker,
     stop: CancellationToken,
+    /// Cancelled when this process has nothing more to settle.
+    ledger_closes: CancellationToken,
     /// How long an unused session is kept. A reload does not change it.
     pub session_idle_ms_max: u64,
 }
@@ -109,13 +111,13 @@ impl Station {
                 return Err(Failure::failed(format!("no HTTP client can be made: {error}")));
             }
         };
-        let stop = CancellationToken::new();
+        let (stop, ledger_closes) = (CancellationToken::new(), CancellationToken::new());
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
         let session_idle_ms_max = limits.session_idle_ms_max;
         let keeping = Keeping::new(loaded.config.retention.retention());
         let door = OnceLock::new();
-        Ok(Self { engine, porter, door, ledger, keeping, round, followers, stop, session_idle_ms_max })
+        Ok(Self { engine, porter, door, ledger, keeping, round, followers, stop, ledger_closes, session_idle_ms_max })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -136,13 +138,13 @@ impl Station {
         self.ledger.migration()
     }
 
-    /// Says that this process is alive, so that nobody takes over what it does.
+    /// Says that this process is alive, so that nobody takes over what it does: until its ledger is closed.
     pub(crate) fn stay_alive(&self) {
-        let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
-        self.followers.spawn(async move { engine.stay_alive(stop).await });
+        let (engine, over) = (Arc::clone(&self.engine), self.ledger_closes.clone());
+        tokio::spawn(async move { engine.stay_alive(over).await });
     }
 
-    /// The same, and settles effects that others left behind.
+    /// Settles effects that others left behind.
     fn look_after_effects(&self) {
         let (engine, stop) = (Arc::clone(&self.engine), self.stop.clone());
         self.followers.spawn(async move { engine.look_after_effects(stop).await });
@@ -162,6 +164,7 @@ impl Station {
     /// Connects to every upstream and keeps the catalog told of what each offers. One that is down holds up nothing.
     pub(crate) fn follow_upstreams(&self) {
         self.follow_round();
+        self.stay_alive();
         self.look_after_effects();
         self.deliver_callbacks();
         let (ledger, keeping, stop) = (self.ledger.clone(), self.keeping.clone(), self.stop.clone());

@@ -257,7 +257,8 @@ fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
             None => Audience::Deaf { wants_log: delivery.log_level.is_some() },
         },
         tell_server: true,
-        lease: delivery.lease.clone(),
+        // What asks about a task or ends it dispatches nothing.
+        lease: delivery.lease.clone().filter(|_| draft.method == method::TOOLS_CALL),
     }
 }
 

@@ -80,6 +80,9 @@ impl Duplex {
             Err(NotAdmitted::Closed { why }) => return Ended::NeverLeft { why },
         };
         let parcel = Parcel::new(body).under(terms.lease.clone());
+        if parcel.is_too_late() {
+            return Ended::Failed(PerformFailure::lease_ended());
+        }
         let mut under_way = self.conversations.join(id, &terms, &parcel);
         if let Err(ended) = self.post(parcel.clone(), &terms).await {
             return ended;

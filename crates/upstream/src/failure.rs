@@ -162,6 +162,11 @@ impl PerformFailure {
         }
     }
 
+    /// The lease of a dispatch has ended before its bytes left.
+    pub(crate) fn lease_ended() -> Self {
+        Self::unavailable("it could not be sent while no other gateway could take it over, so nothing was sent")
+    }
+
     pub(crate) fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable { why: why.into() }
     }

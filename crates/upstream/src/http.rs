@@ -138,6 +138,9 @@ impl HttpWire {
         let body = std::mem::take(&mut request.body);
         let body_bytes = body.len();
         let parcel = Parcel::new(body).under(terms.lease.clone());
+        if parcel.is_too_late() {
+            return Ended::Failed(PerformFailure::lease_ended());
+        }
         let mut under_way = self.conversations.join(id, &terms, &parcel);
         let asking = self.ask(&request, body_bytes, parcel.clone());
         tokio::pin!(asking);
@@ -269,7 +272,11 @@ impl HttpWire {
     /// Sorts a failed sending: if the body was never taken, the server cannot have executed it.
     fn not_sent_or_lost(&self, error: &reqwest::Error, parcel: &Parcel) -> Ended {
         let why = self.setting.redaction.quote(&describe(error));
+        let is_too_late = parcel.is_too_late();
         if parcel.withdraw() {
+            if is_too_late {
+                return Ended::Failed(PerformFailure::lease_ended());
+            }
             self.departure.tell(Gone::Broke { why: why.clone() });
             return Ended::Failed(PerformFailure::Unavailable { why });
         }

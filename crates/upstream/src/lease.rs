@@ -1,8 +1,9 @@
-//! The lease under which bytes of an effect may leave. The store grants one to every dispatch, and extends it with every beat of
-//! the process; a process that was stopped for longer finds out here, in the moment before it writes, that another process may
-//! have taken the effect over meanwhile.
+//! The lease under which bytes of an effect may leave. The store grants one to every dispatch; where a dispatch can be repeated, and
+//! for what follows on its first bytes, every beat of the process extends it. A process that was stopped for longer finds out here,
+//! in the moment before it writes, that another process may have taken the effect over meanwhile.
 //!
-//! Times are those of this process, taken before the store was asked, so that they end before the store's do.
+//! Times are those of this process, taken before the store was asked. A machine that is suspended stops this clock too; that is
+//! not noticed here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,8 @@ pub struct OwnerLease {
 #[derive(Debug, Clone)]
 pub struct Lease {
     own_until: Instant,
-    owner: Option<Arc<OwnerLease>>,
+    owner: Arc<OwnerLease>,
+    lasts_on: bool,
 }
 
 impl OwnerLease {
@@ -34,21 +36,21 @@ impl OwnerLease {
 }
 
 impl Lease {
-    /// The lease of a dispatch that cannot be repeated: until `own_until`.
-    pub fn new(own_until: Instant) -> Self {
-        Self { own_until, owner: None }
+    /// The lease of a dispatch by itself: until `own_until`.
+    pub fn new(own_until: Instant, owner: Arc<OwnerLease>) -> Self {
+        Self { own_until, owner, lasts_on: false }
     }
 
-    /// The same of one that can: it lasts on for as long as its process's own.
+    /// The same for as long as its process's own lasts.
     #[must_use]
-    pub fn extended_by(self, owner: Arc<OwnerLease>) -> Self {
-        Self { owner: Some(owner), ..self }
+    pub fn extended(self) -> Self {
+        Self { lasts_on: true, ..self }
     }
 
     /// Whether bytes may leave now.
     pub(crate) fn holds(&self) -> bool {
         let now = Instant::now();
-        now < self.own_until || self.owner.as_ref().is_some_and(|owner| owner.holds_at(now))
+        now < self.own_until || (self.lasts_on && self.owner.holds_at(now))
     }
 }
 
@@ -63,8 +65,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dispatch_goes_by_its_own_lease_and_by_the_process_s() {
         let (owner, start) = (Arc::new(OwnerLease::default()), Instant::now());
-        let own = Lease::new(start + Duration::from_secs(15));
-        let lease = own.clone().extended_by(Arc::clone(&owner));
+        let own = Lease::new(start + Duration::from_secs(15), Arc::clone(&owner));
+        let lease = own.clone().extended();
         assert!(lease.holds() && own.holds());
         advance(Duration::from_secs(15)).await;
         assert!(!lease.holds() && !own.holds());

@@ -28,10 +28,15 @@ impl Parcel {
 
     /// Takes the bytes to write them; none if they were withdrawn or their lease has ended.
     pub(crate) fn take(&self) -> Option<Bytes> {
-        if self.lease.as_ref().is_some_and(|lease| !lease.holds()) {
+        if self.is_too_late() {
             return None;
         }
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether its lease has ended, so that its bytes do not leave any more.
+    pub(crate) fn is_too_late(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| !lease.holds())
     }
 
     /// Puts them back: taken, but provably not one byte was written.
@@ -61,7 +66,7 @@ mod tests {
         assert!(withdrawn.withdraw());
         assert!(withdrawn.take().is_none());
 
-        let late = Parcel::new("a").under(Some(Lease::new(Instant::now())));
+        let late = Parcel::new("a").under(Some(Lease::new(Instant::now(), Arc::default())));
         assert!(late.take().is_none(), "its lease has ended");
         assert!(late.withdraw(), "and not a byte left");
 

@@ -86,13 +86,12 @@ impl Passage<'_> {
                 let occasion = occasion_of(&record, compiled.contract());
                 match settled.concluded {
                     Concluded::Accepted => answered,
-                    Concluded::NotYet => unsaid(&occasion, fenced),
+                    Concluded::NotYet => unsaid(&occasion, fenced, is_error),
                     Concluded::Otherwise => {
-                        let stored = settled
-                            .effect
-                            .as_ref()
-                            .and_then(|effect| replay::stored_answer(compiled, effect, &occasion, exposure));
-                        stored.unwrap_or_else(|| unsaid(&occasion, fenced))
+                        let effect = settled.effect.as_ref();
+                        let stored =
+                            effect.and_then(|effect| replay::stored_answer(compiled, effect, &occasion, exposure));
+                        stored.unwrap_or_else(|| went_on(&record, exchange, &settled))
                     }
                 }
             }
@@ -361,9 +360,11 @@ fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolR
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
-fn unsaid(occasion: &Occasion<'_>, fenced: &Fenced) -> ToolResult {
+fn unsaid(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
     let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
-    let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle);
+    // A tool that failed may have changed something first.
+    let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };
+    let refusal = refusals::not_on_record_yet(fenced.call_id(), &handle, effect);
     let observation = Observation::of_refusal(occasion, &refusal, Verification::none());
     answer::of_refusal(&refusal, &observation)
 }

@@ -269,14 +269,15 @@ impl Passage<'_> {
         deadline: Instant,
     ) -> Result<Fenced, NotSent> {
         let call_id = self.record.call_id.clone();
+        let is_keyed = effect_key.client_key.can_come_again() && class.mutates();
+        self.asked_at = Instant::now();
         let fencing = fence_funded(funded, self.dispatching_record(), self.core.effects.as_ref());
         let Ok(fenced) = tokio::time::timeout_at(deadline, fencing).await else {
             // Nobody knows whether the mark was made; whoever looks for it takes it back.
             self.mark = None;
             self.bill.leave();
             abandon(self.core, effect_key, call_id.clone());
-            let can_come_again = self.unread_key.take().is_some();
-            return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class, can_come_again)));
+            return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class, is_keyed)));
         };
         let why = match fenced {
             Ok(fenced) => return Ok(fenced),
@@ -318,10 +319,12 @@ impl Passage<'_> {
                 accepts_lost_commits: self.core.accepts_lost_commits,
             };
             let lease_ms = lease_ms(deadline);
+            self.asked_at = Instant::now();
             let begun = begin(cleared, intent, lease_ms, self.core.effects.as_ref());
             let Ok(begun) = tokio::time::timeout_at(deadline, begun).await else {
                 abandon(self.core, effect_key, call_id.clone());
-                let can_come_again = self.unread_key.take().is_some();
+                self.unread_key = None;
+                let can_come_again = key.can_come_again() && class.mutates();
                 return Err(NotSent::Refused(refusals::fence_too_slow(call_id, class, can_come_again)));
             };
             let unread_key = self.unread_key.take();
@@ -337,6 +340,7 @@ impl Passage<'_> {
                 WhyNot::Reply { reply: Reply::Ask(claim), effect: Some(effect) } if asked.is_none() => {
                     let asking = recovery::ask_and_settle(self.core, self.scene, claim, &effect, deadline);
                     let replied = Box::pin(asking).await;
+                    self.unread_key = unread_key;
                     // A server was waited for.
                     self.recheck(authority, deadline).await?;
                     (asked, cleared) = (Some(replied), back);

@@ -57,6 +57,8 @@ pub(super) struct Passage<'a> {
     pub(super) mark: Option<Mark>,
     /// What the effect of its operation is looked up by, where its client gave a key and the store was not asked about it yet.
     pub(super) unread_key: Option<EffectKey>,
+    /// When the store was last asked to let it out.
+    pub(super) asked_at: Instant,
     /// The state it goes on from, where that counts.
     pub(super) nonce: Option<String>,
     /// That nobody else changes the same meanwhile, until the end of this call is on record.
@@ -118,12 +120,12 @@ impl Passage<'_> {
         record.continues.clone_from(&way.continues);
         let unread_key = given_key(scene, &proposal);
         let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
-        let (begun, work, around, mutation) = (started, way.work.clone(), None, None);
+        let (begun, asked_at, work, around, mutation) = (started, started, way.work.clone(), None, None);
         let bill = Bill::new(&core.till);
         #[rustfmt::skip]
         let passage = Passage {
-            core, scene, started, begun, stopwatch, trail, record, mark, unread_key, nonce, turn, work, entered, around,
-            mutation, bill, chain,
+            core, scene, started, begun, stopwatch, trail, record, mark, unread_key, asked_at, nonce, turn, work, entered,
+            around, mutation, bill, chain,
         };
         Box::pin(passage.run(proposal, way)).await
     }
@@ -312,7 +314,6 @@ impl Passage<'_> {
         let around = around.map_err(|GivenUp| NotSent::Refused(refusals::given_up(call_id.clone())))?;
         let times = Times { timeout_ms, deadline };
         self.record.price = contract.price().ok().filter(|price| !price.is_free()).cloned().map(Box::new);
-        let asked_at = Instant::now();
         let fenced = self.fence(cleared, key, times, &way.guest.authority, &way.terms.cancel).await;
         let fenced = fenced.inspect_err(|_| self.record.price = None)?;
         self.bill.sent();
@@ -325,7 +326,7 @@ impl Passage<'_> {
         let started_us = self.stopwatch.elapsed_us();
         let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way, submits).await;
         let marked = errand.fenced.as_ref().filter(|fenced| fenced.claim().is_some());
-        errand.outline.lease = marked.map(|fenced| self.core.lease(asked_at, fenced.effect_class()));
+        errand.outline.lease = marked.map(|fenced| self.core.lease(self.asked_at, fenced.effect_class()));
         errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
         // Before, because what is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());

@@ -5,12 +5,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use servanda_gates::effect::{Effect, EffectId};
+use servanda_gates::effect::{Effect, EffectId, OrphanPlace, OrphanQuery};
 use tokio::{
-    sync::{OwnedMutexGuard, Semaphore},
+    sync::Semaphore,
     task::{JoinHandle, JoinSet},
 };
 
@@ -33,24 +33,26 @@ const SETTLED_AT_ONCE_MAX: usize = 8;
 const THERE_MS_MAX: u64 = 5_000;
 /// Lanes that are remembered.
 const LANES_MAX: usize = 4_096;
-/// Effects whose contract is gone that were told of.
-const TOLD_MAX: usize = 4_096;
+/// Effects whose contract is gone that were logged.
+const LOGGED_MAX: usize = 4_096;
 
 /// The lanes, by upstream.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    by_upstream: BTreeMap<Option<String>, Arc<Lane>>,
+    by_upstream: BTreeMap<String, Arc<Lane>>,
     all: Arc<Semaphore>,
-    told: BTreeSet<EffectId>,
+    logged: BTreeSet<EffectId>,
     /// Dropped with this, lanes begin nothing more; what they have begun goes on.
     running: JoinSet<()>,
 }
 
-/// The orphans of one upstream, or those that need none.
+/// The orphans of one upstream, or, by an empty name, those that need none.
 #[derive(Debug)]
 struct Lane {
     /// Held while it is worked on.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    working: Arc<tokio::sync::Mutex<()>>,
+    /// How far it has come: the next round goes on from here, so that any number that cannot be recovered hides none behind them.
+    after: Mutex<Option<OrphanPlace>>,
     at_once: Arc<Semaphore>,
     long: Arc<Semaphore>,
 }
@@ -59,21 +61,24 @@ struct Lane {
 #[derive(Debug, Default)]
 struct Load {
     orphans: Vec<Effect>,
+    /// Of others than this process, how many were listed, and the last of them.
+    listed: u32,
+    last: Option<OrphanPlace>,
     /// Works that go on at the upstream and that nobody follows.
     left_alone: Vec<Effect>,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self::telling(BTreeSet::new())
+        Self::having_logged(BTreeSet::new())
     }
 }
 
 impl Lanes {
-    /// Those effects were told of before.
-    pub(crate) fn telling(told: BTreeSet<EffectId>) -> Self {
+    /// Those effects were logged before.
+    pub(crate) fn having_logged(logged: BTreeSet<EffectId>) -> Self {
         let all = Arc::new(Semaphore::new(ALL_AT_ONCE_MAX));
-        Self { by_upstream: BTreeMap::new(), all, told, running: JoinSet::new() }
+        Self { by_upstream: BTreeMap::new(), all, logged, running: JoinSet::new() }
     }
 
     /// Begins a round in every lane that is not in one. Waits for the store alone.
@@ -82,51 +87,63 @@ impl Lanes {
         let scene = core.scene();
         for (upstream, load) in self.loads(core, &scene).await {
             let lane = Arc::clone(self.by_upstream.entry(upstream.clone()).or_default());
-            let Ok(turn) = Arc::clone(&lane.turn).try_lock_owned() else { continue };
+            let Ok(working) = Arc::clone(&lane.working).try_lock_owned() else { continue };
             let (core, scene, all) = (Arc::clone(core), Arc::clone(&scene), Arc::clone(&self.all));
             self.running.spawn(async move {
-                let round = Round { core, scene, lane, all };
-                match upstream {
-                    Some(upstream) => round.with(&upstream, load, turn).await,
-                    None => round.without(load, turn).await,
-                }
+                let after = load.last.clone().filter(|_| load.listed >= EACH_MAX);
+                let round = Round { core, scene, lane: Arc::clone(&lane), all };
+                let went_through = match upstream.as_str() {
+                    "" => round.without(load).await,
+                    upstream => round.with(upstream, load).await,
+                };
+                lane.go_on_after(after.filter(|_| went_through));
+                drop(working);
             });
         }
         if self.by_upstream.len() > LANES_MAX {
-            // Those in use are held by their rounds, and a lane is nothing but what is in use.
+            // Those in use are held by their rounds.
             self.by_upstream.retain(|_, lane| Arc::strong_count(lane) > 1);
         }
     }
 
-    /// Waits until all lanes have ended, and says whom was told of.
+    /// Waits until all lanes have ended, and says which effects were logged.
     #[cfg(test)]
     pub(crate) async fn ended(mut self) -> BTreeSet<EffectId> {
         while self.running.join_next().await.is_some() {}
-        self.told
+        self.logged
     }
 
-    async fn loads(&mut self, core: &Arc<Core>, scene: &Scene) -> BTreeMap<Option<String>, Load> {
-        let mut loads: BTreeMap<Option<String>, Load> = BTreeMap::new();
-        match core.effects.orphans(core.owner.clone(), EACH_MAX).await {
-            Err(error) => tracing::warn!(%error, "it could not be looked for effects that were left behind"),
+    async fn loads(&mut self, core: &Arc<Core>, scene: &Scene) -> BTreeMap<String, Load> {
+        let mut loads: BTreeMap<String, Load> = BTreeMap::new();
+        let after = self.by_upstream.iter().filter_map(|(upstream, lane)| Some((upstream.clone(), lane.after()?)));
+        let query = OrphanQuery { after: after.collect(), ..OrphanQuery::oldest(core.owner.clone(), EACH_MAX) };
+        match core.effects.orphans(query).await {
+            Err(error) => tracing::warn!(%error, "orphaned effects could not be listed"),
             Ok(orphans) => {
-                for orphan in orphans.into_iter().filter(|orphan| !core.in_hand.has(&orphan.id)) {
+                for orphan in orphans {
+                    let load = loads.entry(orphan.recovers_at().unwrap_or_default().to_owned()).or_default();
+                    if orphan.owner != core.owner {
+                        (load.listed, load.last) = (load.listed + 1, Some(orphan.orphan_place()));
+                    }
+                    if core.in_hand.has(&orphan.id) {
+                        continue;
+                    }
                     if needs_its_tool(&orphan) && exposed(scene, &orphan).is_none() {
-                        self.tell_once(&orphan);
+                        self.log_once(&orphan);
                     } else {
-                        loads.entry(orphan.recovers_at().map(str::to_owned)).or_default().orphans.push(orphan);
+                        load.orphans.push(orphan);
                     }
                 }
             }
         }
         for left in works::left_alone(core).await {
-            loads.entry(Some(left.order.upstream.clone())).or_default().left_alone.push(left);
+            loads.entry(left.order.upstream.clone()).or_default().left_alone.push(left);
         }
         loads
     }
 
-    fn tell_once(&mut self, effect: &Effect) {
-        if self.told.len() < TOLD_MAX && self.told.insert(effect.id.clone()) {
+    fn log_once(&mut self, effect: &Effect) {
+        if self.logged.len() < LOGGED_MAX && self.logged.insert(effect.id.clone()) {
             let (effect, tool) = (&effect.id, &effect.key.tool);
             tracing::warn!(%effect, %tool, "an effect was left behind, and the contract or the upstream that could settle it is gone");
         }
@@ -136,10 +153,21 @@ impl Lanes {
 impl Default for Lane {
     fn default() -> Self {
         Self {
-            turn: Arc::default(),
+            working: Arc::default(),
+            after: Mutex::default(),
             at_once: Arc::new(Semaphore::new(AT_ONCE_MAX)),
             long: Arc::new(Semaphore::new(LONG_MAX)),
         }
+    }
+}
+
+impl Lane {
+    fn after(&self) -> Option<OrphanPlace> {
+        self.after.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn go_on_after(&self, place: Option<OrphanPlace>) {
+        *self.after.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 }
 
@@ -152,11 +180,12 @@ struct Round {
 }
 
 impl Round {
-    /// Orphans whose server has to answer, the oldest first, while it is there.
-    async fn with(self, upstream: &str, load: Load, turn: OwnedMutexGuard<()>) {
-        let mut taking = Vec::new();
+    /// Orphans whose server has to answer, the oldest first, while it is there. Says whether all of them had their chance.
+    async fn with(self, upstream: &str, load: Load) -> bool {
+        let (mut taking, mut went_through) = (Vec::new(), true);
         for orphan in load.orphans {
             if !self.is_there(upstream).await {
+                went_through = false;
                 break;
             }
             let (core, scene) = (Arc::clone(&self.core), Arc::clone(&self.scene));
@@ -185,11 +214,11 @@ impl Round {
             self.core.in_flight.spawn(async move { follow_on(&core, &scene, left).await });
         }
         join(taking).await;
-        drop(turn);
+        went_through
     }
 
     /// Orphans that the store alone settles.
-    async fn without(self, load: Load, turn: OwnedMutexGuard<()>) {
+    async fn without(self, load: Load) -> bool {
         let places = Arc::new(Semaphore::new(SETTLED_AT_ONCE_MAX));
         let mut taking = Vec::new();
         for orphan in load.orphans {
@@ -201,7 +230,7 @@ impl Round {
             }));
         }
         join(taking).await;
-        drop(turn);
+        true
     }
 
     /// Whether the server is there and is not left alone for failing. One that is gone from the configuration is nobody's to wait for.

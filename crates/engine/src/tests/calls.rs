@@ -11,7 +11,7 @@ use servanda_contract::{CallRecord, GateName, OperationKeys, Refusal, ToolContra
 use servanda_gates::{
     FleetingNotebook, Journal, JournalError, Notebook, PortFuture, Registered, admit,
     budget::FleetingBudgets,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
 };
 use servanda_upstream::{Limits as UpstreamLimits, Transport, Upstream, UpstreamId, UpstreamSpec};
 
@@ -51,8 +51,8 @@ impl Effects for Disk {
         self.effects.list(query)
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(owner, each_max)
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(query)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

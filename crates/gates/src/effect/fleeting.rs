@@ -12,7 +12,8 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    LedgerNow, OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, orphan_shares::share_out, step,
+    LedgerNow, OrphanQuery, OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, orphan_shares::share_out,
+    step,
 };
 use crate::{FleetingNotebook, JournalError, PortFuture};
 
@@ -148,15 +149,15 @@ impl Effects for FleetingEffects {
         Box::pin(std::future::ready(Ok(effects)))
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let (kept, now) = (self.kept(), self.now());
         let orphaned = |effect: &&Effect| {
             let owner_is_gone = kept.is_gone(&effect.owner, now);
-            let is_own = effect.state == EffectState::Dispatching && effect.owner == owner;
+            let is_own = effect.state == EffectState::Dispatching && effect.owner == query.owner;
             (is_own && effect.due_ms() <= now.ledger_ms)
                 || is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now) })
         };
-        let orphans = share_out(kept.effects.values().filter(orphaned).cloned(), each_max);
+        let orphans = share_out(kept.effects.values().filter(orphaned).cloned(), &query);
         Box::pin(std::future::ready(Ok(orphans)))
     }
 

@@ -31,7 +31,7 @@ pub use fleeting::FleetingEffects;
 pub use key::{ClientKey, EffectId, EffectKey, OwnerId};
 pub use lost::LostWindow;
 pub use orphan::{is_orphaned, needs_owner};
-pub use orphan_shares::ORPHANED_UPSTREAMS_MAX;
+pub use orphan_shares::{ORPHANED_UPSTREAMS_MAX, OrphanPlace, OrphanQuery};
 pub use query::{EffectFilter, EffectQuery};
 pub use rules::{Rule, Rules};
 pub use step::{Circumstances, Step, replay, step};
@@ -412,10 +412,10 @@ pub trait Effects: Send + Sync + fmt::Debug {
     fn list(&self, query: EffectQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Effects that a process has to look after: claims whose lease is over, dispatches whose owner is gone or that wait past
-    /// their time, and those of `owner` itself that are past their time, which it may hold still. At most `each_max` of every
-    /// upstream that their recovery needs ([`Effect::recovers_at`]), and as many that need none; the oldest first within each. So an
-    /// upstream with any number of orphans never hides those of another.
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
+    /// their time, and those of the owner itself whose lease has ended, which it may hold still. At most so many of every upstream
+    /// that their recovery needs ([`Effect::recovers_at`]), and as many that need none; the oldest first within each, and the owner's
+    /// own counted apart. So an upstream with any number of orphans never hides those of another.
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>>;
 
     /// Says that this process is alive. One that does not say so for a while is taken for gone.
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>>;

@@ -136,8 +136,10 @@ fn afterwards(effect: &Effect, end: &End, around: &Circumstances) -> Step {
             contradicted(&change, effect.state, end, around)
         }
         (State::FailedRetryable, End::Failed(answer)) => {
+            // It was dispatched after all.
+            let dispatches = effect.dispatches.max(1);
             let change = settled(effect, State::FailedFinal, Some(answer.clone()), None, around);
-            Step { change: Some(change), reply: Reply::Settled }
+            Step { change: Some(Effect { dispatches, ..change }), reply: Reply::Settled }
         }
         (State::Completed, End::Failed(_)) | (State::FailedFinal, End::Completed(_)) => {
             contradicted(effect, effect.state, end, around)

@@ -112,13 +112,16 @@ fn first(begin: &Begin, around: &Circumstances) -> Step {
         expires_ms: around.ledger_ms.saturating_add(begin.order.dedup_window_ms),
     };
     match &around.lost_window {
-        Some(lost) if begin.key.client_key.can_come_again() => {
-            let effect = lost.may_have_dispatched(effect);
-            let step = after_uncertainty(&effect, Some(begin), around);
-            Step { change: step.change.or(Some(effect)), ..step }
-        }
+        Some(lost) if begin.key.client_key.can_come_again() => after_loss(&effect, lost, begin, around),
         _ => take(&effect, begin, around),
     }
+}
+
+/// What follows for a key that may have been dispatched in a time that the store has lost.
+fn after_loss(effect: &Effect, lost: &LostWindow, begin: &Begin, around: &Circumstances) -> Step {
+    let effect = lost.may_have_dispatched(effect.clone());
+    let step = after_uncertainty(&effect, Some(begin), around);
+    Step { change: step.change.or(Some(effect)), ..step }
 }
 
 fn stored(effect: &Effect) -> StoredAnswer {
@@ -131,6 +134,11 @@ fn again(effect: &Effect, begin: &Begin, around: &Circumstances) -> Step {
     let expires = around.rules.has(Rule::Tombstone);
     if effect.request != begin.request {
         return Step::reply(Reply::Mismatch);
+    }
+    // That it never ran may be older than a dispatch in a time that the store has lost.
+    let lost = around.lost_window.as_ref().filter(|lost| effect.changed_ms < lost.until_ms);
+    if let (EffectState::FailedRetryable | EffectState::Claimed, Some(lost)) = (effect.state, lost) {
+        return after_loss(effect, lost, begin, around);
     }
     match effect.state {
         EffectState::Expired if expires => Step::reply(Reply::KeyExpired),
@@ -244,7 +252,8 @@ fn recover(effect: &Effect, owner: &OwnerId, around: &Circumstances) -> Step {
         (EffectState::Claimed, _) => never_ran("its owner went away; nothing was sent"),
         // No call waits for it, and it changed nothing.
         (_, EffectClass::R) => never_ran("its owner went away; it changes nothing"),
-        (_, EffectClass::K) if in_key_window(effect, around) => {
+        // What waited for input has given its turn away, and does nothing until it gets it.
+        (_, EffectClass::K) if in_key_window(effect, around) && !matches!(effect.awaits, Some(Awaits::Input(_))) => {
             let mut taken = Effect {
                 epoch: effect.epoch.saturating_add(1),
                 owner: owner.clone(),

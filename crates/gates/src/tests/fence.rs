@@ -20,8 +20,8 @@ use crate::{
     Fenced, Intent, JournalError, NotFenced, Permit, PortFuture, Recovery, WhyNot,
     budget::FleetingBudgets,
     effect::{
-        Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects, OwnerId,
-        Reply, Target,
+        Applied, Change, ClientKey, Effect, EffectQuery, EffectState, Effects, End, Event, FleetingEffects,
+        OrphanQuery, OwnerId, Reply, Target,
     },
     fence, recover,
 };
@@ -65,8 +65,8 @@ impl Effects for Flaky {
         self.effects.list(query)
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(owner, each_max)
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(query)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     JournalError, NotFenced, PortFuture, WhyNot, begin,
     effect::{
-        Applied, Change, ClientKey, Effect, EffectQuery, Effects, End, Event, FleetingEffects, OwnerId, Reply,
-        StoredAnswer, Target,
+        Applied, Change, ClientKey, Effect, EffectQuery, Effects, End, Event, FleetingEffects, OrphanQuery, OwnerId,
+        Reply, StoredAnswer, Target,
     },
 };
 
@@ -44,8 +44,8 @@ impl Effects for Full {
         self.effects.list(query)
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
-        self.effects.orphans(owner, each_max)
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+        self.effects.orphans(query)
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

@@ -164,7 +164,8 @@ fn there_is_no_way_around_the_questions() {
     let refused = now(fence(cleared(permit), intent, &effects)).unwrap_err();
     assert!(matches!(refused.why, WhyNot::NotOnRecord(_)), "{refused:?}");
     assert!(
-        now(effects.orphans(crate::effect::OwnerId::new(), 10)).unwrap().is_empty() && effects.records().is_empty()
+        now(effects.orphans(crate::effect::OrphanQuery::oldest(crate::effect::OwnerId::new(), 10))).unwrap().is_empty()
+            && effects.records().is_empty()
     );
 }
 

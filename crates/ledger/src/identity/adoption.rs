@@ -68,17 +68,29 @@ pub(crate) struct Lost {
 
 impl Adoption {
     /// A ledger is accepted at `now_ms`. What was committed after the last commit that is there is lost; if nothing is there,
-    /// everything since the known ledger was made.
+    /// everything since the known ledger was made. `before` was accepted in the ledger whose place it takes: what was lost then and
+    /// is not settled is still lost.
     pub(crate) fn of(
         terms: &AdoptionTerms,
         found: String,
         (known, there): (Option<&Position>, Option<&Position>),
+        before: &[Self],
         ledger_id: String,
         now_ms: u64,
     ) -> Self {
-        let same = there.filter(|there| known.is_none_or(|known| known.ledger_id == there.ledger_id));
-        // Of a foreign ledger's commits none says anything about the known one's.
-        let lost_from_ms = same.map(|there| there.written_ms).or(known.map(|known| known.made_ms)).unwrap_or_default();
+        let is_same = |there: &Position| {
+            known.is_none_or(|known| known.ledger_id == there.ledger_id)
+                || before.iter().any(|one| one.came_from(&there.ledger_id))
+        };
+        let lost_from_ms = match (known, there) {
+            (_, Some(there)) if is_same(there) => there.written_ms,
+            // Of a foreign ledger's commits none says anything about the known one's; but the known one may have followed on it.
+            (Some(known), Some(there)) => known.made_ms.min(there.written_ms),
+            (Some(known), None) => known.made_ms,
+            (None, _) => 0,
+        };
+        let unsettled = before.iter().filter(|one| one.settled_ms.is_none() && now_ms < one.in_force_until_ms);
+        let lost_from_ms = unsettled.map(|one| one.lost_from_ms).fold(lost_from_ms, u64::min);
         Self {
             adopted_ms: now_ms,
             adopted_by: terms.by.clone(),
@@ -96,6 +108,11 @@ impl Adoption {
             settled_by: None,
             settled_evidence: None,
         }
+    }
+
+    /// Whether the accepted ledger was, or took the place of, the one of that id.
+    fn came_from(&self, id: &str) -> bool {
+        [self.known_id.as_deref(), self.found_id.as_deref()].contains(&Some(id))
     }
 }
 

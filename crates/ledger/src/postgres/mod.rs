@@ -37,7 +37,7 @@ use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
     effect::{
-        Applied, Change, Effect, EffectQuery, Effects, Event, ORPHANED_UPSTREAMS_MAX, OwnerId, Target,
+        Applied, Change, Effect, EffectQuery, Effects, Event, ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Target,
         owner_silence_ms_max,
     },
 };
@@ -290,14 +290,18 @@ impl Effects for PostgresLedger {
         Box::pin(self.ask(async move |client: &Client| list::list(client, query).await))
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         Box::pin(self.ask(async move |client: &Client| {
             let ledger_ms = self.desk.now(client).await?.ledger_ms;
             let silent_since_ms = signed(ledger_ms.saturating_sub(owner_silence_ms_max()));
             let sql = include_str!("../../sql/postgres/orphans.sql");
-            let (each_max, upstreams_max) = (i64::from(each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
-            let of: [&(dyn ToSql + Sync); 5] =
-                [&signed(ledger_ms), &silent_since_ms, &each_max, &upstreams_max, &owner.as_str()];
+            let (each_max, upstreams_max) = (i64::from(query.each_max), i64::from(ORPHANED_UPSTREAMS_MAX));
+            let upstreams: Vec<&str> = query.after.keys().map(String::as_str).collect();
+            let due_ms: Vec<i64> = query.after.values().map(|after| signed(after.due_ms)).collect();
+            let ids: Vec<&str> = query.after.values().map(|after| after.id.as_str()).collect();
+            let owner = query.owner.as_str();
+            let of: [&(dyn ToSql + Sync); 8] =
+                [&signed(ledger_ms), &silent_since_ms, &each_max, &upstreams_max, &owner, &upstreams, &due_ms, &ids];
             let rows = client.query(sql, &of).await?;
             rows.iter().map(rows::effect).collect()
         }))

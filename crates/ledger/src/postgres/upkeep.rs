@@ -91,7 +91,7 @@ pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Re
     };
     client.batch_execute("begin").await?;
     let (now_ms, ledger_id) = (now_ms(&client).await?, identity::new_id(&client).await?);
-    let adoption = Adoption::of(terms, refused.to_string(), (refused.known.as_ref(), there), ledger_id, now_ms);
+    let adoption = Adoption::of(terms, refused.to_string(), (refused.known.as_ref(), there), &[], ledger_id, now_ms);
     identity::adopt(&client, &adoption).await?;
     let position = identity::advance(&client, now_ms).await?;
     client.batch_execute("commit").await?;

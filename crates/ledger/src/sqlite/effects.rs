@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use servanda_gates::effect::{
     Applied, Begin, Circumstances, Effect, EffectId, EffectQuery, EffectState, Event, Held, LedgerNow, Notice,
-    ORPHANED_UPSTREAMS_MAX, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
+    ORPHANED_UPSTREAMS_MAX, OrphanQuery, OwnerId, Step, Target, is_in_the_way, notes_due, owner_silence_ms_max, step,
 };
 
 use super::{put, writer::Around};
@@ -142,8 +142,7 @@ pub(crate) fn list_sql(query: &EffectQuery) -> String {
 /// Effects that a process has to look after, some of every upstream.
 pub(super) fn orphans(
     connection: &Connection,
-    owner: &OwnerId,
-    each_max: u32,
+    query: &OrphanQuery,
     now: LedgerNow,
 ) -> Result<Vec<Effect>, LedgerError> {
     let mut needed = connection.prepare_cached(include_str!("../../sql/sqlite/orphaned_upstreams.sql"))?;
@@ -151,9 +150,14 @@ pub(super) fn orphans(
     let silent_since_ms = signed(now.ledger_ms.saturating_sub(owner_silence_ms_max()));
     let mut orphans = Vec::new();
     for upstream in upstreams.collect::<Result<Vec<_>, _>>()? {
+        let (ledger_ms, owner) = (signed(now.ledger_ms), query.owner.as_str());
+        let after = query.after.get(&upstream);
+        let (due_ms, id) = after.map_or((-1, ""), |after| (signed(after.due_ms), after.id.as_str()));
         let sql = include_str!("../../sql/sqlite/orphans.sql");
-        let of = params![upstream, signed(now.ledger_ms), silent_since_ms, each_max, owner.as_str()];
+        let of = params![upstream, ledger_ms, silent_since_ms, query.each_max, owner, due_ms, id];
         orphans.extend(many(connection, sql, of)?);
+        let sql = include_str!("../../sql/sqlite/own_orphans.sql");
+        orphans.extend(many(connection, sql, params![upstream, ledger_ms, query.each_max, owner])?);
     }
     Ok(orphans)
 }

@@ -28,7 +28,7 @@ use servanda_contract::{CallRecord, Timestamp};
 use servanda_gates::{
     Journal, JournalError, Note, NoteKind, Notebook, PortFuture,
     budget::{Booked, Budgets, Entry, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, LedgerClock, LedgerNow, OrphanQuery, OwnerId, Target},
 };
 
 use crate::{
@@ -223,11 +223,9 @@ impl Effects for SqliteLedger {
         Box::pin(self.desk.ask(move |connection| effects::list(connection, &query)))
     }
 
-    fn orphans(&self, owner: OwnerId, each_max: u32) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
+    fn orphans(&self, query: OrphanQuery) -> PortFuture<'_, Result<Vec<Effect>, JournalError>> {
         let time = self.time.clone();
-        Box::pin(
-            self.desk.ask(move |connection| effects::orphans(connection, &owner, each_max, now(connection, &time)?)),
-        )
+        Box::pin(self.desk.ask(move |connection| effects::orphans(connection, &query, now(connection, &time)?)))
     }
 
     fn beat(&self, owner: OwnerId) -> PortFuture<'_, Result<(), JournalError>> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use servanda_contract::{CallId, record::Outcome, tool::EffectClass};
 use servanda_gates::effect::{
     Applied, Awaits, Begin, ByHand, Change, Claim, Conflict, Effect, EffectId, EffectQuery, EffectState, Effects, End,
-    Event, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
+    Event, OrphanQuery, OwnerId, Reply, StoredAnswer, Target, owner_silence_ms_max,
 };
 use tokio::task::JoinSet;
 
@@ -250,7 +250,7 @@ async fn orphans(kept: Kept) {
     let effects = &*kept.effects;
     let owner = OwnerId::from("own_b".to_owned());
     let found = async || {
-        let orphans = effects.orphans(owner.clone(), 100).await.unwrap();
+        let orphans = effects.orphans(OrphanQuery::oldest(owner.clone(), 100)).await.unwrap();
         let mut keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
         keys.sort();
         keys
@@ -268,8 +268,8 @@ async fn orphans(kept: Kept) {
     kept.advance(owner_silence_ms_max() - 10_000);
     effects.beat(live.clone()).await.unwrap();
     assert_eq!(found().await, ["key:claimed", "key:sent"]);
-    assert_eq!(effects.orphans(owner.clone(), 1).await.unwrap().len(), 1);
-    for effect in effects.orphans(owner.clone(), 100).await.unwrap() {
+    assert_eq!(effects.orphans(OrphanQuery::oldest(owner.clone(), 1)).await.unwrap().len(), 1);
+    for effect in effects.orphans(OrphanQuery::oldest(owner.clone(), 100)).await.unwrap() {
         apply(effects, about(&effect.claim(), Event::Recover(owner.clone()))).await;
     }
     assert_eq!(found().await, Vec::<String>::new());
@@ -296,7 +296,7 @@ async fn heartbeats(kept: Kept) {
     apply(effects, settled(&waits, End::Awaits(Awaits::Task("t".to_owned()), HOUR_MS))).await;
     kept.advance(owner_silence_ms_max() + 1_000);
     effects.beat(here.clone()).await.unwrap();
-    let orphans = effects.orphans(OwnerId::from("own_third".to_owned()), 100).await.unwrap();
+    let orphans = effects.orphans(OrphanQuery::oldest(OwnerId::from("own_third".to_owned()), 100)).await.unwrap();
     let keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
     assert_eq!(keys, ["key:away"], "of class Q only the time counts, and what waits needs no owner");
     let again = apply(effects, begun(long("here", &here, EffectClass::N))).await;

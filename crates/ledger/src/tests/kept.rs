@@ -12,7 +12,7 @@ use servanda_contract::{CallRecord, Timestamp, time::Clock};
 use servanda_gates::{
     FleetingNotebook, JournalError, Notebook,
     budget::{Booked, Budgets, Entry, FleetingBudgets, Hold, Standing, StandingQuery, Swept},
-    effect::{Applied, Change, Effect, Effects, FleetingEffects, OwnerId, Target},
+    effect::{Applied, Change, Effect, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
 };
 
 use crate::{Ledger, Reader};
@@ -162,7 +162,7 @@ impl Both {
     }
 
     pub(super) async fn orphans(&self, limit: u32) -> Result<Vec<Effect>, JournalError> {
-        self.effects.orphans(OwnerId::from("own_asks".to_owned()), limit).await
+        self.effects.orphans(OrphanQuery::oldest(OwnerId::from("own_asks".to_owned()), limit)).await
     }
 
     pub(super) async fn expire(&self, limit: u32) -> Result<u64, JournalError> {

@@ -4,7 +4,9 @@
 use std::{future::Future, pin::Pin};
 
 use servanda_contract::tool::EffectClass;
-use servanda_gates::effect::{Begin, EffectState, Effects, End, Event, OwnerId, Reply, Target, owner_silence_ms_max};
+use servanda_gates::effect::{
+    Begin, EffectState, Effects, End, Event, OrphanQuery, OwnerId, Reply, Target, owner_silence_ms_max,
+};
 
 use super::{
     kept::{Kept, Place},
@@ -61,7 +63,7 @@ async fn late_beats(kept: Kept) {
         let first = mine(reply(effects, by("late", class, &client_key)).await);
         let again = reply(effects, by("other", class, &client_key)).await;
         assert!(is_running(&again), "{class:?}: {again:?}");
-        assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+        assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
         let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
         assert_eq!(recovered, Reply::NotNow, "{class:?}");
         kept.advance(1_000);
@@ -99,7 +101,7 @@ async fn long_calls(kept: Kept) {
         kept.advance(owner_silence_ms_max() - 1_000);
         effects.beat(owner("live")).await.unwrap();
         assert!(is_running(&reply(effects, by("other", EffectClass::N, "k")).await));
-        assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+        assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     }
     assert_eq!(effects.apply(settled(&first, End::Completed(answer("x")))).await.unwrap().reply, Reply::Settled);
 }
@@ -110,9 +112,9 @@ async fn own_leftovers(kept: Kept) {
     let first = mine(reply(effects, by("live", EffectClass::N, "k")).await);
     kept.advance(owner_silence_ms_max() + 5_000);
     effects.beat(owner("live")).await.unwrap();
-    let own = effects.orphans(owner("live"), 10).await.unwrap();
+    let own = effects.orphans(OrphanQuery::oldest(owner("live"), 10)).await.unwrap();
     assert_eq!(own.iter().map(|effect| &effect.id).collect::<Vec<_>>(), [&first.id]);
-    assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+    assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     let recovered = effects.apply(about(&first, Event::Recover(owner("other")))).await.unwrap().reply;
     assert_eq!(recovered, Reply::NotNow);
     let recovered = effects.apply(about(&first, Event::Recover(owner("live")))).await.unwrap().reply;
@@ -167,7 +169,7 @@ async fn clock_back(kept: Kept) {
     effects.beat(owner("live")).await.unwrap();
     assert!(is_running(&reply(effects, claimed()).await));
     kept.advance(11_000);
-    assert_eq!(effects.orphans(owner("live"), 10).await.unwrap().len(), 1);
+    assert_eq!(effects.orphans(OrphanQuery::oldest(owner("live"), 10)).await.unwrap().len(), 1);
     let mut next = by("live", EffectClass::N, "next");
     next.order.resources = vec!["account".to_owned()];
     mine(reply(effects, next).await);
@@ -183,7 +185,7 @@ async fn clock_ahead(kept: Kept) {
     kept.jump(i64::try_from(2 * HOUR_MS).unwrap());
     assert_eq!(reply(effects, by("other", EffectClass::N, "done")).await, Reply::Replay(answer("x")));
     assert!(is_running(&reply(effects, by("other", EffectClass::N, "under way")).await));
-    assert!(effects.orphans(owner("other"), 10).await.unwrap().is_empty());
+    assert!(effects.orphans(OrphanQuery::oldest(owner("other"), 10)).await.unwrap().is_empty());
     assert_eq!(effects.expire(10).await.unwrap(), 0);
     // By what has passed for the ledger, the window is over an hour later.
     kept.advance(HOUR_MS);

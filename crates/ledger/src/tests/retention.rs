@@ -6,7 +6,7 @@ use bytes::Bytes;
 use servanda_contract::{CallRecord, Timestamp, record::Outcome, tool::EffectClass};
 use servanda_gates::{
     Journal as _, Note, NoteKind, Notebook as _,
-    effect::{Begin, ByHand, Change, Claim, End, Event, OwnerId, Reply, Target},
+    effect::{Begin, ByHand, Change, Claim, End, Event, OrphanQuery, OwnerId, Reply, Target},
 };
 
 use super::{
@@ -149,14 +149,18 @@ async fn fair(kept: Kept) {
     effects.apply(begun(at("lost".to_owned(), "dead", EffectClass::N))).await.unwrap();
     kept.advance(HOUR_MS);
     let owner = OwnerId::from("own_b".to_owned());
-    let orphans = effects.orphans(owner.clone(), 3).await.unwrap();
+    let orphans = effects.orphans(OrphanQuery::oldest(owner.clone(), 3)).await.unwrap();
     let mut keys: Vec<String> = orphans.iter().map(|effect| effect.key.client_key.to_string()).collect();
     keys.sort();
     assert_eq!(keys, ["key:dead000", "key:dead001", "key:dead002", "key:live", "key:lost"]);
     let lost = orphans.iter().find(|effect| effect.class == EffectClass::N).unwrap();
     let recovered = effects.apply(about(&lost.claim(), Event::Recover(owner.clone()))).await.unwrap();
     assert_eq!(recovered.reply, Reply::Unknown);
-    assert_eq!(effects.orphans(owner, 1).await.unwrap().len(), 2, "what is settled is in nobody's way");
+    assert_eq!(
+        effects.orphans(OrphanQuery::oldest(owner, 1)).await.unwrap().len(),
+        2,
+        "what is settled is in nobody's way"
+    );
 }
 
 /// More reservations than a sweep looks at belong to effects that nobody knows the end of; the one behind them is closed all the same.

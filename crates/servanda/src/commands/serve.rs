@@ -84,13 +84,22 @@ pub(crate) async fn until_the_end(
         }
     };
     let whole = async {
+        let mut serving = std::pin::pin!(serving);
         let served = tokio::select! {
-            served = serving => served,
-            () = stop.hurry.cancelled() => Ok(()),
-            () = stop.calls_are_over() => Ok(()),
-            () = keeping_up => Ok(()),
+            served = &mut serving => Some(served),
+            () = stop.hurry.cancelled() => None,
+            () = stop.calls_are_over() => None,
+            () = keeping_up => None,
         };
-        (served, station.close(stop).await)
+        // The door stays open for the answers of calls that are cut off now.
+        let mut closing = std::pin::pin!(station.close(stop));
+        match served {
+            Some(served) => (served, closing.await),
+            None => tokio::select! {
+                unfinished = &mut closing => (Ok(()), unfinished),
+                served = &mut serving => (served, closing.await),
+            },
+        }
     };
     let (served, unfinished) = tokio::select! {
         ended = whole => ended,

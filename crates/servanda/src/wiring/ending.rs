@@ -73,6 +73,7 @@ impl Station {
         if timeout_at(plan.records_by, self.engine.give_back_budgets()).await.is_err() {
             tracing::warn!("leased budgets were not given back in time; their leases end by themselves");
         }
+        self.ledger_closes.cancel();
         if timeout_at(plan.all_by, self.ledger.close()).await.is_err() {
             tracing::error!(
                 "the ledger was not closed in time: its store is away or slow, and records of reads may be missing; \

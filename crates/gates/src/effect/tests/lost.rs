@@ -27,6 +27,18 @@ fn an_unknown_key_of_class_n_does_not_run_after_a_loss_until_a_person_settles_it
     assert_eq!(follows(&not_done, &began(N), &around), (Dispatching, "mine"));
 }
 
+/// That it never ran was so when the copy was made that was put back.
+#[test]
+fn a_key_that_never_ran_before_a_loss_may_have_run_in_it() {
+    let around = after_a_loss(NOW_MS - 600_000);
+    for state in [FailedRetryable, Claimed] {
+        let before = Effect { changed_ms: NOW_MS - 700_000, ..effect(N, state) };
+        assert_eq!(follows(&before, &began(N), &around), (Unknown, "unknown"), "{state:?}");
+        let since = Effect { changed_ms: NOW_MS, ..before };
+        assert_ne!(follows(&since, &began(N), &around), (Unknown, "unknown"), "{state:?}");
+    }
+}
+
 #[test]
 fn a_call_without_a_key_is_a_new_operation_after_a_loss_too() {
     let mut keyless = begin(N, "b");

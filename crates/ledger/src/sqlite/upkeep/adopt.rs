@@ -26,7 +26,7 @@ use crate::{
 pub(crate) fn adopt(path: &Path, guard: &Guard, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
     let _alone = alone(path)?;
     let examined = examine(path, guard, true)?;
-    accept(path, guard, &examined, terms)
+    accept(path, guard, &examined, (terms, &[]))
 }
 
 /// Puts a copy in place and accepts it.
@@ -36,6 +36,7 @@ pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionT
     remove(&part)?;
     copy_sound(from, &part)?;
     let before = examine(path, guard, true)?;
+    let accepted = accepted_before(path, &before.found);
     let set_aside = set_aside(path, "before-restore")?;
     let placed = backup::keep(&part, path);
     placed.map_err(|error| LedgerError::Backup { path: path.to_owned(), reason: error.to_string() })?;
@@ -47,15 +48,25 @@ pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionT
         }
         (witness, _) => witness,
     };
-    let adoption = accept(path, guard, &Examined { witness, ..after }, terms)?;
+    let adoption = accept(path, guard, &Examined { witness, ..after }, (terms, &accepted))?;
     Ok(Restored { set_aside, adoption })
+}
+
+/// What was accepted before in the ledger that is replaced, as far as it can be read.
+fn accepted_before(path: &Path, found: &Found) -> Vec<Adoption> {
+    match found {
+        Found::Ledger { position: Some(_), .. } => {
+            open_read_only(path).and_then(|connection| identity::adoptions(&connection)).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
 }
 
 fn accept(
     path: &Path,
     guard: &Guard,
     examined: &Examined,
-    terms: &AdoptionTerms,
+    (terms, accepted): (&AdoptionTerms, &[Adoption]),
 ) -> Result<Option<Adoption>, LedgerError> {
     let refused = match examined.judge(path, guard) {
         Ok(()) => return Ok(None),
@@ -78,7 +89,8 @@ fn accept(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let now_ms = now(&transaction, &StoreTime::default())?.now_ms;
     let ledger_id = identity::new_id(&transaction)?;
-    let adoption = Adoption::of(terms, refused.to_string(), (refused.known.as_ref(), there), ledger_id, now_ms);
+    let positions = (refused.known.as_ref(), there);
+    let adoption = Adoption::of(terms, refused.to_string(), positions, accepted, ledger_id, now_ms);
     identity::adopt(&transaction, &adoption)?;
     identity::advance(&transaction, now_ms)?;
     let position = identity::position(&transaction)?;
@@ -99,14 +111,18 @@ fn alone(path: &Path) -> Result<Live, LedgerError> {
 
 /// Copies a ledger that is one, is sound and is not newer than this servanda.
 fn copy_sound(from: &Path, to: &Path) -> Result<(), LedgerError> {
-    let failed = |reason: String| LedgerError::Backup { path: to.to_owned(), reason };
+    let failed = |reason: String| LedgerError::NoCopy { path: from.to_owned(), reason };
+    let unreadable = |error: rusqlite::Error| failed(error.to_string());
     let source = open_read_only(from)?;
-    if migrate::check(&source)? == 0 {
-        return Err(failed(format!("`{}` holds no ledger", from.display())));
+    // Any database may have a version.
+    let tables = "select count(*) from sqlite_master where type = 'table' and name in ('calls', 'effects')";
+    if source.query_row(tables, [], |row| row.get::<_, i64>(0)).map_err(unreadable)? < 2 {
+        return Err(failed("it holds no ledger".to_owned()));
     }
-    let found: String = source.query_row("pragma quick_check(1)", [], |row| row.get(0))?;
+    migrate::check(&source)?;
+    let found: String = source.query_row("pragma quick_check(1)", [], |row| row.get(0)).map_err(unreadable)?;
     if found != "ok" {
-        return Err(failed(format!("`{}` is damaged: {found}", from.display())));
+        return Err(failed(format!("it is damaged: {found}")));
     }
     backup::copy(&source, to)
 }
