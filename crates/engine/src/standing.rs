@@ -103,7 +103,7 @@ fn unknown(call_id: CallId, effect: Option<&Effect>) -> Refusal {
         effect.and_then(lost_time).unwrap_or(sent_before),
         format!(
             "do not try another way; look at the target with a read-only tool and tell the user. Operators: `servanda \
-             effects show {handle}`, then `servanda effects settle {handle}`"
+             effects show {handle}` says how to settle it"
         ),
     )
     .with_effect(EffectKnowledge::Unknown);
@@ -132,7 +132,7 @@ fn blind_retry(call_id: CallId, twin: &EffectId) -> Refusal {
         "an identical call without a key ended unknown: it may have been done, so this one was not sent".to_owned(),
         format!(
             "if this is a new operation say so with `{OPERATION_ARGUMENT}`; if it is the same, look at the target with a \
-             read-only tool. Operators: `servanda effects show {twin}`, then `servanda effects settle {twin}`"
+             read-only tool. Operators: `servanda effects show {twin}` says how to settle it"
         ),
     )
     .with_handle(twin.as_str());

@@ -115,7 +115,9 @@ pub enum LedgerError {
         reason: String,
     },
     /// The file was deleted or replaced while it was in use.
-    #[error("the ledger `{path}` was deleted or replaced while in use: restart the gateway")]
+    #[error(
+        "the ledger `{path}` was deleted or replaced while in use: stop the gateway, put the ledger back, and start it again"
+    )]
     Gone {
         /// Where it was.
         path: PathBuf,

@@ -92,6 +92,8 @@ impl From<LedgerError> for Failure {
                 "put a backup back with `servanda ledger restore FILE --evidence TEXT`, or accept what is there with `servanda \
                  ledger adopt --evidence TEXT`: it writes down which time may be lost",
             ),
+            LedgerError::Newer { .. } => Self::bad_input(says)
+                .hint("run the servanda that wrote it, or put a backup of before back with `servanda ledger restore FILE`"),
             LedgerError::Older { .. } => {
                 Self::bad_input(says).hint("run `servanda migrate`; `servanda migrate --dry-run` says what it would do")
             }

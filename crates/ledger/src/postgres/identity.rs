@@ -133,7 +133,7 @@ impl Known {
             let Position { ledger_id, position, .. } = &position;
             let why = format!(
                 "the ledger's database was replaced while the gateway ran: it was ledger {} at position {}, and is ledger \
-                 {ledger_id} at position {position}; restart the gateway",
+                 {ledger_id} at position {position}; stop the gateways, put the database right, and start them again",
                 before.ledger_id, before.position
             );
             tracing::error!("{why}");

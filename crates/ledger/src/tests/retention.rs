@@ -23,6 +23,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("what is unknown or under way keeps its record", |kept| Box::pin(unsettled(kept))),
     ("a key is known until its retention is over", |kept| Box::pin(tombstones(kept))),
     ("orphans are listed by upstream, the oldest first", |kept| Box::pin(fair(kept))),
+    ("orphans are found page by page", |kept| Box::pin(page_by_page(kept))),
     ("a sweep passes by what nobody can close", |kept| Box::pin(sweeps_on(kept))),
 ];
 
@@ -131,6 +132,35 @@ async fn tombstones(kept: Kept) {
     assert_eq!(prune().await, 1, "the one that is a tombstone");
     assert!(known("unknown").await, "what nobody knows is never forgotten");
     mine(effects.apply(begun(begin("done"))).await.unwrap().reply);
+}
+
+/// Whoever goes on after the last it saw comes to all of them, and the asking process's own hide none.
+async fn page_by_page(kept: Kept) {
+    let effects = &*kept.effects;
+    let asks = OwnerId::from("own_asks".to_owned());
+    let by = |name: String, owner: &OwnerId| Begin { class: EffectClass::N, owner: owner.clone(), ..begin(&name) };
+    for number in 0..4 {
+        effects.apply(begun(by(format!("own{number}"), &asks))).await.unwrap();
+    }
+    let gone = OwnerId::from("own_gone".to_owned());
+    for number in 0..7 {
+        effects.apply(begun(by(format!("gone{number}"), &gone))).await.unwrap();
+        // Some are due at the same moment.
+        kept.advance(number % 2);
+    }
+    kept.advance(HOUR_MS);
+    let (mut query, mut seen) = (OrphanQuery::oldest(asks.clone(), 3), Vec::new());
+    loop {
+        let orphans = effects.orphans(query.clone()).await.unwrap();
+        let (own, others): (Vec<_>, Vec<_>) = orphans.into_iter().partition(|orphan| orphan.owner == asks);
+        assert_eq!(own.len(), 3, "counted apart");
+        let Some(last) = others.last() else { break };
+        query.after.insert(String::new(), last.orphan_place());
+        seen.extend(others.iter().map(|orphan| orphan.key.client_key.to_string()));
+    }
+    seen.sort();
+    let all: Vec<String> = (0..7).map(|number| format!("key:gone{number}")).collect();
+    assert_eq!(seen, all);
 }
 
 /// A thousand orphans of one upstream hide no other's, and none that needs no upstream.

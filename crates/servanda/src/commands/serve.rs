@@ -65,7 +65,7 @@ pub(crate) async fn serve_http(
     options.session_idle_ms_max = station.session_idle_ms_max;
     let router = http::router(station.engine.clone(), options);
     let serving = http::serve_draining(listener, router, stop.told.clone(), stop.door_max());
-    until_the_end(station, stop, files, serving, screen).await
+    Box::pin(until_the_end(station, stop, files, serving, screen)).await
 }
 
 /// Serves, meanwhile works by what the configuration's files come to say, where there are files, and takes the gateway
@@ -93,12 +93,12 @@ pub(crate) async fn until_the_end(
         };
         // The door stays open for the answers of calls that are cut off now.
         let mut closing = std::pin::pin!(station.close(stop));
-        match served {
-            Some(served) => (served, closing.await),
-            None => tokio::select! {
-                unfinished = &mut closing => (Ok(()), unfinished),
-                served = &mut serving => (served, closing.await),
-            },
+        if let Some(served) = served {
+            return (served, closing.await);
+        }
+        tokio::select! {
+            unfinished = &mut closing => (Ok(()), unfinished),
+            served = &mut serving => (served, closing.await),
         }
     };
     let (served, unfinished) = tokio::select! {

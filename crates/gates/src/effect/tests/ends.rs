@@ -1,13 +1,16 @@
 //! What the ledger makes of an end, by the state it finds and the epoch the end comes from: as a table for every class.
 
 use bytes::Bytes;
-use servanda_contract::tool::EffectClass;
+use servanda_contract::{refusal::EffectKnowledge, tool::EffectClass};
 
 use super::{
     Claimed, Completed, Dispatching, Expired, FailedFinal, FailedRetryable, HOUR_MS, K, LEASE_MS, N, NOW_MS, Q, R,
     Unknown, answer, at, began, effect, follows, gone, word,
 };
-use crate::effect::{Circumstances, Claim, Effect, EffectState, End, Event, Reply, Rule, Rules, StoredAnswer, step};
+use crate::effect::{
+    Awaits, Circumstances, Claim, Effect, EffectState, End, Event, OwnerId, Reply, Rule, Rules, StoredAnswer, of_key,
+    step,
+};
 
 const ALL: [EffectClass; 4] = [R, K, Q, N];
 
@@ -69,6 +72,25 @@ fn what_a_status_tool_does_not_find_is_absent_when_its_time_is_over() {
         let found = Event::Settle(asked.claim(), End::Completed(answer()));
         assert_eq!(follows(&asked, &found, &at(NOW_MS + 2)), (Completed, "settled"));
     }
+}
+
+/// What was taken for not executed was dispatched after all, and what failed may have changed something first.
+#[test]
+fn a_failure_after_all_is_not_denied() {
+    let never_ran = effect(N, FailedRetryable);
+    let failed = Event::Settle(never_ran.claim(), End::Failed(answer()));
+    let failed = step(Some(&never_ran), &failed, &at(NOW_MS + 1)).change.unwrap();
+    assert_eq!((failed.state, of_key(Some(&failed))), (FailedFinal, EffectKnowledge::Unknown));
+}
+
+/// It gave its turn away while it waited, so that another may be changing the same.
+#[test]
+fn what_waited_for_input_in_vain_is_not_sent_again() {
+    let waiting = Effect { awaits: Some(Awaits::Input("n".to_owned())), ..effect(K, Dispatching) };
+    let over = gone(NOW_MS + LEASE_MS);
+    let recover = Event::Recover(OwnerId::from("own_b".to_owned()));
+    assert_eq!(follows(&waiting, &recover, &over), (Unknown, "unknown"));
+    assert_eq!(follows(&Effect { awaits: None, ..waiting }, &recover, &over), (Dispatching, "mine"));
 }
 
 /// An owner whose effect was taken over answers after all. What it says definitely is never dropped.

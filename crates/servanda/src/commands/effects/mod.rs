@@ -210,7 +210,8 @@ async fn say(
 fn not_unknown(effect: &Effect) -> Failure {
     let hint = match effect.state {
         EffectState::Claimed | EffectState::Dispatching => {
-            "it is under way: wait until it ends or its time is over, then look again with `servanda effects show`"
+            "it is under way: look again with `servanda effects show` when it has ended; what a gateway left behind is settled by the \
+             next one, so start `servanda serve` if none runs"
         }
         EffectState::Completed | EffectState::Compensated => "it is done: there is nothing to settle",
         EffectState::FailedFinal => "it failed for good: there is nothing to settle; a new attempt needs a new key",

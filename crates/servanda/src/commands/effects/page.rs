@@ -86,6 +86,9 @@ fn meaning(effect: &Effect) -> &'static str {
         EffectState::Completed => "it is done",
         EffectState::FailedFinal => "it failed, and the failure is the answer",
         EffectState::FailedRetryable => "it never ran; it may be tried again",
+        EffectState::OutcomeUnknown if effect.is_of_lost_time() => {
+            "its key may have been used in a time that the ledger has lost; it is not sent"
+        }
         EffectState::OutcomeUnknown => "it was sent and nobody knows; it is not sent again",
         EffectState::Compensated => "it was done and then undone",
         EffectState::Expired => "the key was used once and is never used again",
@@ -105,7 +108,11 @@ fn key(key: &ClientKey) -> String {
 }
 
 fn sent(effect: &Effect) -> String {
+    if effect.state == EffectState::FailedRetryable && effect.settlement.is_some() {
+        return "before, and settled as not executed".to_owned();
+    }
     match (effect.dispatches, effect.first_dispatched_ms) {
+        (_, Some(first_ms)) if effect.is_of_lost_time() => format!("perhaps, since {}", at(first_ms)),
         (0, _) | (_, None) => "never".to_owned(),
         (1, Some(first_ms)) => format!("once, at {}", at(first_ms)),
         (times, Some(first_ms)) => format!("{times} times, first at {}", at(first_ms)),

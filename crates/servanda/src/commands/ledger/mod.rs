@@ -74,7 +74,7 @@ fn adopted(adoption: Option<&servanda_ledger::Adoption>, screen: Screen) -> Resu
         return screen.data("the ledger is the one that is known and lacks nothing that was acknowledged");
     };
     screen.data(page::adoption(adoption))?;
-    screen.hint("`servanda effects list --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
+    screen.hint("`servanda effects --state outcome_unknown` lists the calls that were stopped; when the lost time is looked after, `servanda ledger settle-lost --evidence TEXT` ends it");
     Ok(())
 }
 
