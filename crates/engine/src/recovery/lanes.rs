@@ -25,7 +25,7 @@ use crate::{
 const EACH_MAX: u32 = 64;
 /// Of one upstream at once, and of all of them together. Long work is counted apart: nobody waits for it.
 const AT_ONCE_MAX: usize = 4;
-const ALL_AT_ONCE_MAX: usize = 64;
+const ALL_AT_ONCE_MAX: usize = 256;
 const LONG_MAX: usize = 32;
 /// At once of those that need no upstream.
 const SETTLED_AT_ONCE_MAX: usize = 8;

@@ -202,6 +202,20 @@ async fn a_retry_asks_by_itself_and_goes_on_by_what_it_hears() {
     }
 }
 
+/// The key is in doubt for as long as its status tool does not answer, and nobody says otherwise.
+#[tokio::test(start_paused = true)]
+async fn a_retry_whose_status_tool_hangs_denies_nothing() {
+    let asked_tool = writing(json!({"class": "Q", "key": {"meta": "key"}, "status": {
+        "tool": "up.status", "key_argument": "key", "absence_is_authoritative": true}}));
+    let server = Scripted::new(Era::Modern, &json!({}), move |heard| async move {
+        if heard.params["name"] == "status" { std::future::pending().await } else { Err(died()) }
+    });
+    let bank = Bank::new(server, vec![asked_tool, status_tool()]);
+    assert_eq!(refusal(bank.call(keyed("k")).await).effect, EffectKnowledge::Unknown);
+    let refused = refusal(bank.call(keyed("k")).await);
+    assert_ne!(refused.effect, EffectKnowledge::None, "{refused:?}");
+}
+
 /// What was revoked while the status tool was asked sends nothing any more.
 #[tokio::test]
 async fn a_retry_that_asks_looks_at_its_credential_again() {

@@ -3,7 +3,7 @@
 use servanda_mcp::Era;
 
 use super::*;
-use crate::{Continuation, Question};
+use crate::{Continuation, Lease, OwnerLease, Question};
 
 fn question(method: &'static str, name: Option<&str>, params: &[(&str, &str)]) -> Question {
     let params = params.iter().map(|(name, value)| ((*name).to_owned(), raw(value))).collect();
@@ -162,4 +162,25 @@ async fn a_key_in_a_header_arrives_or_nothing_is_sent() {
     assert!(!called.sent);
     assert!(failure(called).provably_not_executed());
     upstream.shutdown().await;
+}
+
+/// A call whose lease has ended is not sent, and its connection is as good as it was. What asks about a task needs no lease.
+#[tokio::test]
+async fn a_call_whose_lease_has_ended_is_not_sent() {
+    let server = serve("modern").await;
+    for upstream in [stdio("modern"), client(&server.url)] {
+        let owner = Arc::new(OwnerLease::default());
+        let ended = Lease::new(Instant::now(), Arc::clone(&owner));
+        let late = || Delivery { lease: Some(ended.clone()), ..delivery(PATIENCE) };
+        let called = call_with(&upstream, "received", "{}", late()).await;
+        assert!(!called.sent);
+        assert!(failure(called).provably_not_executed());
+        let read = question("resources/read", Some("a://b"), &[("uri", r#""a://b""#)]);
+        assert_eq!(ask(&upstream, read, late()).await["asked"]["uri"], "a://b");
+        // The process's own lease carries what follows on the first bytes.
+        owner.extend(Instant::now() + PATIENCE);
+        let later = Delivery { lease: Some(ended.clone().extended()), ..delivery(PATIENCE) };
+        text(call_with(&upstream, "received", "{}", later).await);
+        upstream.shutdown().await;
+    }
 }

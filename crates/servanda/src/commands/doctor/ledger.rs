@@ -1,12 +1,16 @@
 //! What `doctor` finds out about the ledger: whether it is the one that is known, whether it can really be written to, and
 //! whether it is sound. It never says to move a ledger away: keys that were used would run again.
 
-use servanda_contract::time::Clock as _;
+use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::{SystemClock, quarantine::histories};
-use servanda_ledger::{LedgerError, Soundness};
+use servanda_gates::effect::{EffectQuery, EffectState, Effects};
+use servanda_ledger::{Adoption, Ledger, LedgerError, Soundness};
 
 use super::{Findings, look_at_quarantine};
-use crate::{config::Loaded, failure::Failure, ledger_place::LedgerPlace};
+use crate::{config::Loaded, failure::Failure, ledger_place::LedgerPlace, screen::count};
+
+/// Effects whose end nobody knows that are counted.
+const UNKNOWN_MAX: u32 = 1_000;
 
 pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
     let place = match loaded.ledger_place() {
@@ -17,7 +21,7 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
         Ok(None) => {
             findings.good("ledger", format!("there is none yet; {place} can be made"));
         }
-        Ok(Some((calls, soundness))) => {
+        Ok(Some(Looked { calls, soundness, adoptions })) => {
             let found = format!("{place} is writable and has {calls} calls");
             match soundness {
                 Soundness::Sound => findings.good("ledger", found),
@@ -32,6 +36,7 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
                     "`servanda ledger verify` says more; `servanda ledger restore FILE --evidence TEXT` puts a backup back",
                 ),
             }
+            look_at_lost_time(&adoptions, findings);
             look_at_held_back(loaded, &place, findings).await;
         }
         Err(error) => {
@@ -41,8 +46,43 @@ pub(super) async fn look(loaded: &Loaded, findings: &mut Findings) {
     }
 }
 
+/// What was found of a ledger that is there.
+struct Looked {
+    calls: i64,
+    soundness: Soundness,
+    adoptions: Vec<Adoption>,
+}
+
+/// A time that was lost and that no person has settled stops calls, which their callers ask about.
+fn look_at_lost_time(adoptions: &[Adoption], findings: &mut Findings) {
+    let now_ms = SystemClock.now().unix_ms();
+    for lost in adoptions.iter().filter(|one| one.settled_ms.is_none() && now_ms < one.in_force_until_ms) {
+        let at = |ms| Timestamp::from_unix_ms(ms);
+        let (from, until) = (at(lost.lost_from_ms), at(lost.lost_until_ms));
+        findings.note(
+            "lost time",
+            format!("the ledger lacks {from} to {until}: keys of class N that it does not know are not sent"),
+            "when the keys of that time are looked after, `servanda ledger settle-lost --evidence TEXT` ends it",
+        );
+    }
+}
+
+async fn look_at_unknown(ledger: &Ledger, findings: &mut Findings) {
+    let query = EffectQuery { states: vec![EffectState::OutcomeUnknown], limit: UNKNOWN_MAX, ..EffectQuery::default() };
+    if let Ok(unknown) = Effects::list(ledger, query).await
+        && !unknown.is_empty()
+    {
+        let more = if unknown.len() >= UNKNOWN_MAX as usize { " and more" } else { "" };
+        findings.note(
+            "effects",
+            format!("of {}{more} nobody knows how they ended", count(unknown.len(), "effect")),
+            "`servanda effects --state outcome_unknown` lists them, and `servanda effects show HANDLE` says how to settle one",
+        );
+    }
+}
+
 /// How many calls there are and whether it is sound; none if there is no ledger yet and one could be made.
-async fn look_at(place: &LedgerPlace) -> Result<Option<(i64, Soundness)>, LedgerError> {
+async fn look_at(place: &LedgerPlace) -> Result<Option<Looked>, LedgerError> {
     let upkeep = place.upkeep();
     let status = upkeep.status().await?;
     if let Some(refused) = status.refused {
@@ -54,12 +94,13 @@ async fn look_at(place: &LedgerPlace) -> Result<Option<(i64, Soundness)>, Ledger
     }
     let reader = place.read().await?;
     let soundness = upkeep.probe().await?;
-    Ok(Some((reader.count().await?, soundness)))
+    Ok(Some(Looked { calls: reader.count().await?, soundness, adoptions: status.adoptions }))
 }
 
 async fn look_at_held_back(loaded: &Loaded, place: &LedgerPlace, findings: &mut Findings) {
     match place.open().await {
         Ok(ledger) => {
+            look_at_unknown(&ledger, findings).await;
             let held = histories(ledger.as_ref(), SystemClock.now()).await;
             ledger.close().await;
             look_at_quarantine(loaded, held, findings);
