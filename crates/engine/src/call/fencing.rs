@@ -309,15 +309,7 @@ impl Passage<'_> {
         let (mut asked, mut waiting) = (None, Waiting::until_half(deadline));
         loop {
             let call_id = cleared.permit().call_id().clone();
-            let intent = Intent {
-                key: key.clone(),
-                owner: self.core.owner.clone(),
-                timeout_ms,
-                continues: self.nonce.clone(),
-                outlasts: self.work.is_some(),
-                record: self.dispatching_record(),
-                accepts_lost_commits: self.core.accepts_lost_commits,
-            };
+            let intent = self.intent(key.clone(), timeout_ms);
             let lease_ms = lease_ms(deadline);
             self.asked_at = Instant::now();
             let begun = begin(cleared, intent, lease_ms, self.core.effects.as_ref());
@@ -366,6 +358,18 @@ impl Passage<'_> {
                 }
                 WhyNot::Reply { reply, effect } => return Err(NotSent::Standing(reply, effect)),
             }
+        }
+    }
+
+    fn intent(&self, key: ClientKey, timeout_ms: u64) -> Intent {
+        Intent {
+            key,
+            owner: self.core.owner.clone(),
+            timeout_ms,
+            continues: self.nonce.clone(),
+            outlasts: self.work.is_some(),
+            record: self.dispatching_record(),
+            accepts_lost_commits: self.core.accepts_lost_commits,
         }
     }
 

@@ -5,6 +5,9 @@ use servanda_contract::Timestamp;
 
 use super::{Effect, EffectState};
 
+/// How the reason of an effect begins that may have been dispatched in a lost time.
+const LOST: &str = "this ledger lost the time from";
+
 /// The time between the last commit that a store still has and the moment in which a person accepted the loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostWindow {
@@ -19,8 +22,7 @@ impl LostWindow {
     /// whose upstream has forgotten the key first.
     pub(super) fn may_have_dispatched(&self, new: Effect) -> Effect {
         let (from, until) = (Timestamp::from_unix_ms(self.from_ms), Timestamp::from_unix_ms(self.until_ms));
-        let why =
-            format!("this ledger lost the time from {from} to {until}; nobody knows whether the key was used then");
+        let why = format!("{LOST} {from} to {until}; nobody knows whether the key was used then");
         Effect {
             state: EffectState::OutcomeUnknown,
             dispatches: 1,
@@ -32,9 +34,8 @@ impl LostWindow {
 }
 
 impl Effect {
-    /// Whether it may have been dispatched at a time that the store has lost. Only then is its first dispatch older than its
-    /// first record.
+    /// Whether nobody knows how it ended because it may have been dispatched at a time that the store has lost.
     pub fn is_of_lost_time(&self) -> bool {
-        self.first_dispatched_ms.is_some_and(|first_ms| first_ms < self.created_ms)
+        self.reason.as_ref().is_some_and(|reason| reason.starts_with(LOST))
     }
 }

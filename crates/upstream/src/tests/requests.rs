@@ -180,7 +180,7 @@ async fn a_call_whose_lease_has_ended_is_not_sent() {
         // The process's own lease carries what follows on the first bytes.
         owner.extend(Instant::now() + PATIENCE);
         let later = Delivery { lease: Some(ended.clone().extended()), ..delivery(PATIENCE) };
-        text(call_with(&upstream, "received", "{}", later).await);
+        assert!(call_with(&upstream, "received", "{}", later).await.sent);
         upstream.shutdown().await;
     }
 }
