@@ -8,6 +8,9 @@ use tokio_postgres::error::SqlState;
 
 use crate::{identity::Refused, postgres::TlsFailure};
 
+/// SQLite wrote something, and the system could not say that it is on the disk.
+const SYNC_FAILED: i32 = rusqlite::ffi::SQLITE_IOERR_FSYNC;
+
 /// Why the ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -219,7 +222,7 @@ impl LedgerError {
             Self::Fault(Fault(point)) => *point == "ledger.after_commit",
             Self::Silent(_) => true,
             // A commit whose sync failed may be in the file all the same.
-            Self::Sql(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure),
+            Self::Sql(error) => error.sqlite_error().is_some_and(|error| error.extended_code == SYNC_FAILED),
             _ => false,
         }
     }
