@@ -41,6 +41,8 @@ use crate::{
 
 /// How long after a beat that failed the next one is tried.
 const BEAT_AGAIN_MS: u64 = 500;
+/// Of beats in a row that failed, every so many is logged.
+const BEATS_LOGGED_EVERY: u32 = 20;
 /// How long what is sent again or asked may take, whatever its contract says.
 const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
@@ -77,8 +79,9 @@ pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
 /// others hold back or let go; a store that is slow to tell that does not keep it from beating.
 pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
     let beating = async {
+        let mut failures = 0;
         loop {
-            tokio::time::sleep(beat_once(core).await).await;
+            tokio::time::sleep(beat_once(core, &mut failures).await).await;
         }
     };
     let recalling = async {
@@ -96,16 +99,23 @@ pub(crate) async fn stay_alive(core: &Arc<Core>, stop: CancellationToken) {
     }
 }
 
-/// Beats once, and says how long to wait before the next beat: a store that was away is told at once when it is back.
-async fn beat_once(core: &Core) -> Duration {
+/// Beats once, and says how long to wait before the next beat: a store that was away is told at once when it is back. `failures` counts
+/// those in a row; not all of them are logged.
+async fn beat_once(core: &Core, failures: &mut u32) -> Duration {
     let asked_at = Instant::now();
     match core.effects.beat(core.owner.clone()).await {
         Ok(()) => {
             core.owner_lease.extend(lease_end(asked_at));
+            if std::mem::take(failures) > 0 {
+                tracing::info!("the ledger takes this process's beats again");
+            }
             beat()
         }
         Err(error) => {
-            tracing::warn!(%error, "this process could not say that it is alive; it is tried again");
+            if failures.is_multiple_of(BEATS_LOGGED_EVERY) {
+                tracing::warn!(%error, "this process could not say that it is alive; it is tried again");
+            }
+            *failures = failures.saturating_add(1);
             beat().min(Duration::from_millis(BEAT_AGAIN_MS))
         }
     }

@@ -249,7 +249,10 @@ impl Job {
     pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
             lost.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(what = %self, %error, "the ledger could not keep something");
+            // Whoever beats says so, and not every time.
+            if !matches!(self, Self::Put { write: Write::Beat(_), .. }) {
+                tracing::error!(what = %self, %error, "the ledger could not keep something");
+            }
         }
         let odd = || JournalError::new("the ledger answered something else");
         match self {

@@ -80,7 +80,7 @@ pub struct MigrationPlan {
     pub backup_bytes: Option<u64>,
 }
 
-/// A ledger that was put back.
+/// A ledger that was put back or accepted.
 #[derive(Debug, Clone)]
 pub struct Restored {
     /// Where the one is that was there before.
@@ -143,12 +143,15 @@ impl Upkeep {
         }
     }
 
-    /// Accepts a ledger that is not the one that was known, or not all of it; none if it is. Refused while a gateway writes to
-    /// the file.
-    pub async fn adopt(&self, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
+    /// Accepts a ledger that is not the one that was known, or not all of it. Where nothing can be read, a new one begins. Refused
+    /// while a gateway writes to the file.
+    pub async fn adopt(&self, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
         match &self.place {
             Place::File(path) => file::adopt(path, &self.guard(), terms),
-            Place::Server(url) => server::adopt(url, &self.guard(), terms).await,
+            Place::Server(url) => {
+                let adoption = server::adopt(url, &self.guard(), terms).await?;
+                Ok(Restored { set_aside: None, adoption })
+            }
         }
     }
 

@@ -156,7 +156,7 @@ fn send(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> 
         ends(world, index, Known::NotExecuted);
         return Ok(());
     }
-    invariant::check_turn(world, call.key)?;
+    invariant::check_turn(world, bounds, call.key)?;
     let now_ms = world.now_ms;
     change(world, index, |call| {
         (call.phase, call.request, call.sent_ms) = (Phase::Sent(epoch), Request::Waiting, now_ms);

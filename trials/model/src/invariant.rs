@@ -50,8 +50,10 @@ pub(crate) fn check_told(world: &mut World, bounds: &Bounds, call: &Call, told: 
             }
         }
         Told::Happened if ran == 0 => return Err(Violation::HappenedInvented),
-        // Who cannot read the ledger does not know.
-        Told::Unknown if done.is_some() && world.store.is_up => return Err(Violation::DoneUndone),
+        // Who cannot read the ledger does not know, and neither does the ledger when the window is over.
+        Told::Unknown if done.is_some() && world.store.is_up && !is_expired(world.effect(call.key)) => {
+            return Err(Violation::DoneUndone);
+        }
         Told::Nothing | Told::Happened | Told::Unknown | Told::UnknownBefore => {}
     }
     Ok(())
@@ -71,8 +73,12 @@ pub(crate) fn check_run(world: &World, bounds: &Bounds, key: u8, told: Option<To
 
 /// Of bytes that leave: nothing of another key that changes the same is at work. A call that its own gateway gave up is left out,
 /// because only the upstream knows then.
-pub(crate) fn check_turn(world: &World, key: u8) -> Result<(), Violation> {
-    let at_work = |other: &&Call| other.key != key && other.request == Request::Waiting && other.phase != Phase::Over;
+pub(crate) fn check_turn(world: &World, bounds: &Bounds, key: u8) -> Result<(), Violation> {
+    // An upstream that knows keys answers what it has done, and does nothing.
+    let is_answered = |other: &Call| bounds.class == EffectClass::K && has_run(world, other.key);
+    let at_work = |other: &&Call| {
+        other.key != key && other.request == Request::Waiting && other.phase != Phase::Over && !is_answered(other)
+    };
     if world.calls.iter().any(|other| at_work(&other)) { Err(Violation::TwoAtOnce) } else { Ok(()) }
 }
 
@@ -83,6 +89,14 @@ pub(crate) fn check_evidence(known: Known, effect: Option<&Effect>) -> Result<()
         matches!(effect.state, EffectState::Completed | EffectState::Expired) || effect.conflict.is_some()
     });
     if is_definite && !is_taken { Err(Violation::EvidenceDropped) } else { Ok(()) }
+}
+
+fn has_run(world: &World, key: u8) -> bool {
+    world.upstream.get(usize::from(key)).is_some_and(|upstream| upstream.ran > 0)
+}
+
+fn is_expired(effect: Option<&Effect>) -> bool {
+    effect.is_some_and(|effect| effect.state == EffectState::Expired)
 }
 
 /// Whether a live gateway that was not stopped meanwhile has the dispatch of that epoch in hand.

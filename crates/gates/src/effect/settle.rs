@@ -82,8 +82,11 @@ pub(super) fn settled(
         State::Completed | State::FailedFinal => settled.order.arguments = bytes::Bytes::new(),
         // It never ran, so that whatever was sent before does not count against the next attempt.
         State::FailedRetryable => settled.forget_dispatches(),
-        // The upstream may still be at work on it, and a status tool may not know it yet.
-        State::OutcomeUnknown if effect.class == EffectClass::Q => settled.overdue_at_ms = effect.at_work_until_ms(),
+        // The upstream may still be at work on it, and a status tool may not know it yet; or on an earlier dispatch, whose owner
+        // vanished.
+        State::OutcomeUnknown if effect.class == EffectClass::Q || effect.was_sent_before() => {
+            settled.overdue_at_ms = effect.at_work_until_ms();
+        }
         // The dispatch itself says that it has ended: it keeps nobody else waiting.
         State::OutcomeUnknown => settled.overdue_at_ms = around.ledger_ms,
         _ => {}

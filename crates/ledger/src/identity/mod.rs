@@ -22,7 +22,7 @@ pub(crate) use position_file::{PositionFile, install};
 pub struct Position {
     /// Made at random with the ledger.
     pub ledger_id: String,
-    /// Counts the transactions that wrote.
+    /// Only grows: with every transaction that writes in a file, with every beat of a gateway in a database.
     pub position: u64,
     /// When the last of them was made.
     pub written_ms: u64,

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc, thread};
 
-use super::{Damage, Found, Position, PositionFile, Witness, judge, position_file::read};
+use super::{Adoption, AdoptionTerms, Damage, Found, Position, PositionFile, Witness, judge, position_file::read};
 
 fn at(ledger_id: &str, position: u64) -> Position {
     Position { ledger_id: ledger_id.to_owned(), position, written_ms: 1_000 + position, made_ms: 1_000 }
@@ -113,4 +113,27 @@ fn a_file_that_was_deleted_is_made_again_and_one_that_was_changed_is_not_believe
         fs::write(&path, &changed).unwrap();
         assert!(matches!(read(&path), Witness::Unreadable(_)), "{changed}");
     }
+}
+
+/// What is lost begins with the last commit that is there, whatever was accepted in between.
+#[test]
+fn the_lost_time_of_a_copy_begins_with_its_last_commit() {
+    let terms = AdoptionTerms { by: "ada".to_owned(), evidence: "a trial".to_owned(), in_force_ms: 1_000_000 };
+    let accept = |positions, before: &[Adoption], id: &str, now_ms| {
+        Adoption::of(&terms, String::new(), positions, before, id.to_owned(), now_ms)
+    };
+    let (first, copy) = (at("a", 500), at("a", 100));
+    // It was deleted, and an empty one accepted.
+    let emptied = accept((Some(&first), None), &[], "b", 2_000);
+    assert_eq!((emptied.lost_from_ms, emptied.lost_until_ms), (first.made_ms, 2_000));
+    // Then a copy of the first is found. The empty one knew of nothing that was lost before.
+    let empty = Position { ledger_id: "b".to_owned(), position: 1, written_ms: 2_001, made_ms: 2_000 };
+    let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&emptied), "c", 3_000);
+    assert_eq!(restored.lost_from_ms, first.made_ms, "what was lost then is not settled");
+    let settled = Adoption { settled_ms: Some(2_500), ..emptied };
+    let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&settled), "c", 3_000);
+    assert_eq!((restored.lost_from_ms, restored.lost_until_ms), (copy.written_ms, 3_000));
+    // A ledger of somebody else says nothing about what the known one did.
+    let foreign = Position { ledger_id: "x".to_owned(), position: 9, written_ms: 2_900, made_ms: 2_800 };
+    assert_eq!(accept((Some(&first), Some(&foreign)), &[], "d", 3_000).lost_from_ms, first.made_ms);
 }

@@ -50,6 +50,11 @@ fn a_copy_is_made_beside_a_running_gateway_and_put_back_only_without_one() {
     assert!(refused.stderr.contains("in use") && refused.stderr.contains("stop the gateway"), "{}", refused.stderr);
     drop(gateway);
     let effects = world.effects();
+    let books = world.path("books.db");
+    rusqlite::Connection::open(&books).unwrap().execute_batch("create table t (x); pragma user_version = 7").unwrap();
+    let none = world.run(&["ledger", "restore", "books.db", "--evidence", "a trial"]).ended(2);
+    assert!(none.stderr.contains("it holds no ledger") && none.stderr.contains("hint: "), "{}", none.stderr);
+    assert!(!world.has(".servanda/ledger.db.before-restore-1"), "nothing was moved");
     let restored = world.run(&restore).ended(0);
     assert!(restored.stdout.contains("a trial") && restored.stdout.contains("is lost"), "{}", restored.stdout);
     assert!(world.has(".servanda/ledger.db.before-restore-1"));

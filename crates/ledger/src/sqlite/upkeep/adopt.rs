@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Accepts what is there; none if it is the ledger that was known.
-pub(crate) fn adopt(path: &Path, guard: &Guard, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
+pub(crate) fn adopt(path: &Path, guard: &Guard, terms: &AdoptionTerms) -> Result<Restored, LedgerError> {
     let _alone = alone(path)?;
     let examined = examine(path, guard, true)?;
     accept(path, guard, &examined, (terms, &[]))
@@ -48,8 +48,8 @@ pub(crate) fn restore(path: &Path, guard: &Guard, from: &Path, terms: &AdoptionT
         }
         (witness, _) => witness,
     };
-    let adoption = accept(path, guard, &Examined { witness, ..after }, (terms, &accepted))?;
-    Ok(Restored { set_aside, adoption })
+    let accepted = accept(path, guard, &Examined { witness, ..after }, (terms, &accepted))?;
+    Ok(Restored { set_aside, ..accepted })
 }
 
 /// What was accepted before in the ledger that is replaced, as far as it can be read.
@@ -67,18 +67,15 @@ fn accept(
     guard: &Guard,
     examined: &Examined,
     (terms, accepted): (&AdoptionTerms, &[Adoption]),
-) -> Result<Option<Adoption>, LedgerError> {
+) -> Result<Restored, LedgerError> {
     let refused = match examined.judge(path, guard) {
-        Ok(()) => return Ok(None),
+        Ok(()) => return Ok(Restored { set_aside: None, adoption: None }),
         Err(LedgerError::Refused(refused)) => refused,
         Err(error) => return Err(error),
     };
-    let there = match &examined.found {
-        Found::Ledger { position, .. } => position.as_ref(),
-        Found::Missing | Found::Empty | Found::Unreadable(_) => {
-            set_aside(path, "lost")?;
-            None
-        }
+    let (there, set_aside) = match &examined.found {
+        Found::Ledger { position, .. } => (position.as_ref(), None),
+        Found::Missing | Found::Empty | Found::Unreadable(_) => (None, set_aside(path, "lost")?),
     };
     // SQLite drops the end of a log that does not fit.
     if examined.log.as_ref().is_some_and(|log| log.stop.is_some()) {
@@ -99,7 +96,7 @@ fn accept(
     if let Some(file) = &guard.position_file {
         install(file, &position).map_err(|source| LedgerError::PositionFile { path: file.clone(), source })?;
     }
-    Ok(Some(adoption))
+    Ok(Restored { set_aside, adoption: Some(adoption) })
 }
 
 fn alone(path: &Path) -> Result<Live, LedgerError> {

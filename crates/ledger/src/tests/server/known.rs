@@ -52,8 +52,8 @@ pub(super) async fn a_database_that_is_not_the_known_one_is_refused(cluster: &Cl
     let upkeep = Upkeep::server(url.clone(), files[0].clone());
     assert!(upkeep.status().await.unwrap().refused.is_some());
     let terms = AdoptionTerms { by: "ada".to_owned(), evidence: "point in time".to_owned(), in_force_ms: 3_600_000 };
-    assert!(upkeep.adopt(&terms).await.unwrap().is_some());
-    assert_eq!(upkeep.adopt(&terms).await.unwrap(), None);
+    assert!(upkeep.adopt(&terms).await.unwrap().adoption.is_some());
+    assert_eq!(upkeep.adopt(&terms).await.unwrap().adoption, None);
     // The other gateway's file knows the ledger whose place this one took.
     for file in &files {
         lived(&url, file).await;

@@ -5,7 +5,7 @@ mod page;
 
 use std::path::Path;
 
-use servanda_ledger::{AdoptionTerms, Retention, Settling};
+use servanda_ledger::{AdoptionTerms, Restored, Retention, Settling};
 
 use crate::{
     cli::{LedgerArgs, LedgerCommand},
@@ -38,16 +38,9 @@ pub(crate) async fn run(config: &Path, args: &LedgerArgs, screen: Screen) -> Res
             Ok(())
         }
         Some(LedgerCommand::Restore { file, evidence }) => {
-            let restored = place.upkeep().restore(file, &terms(evidence)?)?;
-            if let Some(set_aside) = &restored.set_aside {
-                screen.say(format_args!("the ledger that was there is in {}", set_aside.display()));
-            }
-            adopted(restored.adoption.as_ref(), screen)
+            adopted(&place.upkeep().restore(file, &terms(evidence)?)?, screen)
         }
-        Some(LedgerCommand::Adopt { evidence }) => {
-            let adoption = place.upkeep().adopt(&terms(evidence)?).await?;
-            adopted(adoption.as_ref(), screen)
-        }
+        Some(LedgerCommand::Adopt { evidence }) => adopted(&place.upkeep().adopt(&terms(evidence)?).await?, screen),
         Some(LedgerCommand::SettleLost { evidence }) => {
             let evidence = operator::words("--evidence", evidence, NEEDS_EVIDENCE)?.to_owned();
             let settled = place.upkeep().settle(&Settling { by: operator::who(), evidence }).await?;
@@ -66,7 +59,11 @@ fn terms(evidence: &str, retention: Retention) -> Result<AdoptionTerms, Failure>
     Ok(AdoptionTerms { by: operator::who(), evidence, in_force_ms })
 }
 
-fn adopted(adoption: Option<&servanda_ledger::Adoption>, screen: Screen) -> Result<(), Failure> {
+fn adopted(accepted: &Restored, screen: Screen) -> Result<(), Failure> {
+    if let Some(set_aside) = &accepted.set_aside {
+        screen.say(format_args!("what was there before is in {}", set_aside.display()));
+    }
+    let adoption = accepted.adoption.as_ref();
     if screen.json {
         return screen.json(&adoption);
     }
