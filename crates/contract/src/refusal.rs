@@ -245,7 +245,7 @@ impl Refusal {
 
     /// Says that an earlier call with the same key may have been done, which this call did not find out. It claims nothing about
     /// that call, and keeps the caller from doing the same in another way.
-    pub fn leave_unknown_before(&mut self) {
+    pub fn mark_unknown_before(&mut self) {
         self.effect = EffectKnowledge::UnknownBefore;
         self.message.push_str("; an earlier call with this key may have been done");
         let same_key =

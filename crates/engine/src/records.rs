@@ -85,7 +85,7 @@ impl Settled {
                 refusal = refusals::done_by_another(&refusal.call_id);
                 refusal.handle = effect.map(|effect| effect.id.to_string());
             }
-            _ => refusal.leave_unknown_before(),
+            _ => refusal.mark_unknown_before(),
         }
         refusal
     }
@@ -206,7 +206,7 @@ fn as_the_ledger_says(mut record: CallRecord, effect: Option<&Effect>) -> CallRe
     let may_have_run = effect::of_key(effect) != EffectKnowledge::None;
     match &mut record.refusal {
         Some(refusal) if refusal.effect == EffectKnowledge::None && may_have_run => {
-            refusal.leave_unknown_before();
+            refusal.mark_unknown_before();
             record.outcome = Outcome::Unknown;
         }
         None if !is_done => record.outcome = Outcome::Unknown,

@@ -150,7 +150,7 @@ pub(crate) fn fence_too_slow(call_id: CallId, class: EffectClass, can_come_again
     match effect::unmarked(class, true, of_key) {
         EffectKnowledge::None => {}
         EffectKnowledge::Unknown => refusal.leave_in_doubt(),
-        EffectKnowledge::UnknownBefore | EffectKnowledge::Happened => refusal.leave_unknown_before(),
+        EffectKnowledge::UnknownBefore | EffectKnowledge::Happened => refusal.mark_unknown_before(),
     }
     refusal
 }

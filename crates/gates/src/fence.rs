@@ -276,7 +276,7 @@ pub(crate) fn no_mark(permit: &Permit, unmarked: Unmarked<'_>) -> WhyNot {
     match effect::unmarked(permit.effect_class(), error.leaves_doubt(), of_key) {
         EffectKnowledge::None => {}
         EffectKnowledge::Unknown if of_key != EffectKnowledge::Unknown => refusal.leave_in_doubt(),
-        _ => refusal.leave_unknown_before(),
+        _ => refusal.mark_unknown_before(),
     }
     WhyNot::NotOnRecord(refusal)
 }

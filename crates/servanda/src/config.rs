@@ -5,12 +5,12 @@ mod auth;
 mod budgets;
 mod credential;
 mod expected;
-mod keeping;
 mod limits;
 mod naming;
 mod oauth;
 mod pins;
 mod policy;
+mod retention;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,12 +34,12 @@ pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use budgets::BudgetConfig;
 pub(crate) use credential::{CredentialConfig, NamedSecret, StatementConfig};
 pub(crate) use expected::{ExpectationConfig, TaskConfig};
-pub(crate) use keeping::{LedgerLimitsConfig, RetentionConfig};
 pub(crate) use limits::{DRAIN_MS_MIN, LimitsConfig};
 pub(crate) use naming::{NameProfile, NameStyle};
 pub(crate) use oauth::{ClientAuth, KeyAlgorithm, OauthConfig, OauthFlow};
 pub(crate) use pins::PinsConfig;
 pub(crate) use policy::{PolicyConfig, PolicyMode};
+pub(crate) use retention::{LedgerLimitsConfig, RetentionConfig};
 
 use crate::{
     callback_config::CallbackConfig,

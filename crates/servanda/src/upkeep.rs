@@ -20,9 +20,9 @@ const PAUSE_ROUNDS: u32 = 4;
 
 /// How long things are kept, as the configuration says at the moment.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeping(Arc<Mutex<Retention>>);
+pub(crate) struct CurrentRetention(Arc<Mutex<Retention>>);
 
-impl Keeping {
+impl CurrentRetention {
     pub(crate) fn new(retention: Retention) -> Self {
         Self(Arc::new(Mutex::new(retention)))
     }
@@ -38,18 +38,18 @@ impl Keeping {
 }
 
 /// Removes what is over until told to stop.
-pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, keeping: Keeping, stop: CancellationToken) {
+pub(crate) async fn remove_what_is_over(ledger: Arc<Ledger>, retention: CurrentRetention, stop: CancellationToken) {
     loop {
         let began = Instant::now();
-        let pruned = ledger.prune(keeping.now(), SystemClock.now()).await;
+        let pruned = ledger.prune(retention.now(), SystemClock.now()).await;
         let pause = match pruned {
             Ok(Pruned { is_behind: true, .. }) => {
                 (began.elapsed() * PAUSE_ROUNDS).max(Duration::from_millis(PAUSE_MS_MIN))
             }
-            Ok(_) => idle(keeping.now()),
+            Ok(_) => idle(retention.now()),
             Err(error) => {
                 tracing::warn!(%error, "what is over could not be removed from the ledger");
-                idle(keeping.now())
+                idle(retention.now())
             }
         };
         tokio::select! {

@@ -31,7 +31,7 @@ use crate::{
     health::LedgerHealth,
     lock::{self, LockKeeper},
     policies,
-    upkeep::{self, Keeping},
+    upkeep::{self, CurrentRetention},
     visitors_notebook::VisitorsNotebook,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Station {
     door: OnceLock<SocketAddr>,
     ledger: Arc<Ledger>,
     /// How long the ledger keeps what is over.
-    keeping: Keeping,
+    retention: CurrentRetention,
     /// Of the configuration that holds now.
     round: Mutex<Round>,
     followers: TaskTracker,
@@ -115,9 +115,9 @@ impl Station {
         let round = Mutex::new(Round::of(loaded, &engine, &stop));
         let (engine, followers) = (Arc::new(engine), TaskTracker::new());
         let session_idle_ms_max = limits.session_idle_ms_max;
-        let keeping = Keeping::new(loaded.config.retention.retention());
+        let retention = CurrentRetention::new(loaded.config.retention.retention());
         let door = OnceLock::new();
-        Ok(Self { engine, porter, door, ledger, keeping, round, followers, stop, ledger_closes, session_idle_ms_max })
+        Ok(Self { engine, porter, door, ledger, retention, round, followers, stop, ledger_closes, session_idle_ms_max })
     }
 
     /// Lets people in at that address as the configuration says, or nobody.
@@ -167,8 +167,8 @@ impl Station {
         self.stay_alive();
         self.look_after_effects();
         self.deliver_callbacks();
-        let (ledger, keeping, stop) = (self.ledger.clone(), self.keeping.clone(), self.stop.clone());
-        self.followers.spawn(upkeep::remove_what_is_over(ledger, keeping, stop));
+        let (ledger, retention, stop) = (self.ledger.clone(), self.retention.clone(), self.stop.clone());
+        self.followers.spawn(upkeep::remove_what_is_over(ledger, retention, stop));
     }
 
     /// Works by another configuration from now on; on an error everything stays as it was. Calls in flight end in the world
@@ -198,7 +198,7 @@ impl Station {
         if let Some(terms) = terms {
             self.porter.replace(terms);
         }
-        self.keeping.replace(loaded.config.retention.retention());
+        self.retention.replace(loaded.config.retention.retention());
         limit(&self.ledger, loaded).await;
         let next = Round::of(loaded, &self.engine, &self.stop);
         let former = std::mem::replace(&mut *self.round(), next);

@@ -9,7 +9,7 @@
 //! is said on the pipes, when to end a living gateway's server and what to tell about it is not decided here.
 
 mod descendants;
-mod vigil;
+mod watch;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -41,7 +41,7 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 pub fn run_as_told(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);
     match args.next().as_deref().and_then(OsStr::to_str) {
-        Some(SUPERVISE) => Some(Role::of(args).map_or(ExitCode::from(NOT_STARTED), |role| vigil::keep(&role))),
+        Some(SUPERVISE) => Some(Role::of(args).map_or(ExitCode::from(NOT_STARTED), |role| watch::run(&role))),
         Some(BECOME) => Some(Role::of(args).map_or(ExitCode::from(NOT_STARTED), |role| role.become_server())),
         _ => {
             if let Some(program) = this_program() {

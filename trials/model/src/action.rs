@@ -38,7 +38,7 @@ pub enum Action {
     /// A gateway tells the ledger how its call ended.
     Settle(u8),
     /// A gateway answers its client before the ledger has said anything.
-    Unsaid(u8),
+    AnswerUnrecorded(u8),
     /// A gateway looks after a key that was left behind.
     Recover {
         /// The key.
@@ -103,7 +103,7 @@ pub(crate) fn possible(world: &World, bounds: &Bounds) -> Vec<Action> {
                 }
             }
             Phase::Ended(..) if world.store.is_up => actions.push(Action::Settle(index)),
-            Phase::Ended(..) if call.told.is_none() => actions.push(Action::Unsaid(index)),
+            Phase::Ended(..) if call.told.is_none() => actions.push(Action::AnswerUnrecorded(index)),
             _ => {}
         }
     }

@@ -57,7 +57,7 @@ fn happen(world: &mut World, bounds: &Bounds, action: Action) -> Result<(), Viol
             Ok(())
         }
         Action::Settle(index) => settle(world, bounds, index),
-        Action::Unsaid(index) => unsaid(world, bounds, index),
+        Action::AnswerUnrecorded(index) => answer_unrecorded(world, bounds, index),
         Action::Recover { key, owner } => {
             recover(world, bounds, key, owner);
             Ok(())
@@ -194,7 +194,7 @@ fn settle(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation
     let concluded = concluded(Some(&reply), bounds.rules);
     let told = match (concluded, known) {
         (Concluded::Accepted, Known::Done(answer)) => Told::Done(answer),
-        (Concluded::Otherwise | Concluded::NotYet, Known::Done(_)) => {
+        (Concluded::Disagrees | Concluded::NotYet, Known::Done(_)) => {
             let stored = effect.as_ref().filter(|effect| effect.state == EffectState::Completed);
             let answer = stored.and_then(|effect| effect.answer.as_ref()).and_then(run_of);
             answer.map_or(Told::Happened, Told::Done)
@@ -214,7 +214,7 @@ fn not_done(call: &Call, known: Known, concluded: Concluded, effect: Option<&Eff
 }
 
 /// The ledger does not answer: what the upstream said is not told as done.
-fn unsaid(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
+fn answer_unrecorded(world: &mut World, bounds: &Bounds, index: u8) -> Result<(), Violation> {
     let Some(call) = call_at(world, index) else { return Ok(()) };
     let Phase::Ended(_, known) = call.phase else { return Ok(()) };
     let told = match known {

@@ -86,8 +86,8 @@ impl Passage<'_> {
                 let occasion = occasion_of(&record, compiled.contract());
                 match settled.concluded {
                     Concluded::Accepted => answered,
-                    Concluded::NotYet => unsaid(&occasion, fenced, is_error),
-                    Concluded::Otherwise => {
+                    Concluded::NotYet => not_on_record_yet(&occasion, fenced, is_error),
+                    Concluded::Disagrees => {
                         let effect = settled.effect.as_ref();
                         let stored =
                             effect.and_then(|effect| replay::stored_answer(compiled, effect, &occasion, exposure));
@@ -146,7 +146,7 @@ impl Passage<'_> {
         };
         let record = self.record.clone();
         let settled = self.conclude(end, exchange.fenced.effect_class().mutates(), None).await;
-        if settled.concluded == Concluded::Otherwise {
+        if settled.concluded == Concluded::Disagrees {
             return CallAnswer::Result(went_on(&record, exchange, &settled));
         }
         passed.map_or_else(CallAnswer::Failed, |passed| CallAnswer::InputRequired(passed.json))
@@ -195,7 +195,7 @@ impl Passage<'_> {
                 self.record.task_id = Some(kept.id);
                 let record = self.record.clone();
                 let settled = self.conclude(end, true, None).await;
-                if settled.concluded == Concluded::Otherwise {
+                if settled.concluded == Concluded::Disagrees {
                     return CallAnswer::Result(went_on(&record, &exchange, &settled));
                 }
                 CallAnswer::Task(kept.json)
@@ -267,7 +267,7 @@ impl Passage<'_> {
         if of_key == EffectKnowledge::None {
             return outcome;
         }
-        refusal.leave_unknown_before();
+        refusal.mark_unknown_before();
         Outcome::Refused
     }
 
@@ -353,14 +353,14 @@ fn went_on(record: &CallRecord, exchange: &Exchange, settled: &Settled) -> ToolR
     let mut refusal = refusals::went_on(exchange.fenced.call_id());
     refusal.handle = exchange.fenced.claim().map(|claim| claim.id.to_string());
     if settled.of_key() != EffectKnowledge::None {
-        refusal.leave_unknown_before();
+        refusal.mark_unknown_before();
     }
     let observation = Observation::of_refusal(&occasion_of(record, contract), &refusal, answer::verification(contract));
     answer::of_refusal(&refusal, &observation)
 }
 
 /// The answer of a call whose end is not on record: what is acknowledged must not be forgotten, so it is not yet.
-fn unsaid(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
+fn not_on_record_yet(occasion: &Occasion<'_>, fenced: &Fenced, is_error: bool) -> ToolResult {
     let handle = fenced.claim().map(|claim| claim.id.to_string()).unwrap_or_default();
     // A tool that failed may have changed something first.
     let effect = if is_error { EffectKnowledge::Unknown } else { EffectKnowledge::Happened };

@@ -78,7 +78,7 @@ impl Ended<'_> {
                 // What the ledger does not hold as done is not told as done.
                 match settle(core, ours, note, end, mutates, None).await {
                     Concluded::Accepted => Ok(with_result_type(&json, result)),
-                    Concluded::NotYet | Concluded::Otherwise => Err(not_on_record()),
+                    Concluded::NotYet | Concluded::Disagrees => Err(not_on_record()),
                 }
             }
             Err(broken) => {

@@ -12,8 +12,8 @@ use servanda_contract::{CallRecord, time::Clock};
 
 use super::{
     Applied, Begin, Change, Circumstances, Effect, EffectId, EffectKey, EffectQuery, EffectState, Effects, Event,
-    LedgerNow, OrphanQuery, OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due, orphan_shares::share_out,
-    step,
+    LedgerNow, OrphanQuery, OwnerId, Step, Target, is_in_the_way, is_orphaned, notes_due,
+    orphan_query::limit_per_upstream, step,
 };
 use crate::{FleetingNotebook, JournalError, PortFuture};
 
@@ -157,7 +157,7 @@ impl Effects for FleetingEffects {
             (is_own && effect.due_ms() <= now.ledger_ms)
                 || is_orphaned(effect, &Circumstances { owner_is_gone, ..Circumstances::at(now) })
         };
-        let orphans = share_out(kept.effects.values().filter(orphaned).cloned(), &query);
+        let orphans = limit_per_upstream(kept.effects.values().filter(orphaned).cloned(), &query);
         Box::pin(std::future::ready(Ok(orphans)))
     }
 

@@ -14,7 +14,7 @@ pub enum Concluded {
     /// The ledger holds this very end: the answer may be told.
     Accepted,
     /// The ledger holds another end, or none yet: only what it says may be told.
-    Otherwise,
+    Disagrees,
     /// The ledger has not said anything yet: the answer waits.
     NotYet,
 }
@@ -24,7 +24,7 @@ pub fn concluded(reply: Option<&Reply>, rules: Rules) -> Concluded {
     match reply {
         Some(Reply::Settled) => Concluded::Accepted,
         Some(_) if !rules.has(Rule::Accepted) => Concluded::Accepted,
-        Some(_) => Concluded::Otherwise,
+        Some(_) => Concluded::Disagrees,
         None => Concluded::NotYet,
     }
 }
@@ -47,7 +47,7 @@ pub fn of_key(effect: Option<&Effect>) -> EffectKnowledge {
 pub fn of_concluded(concluded: Concluded, effect: Option<&Effect>, rules: Rules) -> EffectKnowledge {
     match concluded {
         Concluded::NotYet => of_unread_key(true, rules),
-        Concluded::Accepted | Concluded::Otherwise => of_key(effect),
+        Concluded::Accepted | Concluded::Disagrees => of_key(effect),
     }
 }
 

@@ -54,7 +54,7 @@ impl Effect {
 
 /// Of every upstream, and of those that need none, as many orphans as are wanted, the oldest first; those of the asking process
 /// are counted apart.
-pub(super) fn share_out(orphans: impl Iterator<Item = Effect>, query: &OrphanQuery) -> Vec<Effect> {
+pub(super) fn limit_per_upstream(orphans: impl Iterator<Item = Effect>, query: &OrphanQuery) -> Vec<Effect> {
     let each_max = usize::try_from(query.each_max).unwrap_or(usize::MAX);
     let mut shares: BTreeMap<(String, bool), Vec<Effect>> = BTreeMap::new();
     for orphan in orphans {

@@ -27,7 +27,7 @@ const WAITING_STACK_BYTES: usize = 64 << 10;
 
 /// How far the end has come.
 #[derive(Debug, Clone, Copy)]
-struct Vigil {
+struct Ending {
     asked: bool,
     /// When everything is killed, once the gateway is gone.
     kill_at: Option<Instant>,
@@ -36,7 +36,7 @@ struct Vigil {
 }
 
 /// Starts the server and stays until it, and everything it started, has ended.
-pub(super) fn keep(role: &Role) -> ExitCode {
+pub(super) fn run(role: &Role) -> ExitCode {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
         complain(&format!("what this server starts may outlive it: {error}"));
@@ -67,30 +67,30 @@ async fn watch(role: &Role) -> std::io::Result<Option<WaitStatus>> {
     let server = i32::try_from(server.id()).ok().and_then(Pid::from_raw);
     let_go_of_streams()?;
 
-    let mut vigil = Vigil { asked: false, kill_at: None, give_up_at: None };
+    let mut ending = Ending { asked: false, kill_at: None, give_up_at: None };
     let mut status = None;
     loop {
         let nobody_left = reap(server, &mut status);
-        if nobody_left || vigil.give_up_at.is_some_and(|at| Instant::now() >= at) {
+        if nobody_left || ending.give_up_at.is_some_and(|at| Instant::now() >= at) {
             return Ok(status);
         }
-        if status.is_some() || vigil.kill_at.is_some_and(|at| Instant::now() >= at) {
-            vigil.kill();
+        if status.is_some() || ending.kill_at.is_some_and(|at| Instant::now() >= at) {
+            ending.kill();
         }
         let [terminate, interrupt, hang_up] = &mut asked;
         tokio::select! {
-            _ = terminate.recv() => vigil.ask(),
-            _ = interrupt.recv() => vigil.ask(),
-            _ = hang_up.recv() => vigil.ask(),
-            _ = told_to_kill.recv() => vigil.kill_now(),
+            _ = terminate.recv() => ending.ask(),
+            _ = interrupt.recv() => ending.ask(),
+            _ = hang_up.recv() => ending.ask(),
+            _ = told_to_kill.recv() => ending.kill_now(),
             _ = ended_below.recv() => {}
-            () = &mut gone, if vigil.kill_at.is_none() => vigil.gateway_is_gone(),
-            () = vigil.next_look() => {}
+            () = &mut gone, if ending.kill_at.is_none() => ending.gateway_is_gone(),
+            () = ending.next_look() => {}
         }
     }
 }
 
-impl Vigil {
+impl Ending {
     fn ask(&mut self) {
         // Elsewhere the signal comes back to this process, which is one of its group.
         if cfg!(target_os = "linux") || !self.asked {
