@@ -13,13 +13,12 @@ use crate::{
 
 /// How often the keys are asked for while the upstream is down: more often than a breaker lets fail.
 const ROUNDS_DOWN: usize = 4;
-const GATEWAYS: usize = 2;
 const HOLD_PATIENCE: Duration = Duration::from_secs(5);
 /// A breaker that has opened again and again stays open for thirty seconds.
 const BREAKER_PATIENCE: Duration = Duration::from_secs(45);
 
 pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
-    deployment.start_gateways(GATEWAYS).await?;
+    deployment.start_gateways(2).await?;
     let rounds = if deployment.long { 6 } else { 2 };
     let (mut asked, mut keys) = (0, 0);
     for _ in 0..rounds {
@@ -41,7 +40,7 @@ pub async fn run(deployment: &mut Deployment) -> Result<(), Stop> {
             deployment.expect(told, || format!("{}: when its upstream is back: {}", order.key, answer.short()));
         }
         // The next round begins when no gateway leaves the upstream alone any more.
-        for number in 0..GATEWAYS {
+        for number in 0..deployment.members.len() {
             let order = deployment.order("pay_k", None);
             let answer = deployment.persist(number, &order, BREAKER_PATIENCE).await;
             deployment.expect(answer.is_success(), || format!("gateway {number} after a round: {}", answer.short()));
