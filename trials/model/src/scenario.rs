@@ -68,8 +68,9 @@ pub fn full() -> Vec<Scenario> {
     }
     let wide = Bounds { calls: 3, owners: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "three gateways, class N", bounds: wide });
-    let resent = Bounds { class: EffectClass::K, calls: 2, losses: 0, ..wide };
-    scenarios.push(Scenario { name: "three gateways, class K", bounds: resent });
+    let resent = Bounds { class: EffectClass::K, owners: 3, calls: 2, ..NOTHING };
+    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { outages: 1, deaths: 1, ..resent } });
+    scenarios.push(Scenario { name: "three gateways, class K", bounds: Bounds { pauses: 1, losses: 1, ..resent } });
     let claims = Bounds { claims: true, calls: 3, outages: 1, pauses: 1, deaths: 1, losses: 1, ..NOTHING };
     scenarios.push(Scenario { name: "claimed first, class N", bounds: claims });
     for (class, name) in [
