@@ -131,7 +131,7 @@ pub struct StdioOptions {
     pub drain_ms_max: u64,
 }
 
-/// How long an unused session is kept, unless somebody says otherwise.
+/// How long an unused session is kept if the configuration does not say.
 pub const SESSION_IDLE_MS_MAX: u64 = 30 * 60 * 1000;
 const PAGE_SIZE: usize = 200;
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -48,7 +48,7 @@ const RESEND_MS_MAX: u64 = 300_000;
 const ASK_MS_MAX: u64 = 30_000;
 /// The same of long work, which nobody waits for.
 const LONG_RESEND_MS_MAX: u64 = 86_400_000;
-/// Tombstones made in a round. Where there are more, whoever removes what is over makes them, a few at a time.
+/// Tombstones that recovery makes in a round. The ledger's own pruning makes the rest, a few at a time.
 const EXPIRED_MAX: u32 = 200;
 
 /// How often this process says that it is alive, three times as often as it would be missed, and looks whether somebody
@@ -57,13 +57,13 @@ fn beat() -> Duration {
     Duration::from_millis(owner_silence_ms_max() / 3)
 }
 
-/// Looks after effects that nobody holds any more, until told to stop. Deliberately without a beat: a process that ends settles what
-/// it holds, and is alive until then.
+/// Recovers orphaned effects until told to stop. It does not beat: a gateway that is stopping takes no more orphans, but it beats on
+/// until it has settled its own calls.
 pub(crate) async fn look_after(core: &Arc<Core>, stop: CancellationToken) {
     let looking = async {
         let mut lanes = Lanes::default();
         loop {
-            // Nobody waits for an upstream here: its lane goes on by itself, and the next round is for the others.
+            // This does not wait for upstreams: each lane goes on in a task of its own, and the next round starts the idle ones.
             lanes.begin(core).await;
             clear_up(core).await;
             tokio::time::sleep(beat()).await;

@@ -19,7 +19,7 @@ mod world;
 
 pub use action::Action;
 pub use explore::{Explored, explore};
-pub use scenario::{BEFORE, Scenario, full, small, without};
+pub use scenario::{BEFORE, Scenario, full, small, wide, without};
 pub use walk::{Broken, walk};
 pub use world::Bounds;
 

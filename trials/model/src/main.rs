@@ -4,7 +4,7 @@
 
 use std::{process::ExitCode, time::Instant};
 
-use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, without};
+use model::{BEFORE, Bounds, Explored, Violation, explore, full, walk, wide, without};
 use servanda_contract::tool::EffectClass;
 use servanda_gates::effect::{Rule, Rules};
 
@@ -75,22 +75,7 @@ fn histories() -> bool {
     let (mut steps, seed) = (0, 15_000_000);
     for class in classes {
         for (keys, claims) in shapes {
-            let bounds = Bounds {
-                class,
-                keys,
-                claims,
-                owners: 3,
-                calls: 8,
-                ticks: Some(40),
-                leaps: 1,
-                outages: 3,
-                pauses: 3,
-                deaths: 2,
-                losses: 6,
-                lost_acks: 2,
-                rules: Rules::IN_FORCE,
-            };
-            match walk(&bounds, seed, each, 80) {
+            match walk(&wide(class, keys, claims), seed, each, 80) {
                 Ok(walked) => steps += walked,
                 Err(broken) => {
                     println!("a random history of class {class:?} breaks a promise: {broken:#?}");

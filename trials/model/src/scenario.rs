@@ -41,6 +41,25 @@ const NOTHING: Bounds = Bounds {
     rules: Rules::IN_FORCE,
 };
 
+/// What random histories are drawn from: more of everything than can be explored.
+pub fn wide(class: EffectClass, keys: u8, claims: bool) -> Bounds {
+    Bounds {
+        class,
+        owners: 3,
+        keys,
+        calls: 8,
+        claims,
+        ticks: Some(40),
+        leaps: 1,
+        outages: 3,
+        pauses: 3,
+        deaths: 2,
+        losses: 6,
+        lost_acks: 2,
+        rules: Rules::IN_FORCE,
+    }
+}
+
 /// What `make test` explores.
 pub fn small() -> Vec<Scenario> {
     let mut scenarios = Vec::new();

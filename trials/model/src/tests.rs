@@ -45,22 +45,7 @@ fn the_rules_before_break_as_it_was_found() {
 fn random_histories_keep_every_promise() {
     for class in [EffectClass::N, EffectClass::K, EffectClass::Q] {
         for keys in [1, 2] {
-            let bounds = Bounds {
-                class,
-                keys,
-                owners: 3,
-                calls: 8,
-                claims: false,
-                ticks: Some(40),
-                leaps: 1,
-                outages: 3,
-                pauses: 3,
-                deaths: 2,
-                losses: 6,
-                lost_acks: 2,
-                rules: Rules::IN_FORCE,
-            };
-            if let Err(broken) = walk(&bounds, 7, 500, 80) {
+            if let Err(broken) = walk(&scenario::wide(class, keys, false), 7, 500, 80) {
                 panic!("{class:?}, {keys} keys: {broken:#?}");
             }
         }

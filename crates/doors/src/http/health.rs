@@ -1,7 +1,7 @@
 //! `/healthz` and `/readyz`: whether the process is alive, and whether it can take calls that change something now.
 //!
 //! Both answer from what is known already, without a credential and without asking the store, so that anybody may ask as often as
-//! they like. They name no tenant, host, path or error: whoever has to know more reads the log or runs `servanda doctor`.
+//! they like. They name no tenant, host, path or error; the operator finds those in the log and with `servanda doctor`.
 //! Deliberately not here: what is known (a port, [`Health`]).
 
 use std::{fmt, sync::Arc};

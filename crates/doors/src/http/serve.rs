@@ -173,7 +173,8 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Ow
 }
 
 impl Host {
-    /// Answers whoever comes while the door drains. Their connections end with this future: nothing was promised to them.
+    /// Answers new connections while the door drains: with the health of the gateway, or that it is shutting down. They are closed
+    /// when this future is dropped, because no call of theirs was taken.
     async fn turn_away(self, listener: &TcpListener) -> Infallible {
         let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
         let mut talks = JoinSet::new();

@@ -21,7 +21,7 @@ use rustls::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub use self::failure::TlsFailure;
-use self::verifier::{IssuerOnly, Unchecked};
+use self::verifier::WithoutHostName;
 
 /// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
 const ALPN: &[u8] = b"postgresql";
@@ -71,11 +71,11 @@ impl TlsTerms {
         let builder = match self.checks {
             Checks::IssuerAndName => builder.with_webpki_verifier(self.verifier(&provider)?),
             Checks::Issuer => {
-                let verifier = IssuerOnly::new(self.roots.read()?, &provider);
+                let verifier = WithoutHostName::issued_by(self.roots.read()?, &provider);
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
             Checks::Nothing => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked::new(&provider)))
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(WithoutHostName::unchecked(&provider)))
             }
         };
         let mut config = match &self.identity {

@@ -13,32 +13,27 @@ use rustls::{
     server::ParsedCertificate,
 };
 
-/// `sslmode=verify-ca`: a trusted issuer made the certificate, for whichever host.
+/// Checks a server's certificate without the name of its host.
 #[derive(Debug)]
-pub(super) struct IssuerOnly {
-    roots: RootCertStore,
+pub(super) struct WithoutHostName {
+    /// Who may have issued the certificate; anybody if there is none.
+    roots: Option<RootCertStore>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// `sslmode=no-verify`: any certificate will do.
-#[derive(Debug)]
-pub(super) struct Unchecked {
-    algorithms: WebPkiSupportedAlgorithms,
-}
+impl WithoutHostName {
+    /// `sslmode=verify-ca`: one of these issued the certificate, for whichever host.
+    pub(super) fn issued_by(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Self {
+        Self { roots: Some(roots), algorithms: provider.signature_verification_algorithms }
+    }
 
-impl IssuerOnly {
-    pub(super) fn new(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Self {
-        Self { roots, algorithms: provider.signature_verification_algorithms }
+    /// `sslmode=no-verify`: any certificate will do.
+    pub(super) fn unchecked(provider: &Arc<CryptoProvider>) -> Self {
+        Self { roots: None, algorithms: provider.signature_verification_algorithms }
     }
 }
 
-impl Unchecked {
-    pub(super) fn new(provider: &Arc<CryptoProvider>) -> Self {
-        Self { algorithms: provider.signature_verification_algorithms }
-    }
-}
-
-impl ServerCertVerifier for IssuerOnly {
+impl ServerCertVerifier for WithoutHostName {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -47,44 +42,11 @@ impl ServerCertVerifier for IssuerOnly {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let certificate = ParsedCertificate::try_from(certificate)?;
-        let algorithms = self.algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&certificate, &self.roots, intermediates, now, algorithms)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
-}
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+        if let Some(roots) = &self.roots {
+            let certificate = ParsedCertificate::try_from(certificate)?;
+            let algorithms = self.algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&certificate, roots, intermediates, now, algorithms)?;
+        }
         Ok(ServerCertVerified::assertion())
     }
 
