@@ -27,7 +27,7 @@ use crate::upstream_failure;
 /// How long questions are gathered that arrive one after another and belong together.
 const GATHER_MS: u64 = 20;
 /// Remarks that may wait to be looked at.
-const REMARKS_MAX: usize = 64;
+pub(super) const REMARKS_MAX: usize = 64;
 
 /// A request to a server that can be made again with what the server asked for.
 pub(crate) trait Errand: Send {
@@ -176,7 +176,7 @@ impl Shell<'_> {
         while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
             // A question whose request is over needs no answer.
             if !matches!(remark, Remark::Ask(_)) {
-                self.outlet.pass(&self.present_hearer(), remark);
+                self.pass_on(remark);
             }
         }
         answered
@@ -216,7 +216,7 @@ impl Shell<'_> {
 
     fn hear(&mut self, remark: Remark) {
         let Remark::Ask(Ask { method, params, reply }) = remark else {
-            return self.outlet.pass(&self.present_hearer(), remark);
+            return self.pass_on(remark);
         };
         self.asked = true;
         let params = self.outlet.params(params);
@@ -322,8 +322,12 @@ impl Shell<'_> {
         actions
     }
 
-    fn present_hearer(&self) -> Hearer {
-        self.reception.as_ref().map_or_else(|| self.hearer.clone(), |reception| reception.hearer())
+    fn pass_on(&self, remark: Remark) {
+        self.outlet.keep_progress(&remark);
+        match &self.reception {
+            None => self.outlet.pass(&self.hearer, remark),
+            Some(reception) => reception.pass(&self.outlet, remark),
+        }
     }
 }
 

@@ -230,7 +230,10 @@ impl Bridge {
         {
             let mut arrivals = reception.arrivals.lock().await;
             tokio::select! {
-                Some(visitor) = arrivals.recv() => visitor.waiter.tell(turn),
+                Some(visitor) = arrivals.recv() => {
+                    reception.catch_up(&visitor.waiter);
+                    visitor.waiter.tell(turn);
+                }
                 () = tokio::time::sleep_until(until) => {}
                 () = self.closing.cancelled() => {}
             }

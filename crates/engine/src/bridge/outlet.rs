@@ -36,12 +36,16 @@ pub(crate) struct Outlet {
 impl Outlet {
     /// Hands a remark to whoever hears. What does not fit is lost; a question that is lost is declined.
     pub(crate) fn pass(&self, hearer: &Hearer, remark: Remark) {
-        if let (Some(ear), Remark::Progress(params)) = (&self.ear, &remark) {
-            ear.hear(params);
-        }
         let Some(sink) = &hearer.sink else { return };
         if let Some(remark) = self.translate(hearer.level, remark) {
             let _ = sink.try_send(remark);
+        }
+    }
+
+    /// Keeps progress of long work, whoever else hears it.
+    pub(crate) fn keep_progress(&self, remark: &Remark) {
+        if let (Some(ear), Remark::Progress(params)) = (&self.ear, remark) {
+            ear.hear(params);
         }
     }
 

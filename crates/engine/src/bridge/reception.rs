@@ -15,13 +15,17 @@ use serde_json::value::RawValue;
 use servanda_contract::{CallId, Caller, Digest, Timestamp};
 use servanda_gates::effect::ClientKey;
 use servanda_mcp::{RpcError, envelope::code};
+use servanda_upstream::Remark;
 use tokio::{
     sync::{Mutex as AsyncMutex, mpsc, oneshot},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-use super::outlet::Hearer;
+use super::{
+    conversation::REMARKS_MAX,
+    outlet::{Hearer, Outlet},
+};
 use crate::{
     gateway::{CallAnswer, InquiryAnswer},
     seal::{Bearer, Carried, Purpose},
@@ -74,6 +78,8 @@ pub(crate) struct Reception {
     pub(super) arrivals: AsyncMutex<mpsc::Receiver<Visitor>>,
     waiting: Mutex<Option<Waiter>>,
     lapses_at: Mutex<Option<Instant>>,
+    /// What was said while the guest was away, and how it is put. Bounded by [`REMARKS_MAX`].
+    unheard: Mutex<Vec<(Outlet, Remark)>>,
     /// Whether its guest was told that it need not wait any longer, and asks for the end in another way.
     deserted: AtomicBool,
     /// The long work that the request is.
@@ -132,6 +138,7 @@ impl Reception {
             arrivals: AsyncMutex::new(arrivals),
             waiting: Mutex::new(Some(Waiter { turn, hearer })),
             lapses_at: Mutex::new(None),
+            unheard: Mutex::default(),
             deserted: AtomicBool::new(false),
             work: OnceLock::new(),
         };
@@ -172,6 +179,7 @@ impl Reception {
     }
 
     pub(super) fn seat(&self, waiter: Waiter) {
+        self.catch_up(&waiter);
         *locked(&self.waiting) = Some(waiter);
     }
 
@@ -183,9 +191,26 @@ impl Reception {
         }
     }
 
-    /// Who hears remarks now.
-    pub(super) fn hearer(&self) -> Hearer {
-        locked(&self.waiting).as_ref().map_or_else(Hearer::default, |waiter| waiter.hearer.clone())
+    /// Hands a remark to whoever waits. A guest that is away and may come again hears it then.
+    pub(super) fn pass(&self, outlet: &Outlet, remark: Remark) {
+        let hearer = locked(&self.waiting).as_ref().map(|waiter| waiter.hearer.clone());
+        match hearer {
+            Some(hearer) => outlet.pass(&hearer, remark),
+            None if self.lapses_at().is_some() => {
+                let mut unheard = locked(&self.unheard);
+                if unheard.len() < REMARKS_MAX {
+                    unheard.push((outlet.clone(), remark));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Tells a guest that came again what was said while it was away.
+    pub(super) fn catch_up(&self, waiter: &Waiter) {
+        for (outlet, remark) in locked(&self.unheard).drain(..) {
+            outlet.pass(&waiter.hearer, remark);
+        }
     }
 
     /// Comes again. An error means that the request cannot take another guest now.

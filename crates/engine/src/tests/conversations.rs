@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure};
+use servanda_upstream::{Answer, PerformFailure, Remark};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     CallAnswer, Gateway as _, Guest, Terms,
     bridge::INPUT_MS_MAX,
-    testing::{Heard, House, Scripted, again, ask, call, guest, parse, text},
+    testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, text},
 };
 
 pub(super) fn input(answer: CallAnswer) -> Value {
@@ -153,6 +153,48 @@ async fn an_answer_that_comes_while_the_guest_is_away_is_kept_for_it() {
     let terms = again(&asked["requestState"], &named("Ada"));
     assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "went on without");
     assert_eq!(house.engine.core().bridge.parked(), 0);
+}
+
+/// A guest that is asked something goes away for the answer. Whether the server ends meanwhile or waits for the answer, the
+/// guest hears all of it when it is back.
+#[tokio::test(start_paused = true)]
+async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
+    for waits in [true, false] {
+        let server = Scripted::new(Era::Legacy, &json!({}), move |heard| async move {
+            let say = |count: u8| {
+                let progress = RawValue::from_string(format!(r#"{{"progress":{count}}}"#)).unwrap();
+                heard.delivery.remarks.as_ref().unwrap().try_send(Remark::Progress(progress)).unwrap();
+            };
+            say(1);
+            let reply = ask(&heard.delivery, "roots/list", &json!({}));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            say(2);
+            if waits {
+                let _ = reply.await;
+            }
+            say(3);
+            Ok(text(Era::Legacy, "done"))
+        });
+        let house = house(server);
+        let (terms, mut first) = listening();
+        let asked = input(house.engine.call(call(&modern(), "echo", terms)).await);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let (listens, mut second) = listening();
+        let answers = again(&asked["requestState"], &json!({"ask-1": {"roots": []}}));
+        let terms = Terms { remarks: listens.remarks, wants_progress: true, ..answers };
+        assert_eq!(told(house.engine.call(call(&modern(), "echo", terms)).await), "done");
+        assert_eq!((heard(&mut first), heard(&mut second)), (vec![1], vec![2, 3]), "waits: {waits}");
+    }
+}
+
+/// The progress that was told, in order.
+fn heard(remarks: &mut mpsc::Receiver<Remark>) -> Vec<u64> {
+    std::iter::from_fn(|| remarks.try_recv().ok())
+        .map(|remark| match remark {
+            Remark::Progress(params) => parse(params.get())["progress"].as_u64().unwrap(),
+            other => panic!("not progress: {other:?}"),
+        })
+        .collect()
 }
 
 /// A server that asks, tells the test what it heard, and answers when it may.
