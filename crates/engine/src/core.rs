@@ -222,3 +222,18 @@ pub(crate) fn lost(error: &JoinError) -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer; whether it had an effect is not known")
         .with_hint("look at the target with a read-only tool before calling again")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Instant, lease_end, ledger_tick_ms_max, owner_silence_ms_max};
+
+    /// The store counts from a time that may be a fifth of a tick old, and its clock may jump by a tick.
+    #[test]
+    fn a_lease_ends_here_before_it_ends_in_the_store() {
+        let asked_at = Instant::now();
+        let store_counts_from = asked_at - Duration::from_millis(ledger_tick_ms_max() / 5);
+        let earliest_in_store = owner_silence_ms_max() - ledger_tick_ms_max();
+        assert!(lease_end(asked_at) <= store_counts_from + Duration::from_millis(earliest_in_store));
+        assert!(lease_end(asked_at) > asked_at + Duration::from_millis(owner_silence_ms_max() / 2));
+    }
+}

@@ -2,13 +2,13 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use servanda_contract::record::Outcome;
 use servanda_gates::{
     JournalError, PortFuture,
-    effect::{Applied, Change, Effect, EffectQuery, Effects, FleetingEffects, OrphanQuery, OwnerId, Target},
+    effect::{Applied, Change, Effect, EffectQuery, Effects, Event, FleetingEffects, OrphanQuery, OwnerId, Target},
 };
 
 use super::Records;
@@ -24,6 +24,8 @@ pub(crate) struct KeptEffects {
     pub(crate) away: AtomicBool,
     /// Whether changes are made too late for anybody to hear of them, and cannot be read until then.
     pub(crate) late: AtomicBool,
+    /// So many ends cannot be kept because of what they say.
+    pub(crate) unkept_ends: AtomicU8,
 }
 
 impl Effects for KeptEffects {
@@ -35,6 +37,12 @@ impl Effects for KeptEffects {
             if self.late.load(Ordering::Relaxed) {
                 self.effects.apply(change).await?;
                 return Err(JournalError::in_doubt("the acknowledgement was lost"));
+            }
+            let less_one = |left: u8| left.checked_sub(1);
+            if matches!(change.event, Event::Settle(..))
+                && self.unkept_ends.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one).is_ok()
+            {
+                return Err(JournalError::of_content("a text that no column takes"));
             }
             let before = self.effects.records().len();
             let applied = self.effects.apply(change).await?;

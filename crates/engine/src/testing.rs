@@ -12,7 +12,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
 };
 
@@ -288,6 +288,7 @@ impl House {
             down: AtomicBool::new(false),
             away: AtomicBool::new(false),
             late: AtomicBool::new(false),
+            unkept_ends: AtomicU8::new(0),
         });
         let budgets = Arc::new(CountedBudgets::new(FleetingBudgets::new(Arc::clone(&clock), effects.clone())));
         let stores =

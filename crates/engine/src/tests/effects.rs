@@ -167,16 +167,20 @@ struct Slow {
 }
 
 fn slow() -> Slow {
+    slow_saying(json!({"content": [{"type": "text", "text": "done"}]}))
+}
+
+fn slow_saying(answer: Value) -> Slow {
     let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (told, awaited) = (begun.clone(), gate.clone());
     let bank = Arc::new(Bank::writing(
         |_| {},
         move |_| {
-            let (told, awaited) = (told.clone(), awaited.clone());
+            let (told, awaited, answer) = (told.clone(), awaited.clone(), answer.clone());
             async move {
                 told.notify_one();
                 awaited.notified().await;
-                Ok(text(Era::Modern, "done"))
+                Ok(said(Era::Modern, &answer))
             }
         },
     ));
@@ -346,6 +350,34 @@ async fn what_is_not_on_record_is_not_acknowledged_and_gets_there_when_the_store
     assert_eq!(bank.states().await, [EffectState::Completed]);
     assert_eq!(result(bank.call(keyed("k")).await)["content"][0]["text"], "done");
     assert_eq!(bank.calls(), 1);
+}
+
+/// A tool that fails may have changed something first: that it did is not said.
+#[tokio::test(start_paused = true)]
+async fn a_tools_error_that_is_not_on_record_leaves_open_what_happened() {
+    let Slow { bank, begun, gate } =
+        slow_saying(json!({"isError": true, "content": [{"type": "text", "text": "no such account"}]}));
+    let inside = bank.clone();
+    let first = tokio::spawn(async move { refusal(inside.call(keyed("k")).await) });
+    begun.notified().await;
+    bank.house.effects.down.store(true, Ordering::Relaxed);
+    gate.notify_one();
+    let refused = first.await.unwrap();
+    assert_eq!((refused.effect, refused.retryable), (EffectKnowledge::Unknown, false), "{refused:?}");
+}
+
+/// How many ends the store does not take because of what they say, what the caller hears, and how the effect stands.
+#[tokio::test(start_paused = true)]
+async fn an_end_whose_record_cannot_be_kept_is_kept_without_it_or_given_up() {
+    for (unkept, is_error, state) in [(1, false, EffectState::Completed), (2, true, EffectState::Dispatching)] {
+        let bank = Bank::writing(|_| {}, |_| async { Ok(text(Era::Modern, "done")) });
+        bank.house.effects.unkept_ends.store(unkept, Ordering::Relaxed);
+        let answered = result(bank.call(keyed("k")).await);
+        assert_eq!(answered["isError"] == true, is_error, "{unkept}: {answered:#}");
+        // Nothing is offered again for ever.
+        bank.house.engine.drain(std::time::Duration::from_mins(1)).await;
+        assert_eq!((bank.states().await, bank.calls()), (vec![state], 1), "{unkept}");
+    }
 }
 
 fn asks_once(heard: &Heard) -> Answer {

@@ -84,6 +84,17 @@ fn a_disk_that_is_full_is_told_of() {
 }
 
 #[test]
+fn a_ledger_without_room_is_told_of_and_new_changes_wait() {
+    let world = World::company([pay_invoice(), count_effects()]);
+    // No disk is that large.
+    world.change_config(|config| config["ledger_limits"] = json!({ "free_bytes_min": 1_u64 << 62 }));
+    let gateway = world.serve();
+    until_not_ready(&gateway, "out_of_room");
+    let refusal = pay(&gateway, "meanwhile").refusal();
+    assert_eq!((&refusal["effect"], world.effects()), (&json!("none"), 0), "{refusal:#}");
+}
+
+#[test]
 fn a_gateway_that_stops_says_so_until_it_is_gone() {
     let world = World::company([crate::contract::slow_change(), count_effects()]);
     let mut gateway = world.serve();
