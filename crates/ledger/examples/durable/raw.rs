@@ -21,6 +21,33 @@ const BATCH_MAX: usize = 512;
 const QUEUE_MAX: usize = 8_192;
 const POSTGRES_WRITERS: usize = 2;
 
+/// The ledger's tables, as its own migrations make them.
+const IN_FILE: [&str; 11] = [
+    include_str!("../../sql/sqlite/0001_calls.sql"),
+    include_str!("../../sql/sqlite/0002_notes.sql"),
+    include_str!("../../sql/sqlite/0003_effects.sql"),
+    include_str!("../../sql/sqlite/0004_open_records.sql"),
+    include_str!("../../sql/sqlite/0005_turns.sql"),
+    include_str!("../../sql/sqlite/0006_settled.sql"),
+    include_str!("../../sql/sqlite/0007_budgets.sql"),
+    include_str!("../../sql/sqlite/0008_ledger_time.sql"),
+    include_str!("../../sql/sqlite/0009_unknown_latest.sql"),
+    include_str!("../../sql/sqlite/0010_identity.sql"),
+    include_str!("../../sql/sqlite/0011_growth.sql"),
+];
+const IN_SERVER: [&str; 10] = [
+    include_str!("../../sql/postgres/0001_calls.sql"),
+    include_str!("../../sql/postgres/0002_notes.sql"),
+    include_str!("../../sql/postgres/0003_effects.sql"),
+    include_str!("../../sql/postgres/0004_open_records.sql"),
+    include_str!("../../sql/postgres/0005_turns.sql"),
+    include_str!("../../sql/postgres/0006_budgets.sql"),
+    include_str!("../../sql/postgres/0007_ledger_time.sql"),
+    include_str!("../../sql/postgres/0008_unknown_latest.sql"),
+    include_str!("../../sql/postgres/0009_identity.sql"),
+    include_str!("../../sql/postgres/0010_growth.sql"),
+];
+
 type Done = oneshot::Sender<()>;
 
 /// A way to insert rows.
@@ -49,11 +76,9 @@ impl Raw {
         for (name, value) in settings {
             connection.pragma_update(None, name, value).unwrap();
         }
-        connection.execute_batch(include_str!("../../sql/sqlite/0001_calls.sql")).unwrap();
-        connection.execute_batch(include_str!("../../sql/sqlite/0003_effects.sql")).unwrap();
-        connection.execute_batch(include_str!("../../sql/sqlite/0004_open_records.sql")).unwrap();
-        connection.execute_batch(include_str!("../../sql/sqlite/0005_turns.sql")).unwrap();
-        connection.execute_batch(include_str!("../../sql/sqlite/0006_settled.sql")).unwrap();
+        for migration in IN_FILE {
+            connection.execute_batch(migration).unwrap();
+        }
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         std::thread::spawn(move || {
             while let Some(first) = jobs.blocking_recv() {
@@ -86,10 +111,9 @@ impl Raw {
                 .await
                 .unwrap();
             if writer == 0 {
-                client.batch_execute(include_str!("../../sql/postgres/0001_calls.sql")).await.unwrap();
-                client.batch_execute(include_str!("../../sql/postgres/0003_effects.sql")).await.unwrap();
-                client.batch_execute(include_str!("../../sql/postgres/0004_open_records.sql")).await.unwrap();
-                client.batch_execute(include_str!("../../sql/postgres/0005_turns.sql")).await.unwrap();
+                for migration in IN_SERVER {
+                    client.batch_execute(migration).await.unwrap();
+                }
             }
             let insert = client.prepare(INSERT).await.unwrap();
             let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
@@ -120,8 +144,8 @@ impl Raw {
 
 const INSERT: &str = "with new as (
     insert into effects (effect_id, key_digest, tenant, principal, request, state, epoch, revision, owner, needs_owner, due_ms,
-        expires_ms, body, arguments, answer)
-    select effect_id, key_digest, 'acme', 'ada', key_digest, 'dispatching', 1, 1, 'own_bench', true, 1, 1, body, arguments, null
+        expires_ms, body, arguments, answer, upstream)
+    select effect_id, key_digest, 'acme', 'ada', key_digest, 'dispatching', 1, 1, 'own_bench', true, 1, 1, body, arguments, null, ''
     from unnest($1::text[], $2::bytea[], $3::text[], $4::bytea[]) as fresh (effect_id, key_digest, body, arguments)
 )
 insert into calls (call_id, tenant, principal, tool, outcome, class, received_ms, finished_ms, record)
@@ -150,6 +174,8 @@ fn put_in_file(transaction: &rusqlite::Connection, encoded: &Encoded) {
             None::<&[u8]>,
             None::<&str>,
             None::<&str>,
+            None::<i64>,
+            "",
         ])
         .unwrap();
     let mut call = transaction.prepare_cached(include_str!("../../sql/sqlite/put_call.sql")).unwrap();
