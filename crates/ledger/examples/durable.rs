@@ -39,7 +39,7 @@ async fn main() {
     // As a gateway opens it: with the file outside that knows how far it has come.
     let guard = Guard { position_file: Some(place.join("servanda.position")), ..Guard::default() };
     let ledger = Ledger::open_guarded(&place.join("ledger.db"), &guard).unwrap();
-    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()), ledger).await;
+    report("SQLite", &Raw::file(&place.join("raw.db"), encoded()).await, ledger).await;
     std::fs::remove_dir_all(&place).unwrap();
     if let Some(url) = arguments.next() {
         let ledger = Ledger::connect(&url).await.unwrap();

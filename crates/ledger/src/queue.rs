@@ -249,7 +249,7 @@ impl Job {
     pub(crate) fn answer(self, outcome: Result<Outcome, JournalError>, lost: &AtomicU64) {
         if let Err(error) = &outcome {
             lost.fetch_add(1, Ordering::Relaxed);
-            // Whoever beats says so, and not every time.
+            // The loop that beats logs its own failures, and only some of them: a store that is away fails every beat.
             if !matches!(self, Self::Put { write: Write::Beat(_), .. }) {
                 tracing::error!(what = %self, %error, "the ledger could not keep something");
             }

@@ -42,7 +42,7 @@ impl Outlet {
         }
     }
 
-    /// Keeps progress of long work, whoever else hears it.
+    /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`Outlet::pass`].
     pub(crate) fn keep_progress(&self, remark: &Remark) {
         if let (Some(ear), Remark::Progress(params)) = (&self.ear, remark) {
             ear.hear(params);

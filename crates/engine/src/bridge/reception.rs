@@ -191,7 +191,7 @@ impl Reception {
         }
     }
 
-    /// Hands a remark to whoever waits. A guest that is away and may come again hears it then.
+    /// Passes a remark to the guest that waits. While the guest is away to look for answers, the remark is kept until it comes again.
     pub(super) fn pass(&self, outlet: &Outlet, remark: Remark) {
         let hearer = locked(&self.waiting).as_ref().map(|waiter| waiter.hearer.clone());
         match hearer {

@@ -12,6 +12,7 @@ use std::{
 use rusqlite::{TransactionBehavior, params};
 use servanda_contract::{CallId, Digest, digest::Domain};
 use servanda_gates::effect::EffectId;
+use servanda_ledger::{Guard, Ledger};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::call::Encoded;
@@ -20,33 +21,6 @@ use crate::call::Encoded;
 const BATCH_MAX: usize = 512;
 const QUEUE_MAX: usize = 8_192;
 const POSTGRES_WRITERS: usize = 2;
-
-/// The ledger's tables, as its own migrations make them.
-const IN_FILE: [&str; 11] = [
-    include_str!("../../sql/sqlite/0001_calls.sql"),
-    include_str!("../../sql/sqlite/0002_notes.sql"),
-    include_str!("../../sql/sqlite/0003_effects.sql"),
-    include_str!("../../sql/sqlite/0004_open_records.sql"),
-    include_str!("../../sql/sqlite/0005_turns.sql"),
-    include_str!("../../sql/sqlite/0006_settled.sql"),
-    include_str!("../../sql/sqlite/0007_budgets.sql"),
-    include_str!("../../sql/sqlite/0008_ledger_time.sql"),
-    include_str!("../../sql/sqlite/0009_unknown_latest.sql"),
-    include_str!("../../sql/sqlite/0010_identity.sql"),
-    include_str!("../../sql/sqlite/0011_growth.sql"),
-];
-const IN_SERVER: [&str; 10] = [
-    include_str!("../../sql/postgres/0001_calls.sql"),
-    include_str!("../../sql/postgres/0002_notes.sql"),
-    include_str!("../../sql/postgres/0003_effects.sql"),
-    include_str!("../../sql/postgres/0004_open_records.sql"),
-    include_str!("../../sql/postgres/0005_turns.sql"),
-    include_str!("../../sql/postgres/0006_budgets.sql"),
-    include_str!("../../sql/postgres/0007_ledger_time.sql"),
-    include_str!("../../sql/postgres/0008_unknown_latest.sql"),
-    include_str!("../../sql/postgres/0009_identity.sql"),
-    include_str!("../../sql/postgres/0010_growth.sql"),
-];
 
 type Done = oneshot::Sender<()>;
 
@@ -68,16 +42,15 @@ impl Raw {
         }
     }
 
-    pub(crate) fn file(path: &Path, encoded: Encoded) -> Self {
+    /// Into a file that a ledger has made its tables in.
+    pub(crate) async fn file(path: &Path, encoded: Encoded) -> Self {
+        Ledger::open_guarded(path, &Guard::default()).unwrap().close().await;
         let mut connection = rusqlite::Connection::open(path).unwrap();
         let settings = [("cache_size", -32_768), ("wal_autocheckpoint", 8_000)];
         connection.pragma_update(None, "journal_mode", "wal").unwrap();
         connection.pragma_update(None, "synchronous", "full").unwrap();
         for (name, value) in settings {
             connection.pragma_update(None, name, value).unwrap();
-        }
-        for migration in IN_FILE {
-            connection.execute_batch(migration).unwrap();
         }
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         std::thread::spawn(move || {
@@ -96,6 +69,7 @@ impl Raw {
         Self { queues: vec![queue], next: AtomicUsize::new(0) }
     }
 
+    /// Into copies of the tables and indexes that a ledger has made on that server.
     pub(crate) async fn server(url: &str, encoded: Encoded) -> Self {
         let encoded = Arc::new(encoded);
         let mut queues = Vec::new();
@@ -111,8 +85,9 @@ impl Raw {
                 .await
                 .unwrap();
             if writer == 0 {
-                for migration in IN_SERVER {
-                    client.batch_execute(migration).await.unwrap();
+                for table in ["calls", "effects"] {
+                    let copy = format!("create table {table} (like public.{table} including all)");
+                    client.batch_execute(&copy).await.unwrap();
                 }
             }
             let insert = client.prepare(INSERT).await.unwrap();

@@ -133,7 +133,7 @@ fn the_lost_time_of_a_copy_begins_with_its_last_commit() {
     let settled = Adoption { settled_ms: Some(2_500), ..emptied };
     let restored = accept((Some(&empty), Some(&copy)), std::slice::from_ref(&settled), "c", 3_000);
     assert_eq!((restored.lost_from_ms, restored.lost_until_ms), (copy.written_ms, 3_000));
-    // A ledger of somebody else says nothing about what the known one did.
+    // The position of another ledger is no evidence of what this one did: everything since it was made counts as lost.
     let foreign = Position { ledger_id: "x".to_owned(), position: 9, written_ms: 2_900, made_ms: 2_800 };
     assert_eq!(accept((Some(&first), Some(&foreign)), &[], "d", 3_000).lost_from_ms, first.made_ms);
 }
