@@ -1,0 +1,17 @@
+//! Files that somebody else may have put where we look: a repository, another user, an attacker.
+//!
+//! Reading takes regular files only, and so many bytes of them: a pipe would keep a command waiting for ever, a device would fill its
+//! memory. Writing never follows a link out of the folder it is meant for. The files that the gateway keeps for itself are opened through
+//! no link at all, and only their owner may read them.
+//!
+//! Deliberately absent: what the files say, and what is said to a person about them.
+
+mod links;
+mod private;
+mod reading;
+mod writing;
+
+pub use links::{refuse_link, require_inside, require_unlinked};
+pub use private::{Mended, mend, open_to_others};
+pub use reading::{TEXT_BYTES_MAX, open, open_for_update, open_own, open_own_or_new, read, read_text};
+pub use writing::{unguessable, write_inside, write_new};

@@ -1,0 +1,65 @@
+//! Files that are their owner's alone. One that others may read is mended, and the caller is told, because they may have read it.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Mode, OFlags};
+
+/// What others could do with a file before it was mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The mode it had.
+    pub mode: u32,
+}
+
+/// What others may do with a file, as its mode; none if nothing. Of a link nothing is said.
+pub fn open_to_others(path: &Path) -> Option<u32> {
+    let there = fs::symlink_metadata(path).ok().filter(|there| !there.is_symlink())?;
+    let mode = there.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+/// Takes from others what they may do with a file or folder, which is reached through no link. The error means that they still may.
+pub fn mend(path: &Path) -> io::Result<Option<Mended>> {
+    let Some(mode) = open_to_others(path) else { return Ok(None) };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    opened.set_permissions(fs::Permissions::from_mode(mode & 0o700))?;
+    Ok(Some(Mended { path: path.to_owned(), mode }))
+}
+
+impl fmt::Display for Mended {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "others could read `{}` (mode {:o}); now they cannot", self.path.display(), self.mode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
+
+    use super::{Mended, mend};
+
+    #[test]
+    fn what_others_may_do_is_taken_from_them_and_told_and_never_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        for (name, before) in [("file", 0o664), ("theirs", 0o644)] {
+            fs::write(folder.path().join(name), "x").unwrap();
+            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(before)).unwrap();
+        }
+        let file = folder.path().join("file");
+        assert_eq!(mend(&file).unwrap(), Some(Mended { path: file.clone(), mode: 0o664 }));
+        assert_eq!((mode("file"), mend(&file).unwrap()), (0o600, None));
+        symlink("theirs", folder.path().join("link")).unwrap();
+        assert_eq!((mend(&folder.path().join("link")).unwrap(), mode("theirs")), (None, 0o644));
+    }
+}
