@@ -40,6 +40,8 @@ pub enum Domain {
     Sample,
     /// What one account of a budget is looked up by: whose it is, what it counts, and its period.
     BudgetAccount,
+    /// A question of an upstream to a caller: method and parameters, as it wrote them.
+    Question,
 }
 
 /// A SHA-256 digest, written `sha256:` and 64 hex digits.
@@ -97,6 +99,7 @@ impl Domain {
             Self::Seen => "servanda/seen/v1",
             Self::Sample => "servanda/sample/v1",
             Self::BudgetAccount => "servanda/budget-account/v1",
+            Self::Question => "servanda/question/v1",
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod expectation;
 pub mod faults;
 pub mod json;
 pub mod legibility;
+pub mod network;
 pub mod observation;
 pub mod proposal;
 pub mod record;

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 pub use policy::{PolicyRecord, ShadowRecord, Texts, WouldHave};
 
 use crate::{
-    CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp, cost::Price, tool::EffectClass,
+    CallId, Caller, Digest, GateName, Proposal, Refusal, TaxonomyClass, Timestamp,
+    cost::Price,
+    tool::{EffectClass, QuestionKind},
 };
 
 /// The version of the stored shape; readers refuse a newer one.
@@ -72,6 +74,23 @@ pub struct CallRecord {
     /// What the policies said and were told; none if the call never came to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
+    /// What the upstream asked of the caller meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<QuestionRecord>,
+}
+
+/// One question of an upstream to a caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionRecord {
+    /// Its kind; none if it is of no kind that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<QuestionKind>,
+    /// Digest of what the upstream wrote.
+    pub digest: Digest,
+    /// Why the caller was not asked; none if the question was handed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// The contract a call was decided from.
@@ -169,6 +188,7 @@ impl CallRecord {
             attempts: None,
             price: None,
             policy: None,
+            questions: Vec::new(),
         }
     }
 }

@@ -96,12 +96,16 @@ pub mod meta {
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
     pub const TRACEPARENT: &str = "traceparent";
+    /// What every member of ours begins with. From a server nothing of the kind is passed on.
+    pub const OWN: &str = "servanda/";
     /// Ours, in answers: the whole observation.
     pub const OBSERVATION: &str = "servanda/observation";
     /// Ours, in aggregated lists: upstreams that are missing from the page.
     pub const UNAVAILABLE: &str = "servanda/unavailable";
     /// Ours, in refusals: the upstream's own JSON-RPC error, as it wrote it.
     pub const UPSTREAM_ERROR: &str = "servanda/upstream-error";
+    /// Ours, in questions to clients: the upstream that asks.
+    pub const ASKED_BY: &str = "servanda/asked-by";
     /// Ours, in `tools/list`: side-effect class, disposition, identity.
     pub const CONTRACT: &str = "servanda/contract";
     /// Ours, in requests: how long the caller will still wait, in milliseconds.

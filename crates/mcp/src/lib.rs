@@ -9,6 +9,7 @@ pub mod era;
 pub mod fields;
 pub mod log_level;
 pub mod object;
+pub mod shape;
 
 pub use capabilities::ClientCapabilities;
 pub use envelope::{EnvelopeError, Id, Message, RpcError};

@@ -38,6 +38,13 @@ impl<'a> RawObject<'a> {
         self
     }
 
+    /// Without the members whose names begin like this.
+    #[must_use]
+    pub fn without_prefix(mut self, prefix: &str) -> Self {
+        self.members.retain(|(name, _)| !name.starts_with(prefix));
+        self
+    }
+
     /// With its members in order of their names.
     #[must_use]
     pub fn sorted(mut self) -> Self {

@@ -1,3 +1,5 @@
+mod repetition;
+
 use std::fs;
 
 use proptest::prelude::*;

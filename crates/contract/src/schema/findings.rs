@@ -7,11 +7,15 @@ use std::cmp::Reverse;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use super::{members::Document, telling};
+use super::{likeness::Allowance, members::Document, telling};
 use crate::FieldError;
 
 /// More errors of one gate than this teach nobody anything; the rest are counted.
 const ERRORS_MAX: usize = 64;
+
+/// Errors that are looked at in detail; of the others only the gate is. Whoever sends thousands of mistakes gets no more of our
+/// time for it.
+const LOOKED_AT_MAX: usize = 4 * ERRORS_MAX;
 
 /// Everything wrong with a value, by the gate that refuses it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +45,10 @@ struct Collection {
     unexplained: Vec<(String, FieldError)>,
     /// How many were found, by group, told or not.
     counts: [usize; 3],
+    /// How many errors were looked at, by group: a flood in one does not hide what is wrong in another.
+    looked_at: [usize; 3],
+    /// For suggestions.
+    allowance: Allowance,
 }
 
 impl Findings {
@@ -68,20 +76,26 @@ impl Findings {
 impl Collection {
     fn add(&mut self, error: &ValidationError<'_>, schema: &Value) {
         let at = error.instance_path().as_str();
+        let group = telling::group(error.kind());
+        let looked_at = of_group(&mut self.looked_at, group);
+        *looked_at += 1;
+        if *looked_at > LOOKED_AT_MAX {
+            *of_group(&mut self.counts, group) += 1;
+            return;
+        }
         match error.kind() {
-            Kind::Required { property } => self.push(Group::Structure, telling::missing(at, property, error, schema)),
+            Kind::Required { property } => {
+                self.push(group, |allowance| telling::missing(at, property, error, schema, allowance));
+            }
             Kind::AdditionalProperties { unexpected } => {
                 let known = known_names(error, schema);
                 for name in unexpected {
-                    self.push(Group::Structure, telling::unknown(at, name, &known));
+                    self.push(group, |allowance| telling::unknown(at, name, &known, allowance));
                 }
             }
             Kind::UnevaluatedProperties { unexpected } => self.unevaluated(at, unexpected, &known_names(error, schema)),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.alternatives(context, at, error, schema),
-            kind => {
-                let (group, finding) = telling::told(kind, at, error.instance());
-                self.push(group, finding);
-            }
+            kind => self.push(group, |allowance| telling::told(kind, at, error.instance(), allowance)),
         }
     }
 
@@ -89,10 +103,11 @@ impl Collection {
     /// is told anyway, and not a second mistake.
     fn unevaluated(&mut self, at: &str, unexpected: &[String], known: &[String]) {
         for name in unexpected {
-            if known.contains(name) {
+            // The names come out of a sorted set.
+            if known.binary_search(name).is_err() {
+                self.push(Group::Structure, |allowance| telling::unknown(at, name, known, allowance));
+            } else if self.unexplained.len() < ERRORS_MAX {
                 self.unexplained.push((at.to_owned(), telling::misplaced(at, name)));
-            } else {
-                self.push(Group::Structure, telling::unknown(at, name, known));
             }
         }
     }
@@ -106,32 +121,31 @@ impl Collection {
         schema: &Value,
     ) {
         if let Some(finding) = telling::no_such_type(context, at, error.instance()) {
-            self.push(Group::Types, finding);
+            self.push(Group::Types, |_| finding);
             return;
         }
         let best = context.iter().filter(|errors| !errors.is_empty()).max_by_key(|errors| likeness(errors, at));
-        let mut branch = Self::default();
+        let mut branch = Self { allowance: std::mem::take(&mut self.allowance), ..Self::default() };
         best.into_iter().flatten().for_each(|error| branch.add(error, schema));
         let findings = branch.settled();
+        *of_group(&mut self.looked_at, Group::Structure) += branch.looked_at.iter().sum::<usize>();
+        self.allowance = branch.allowance;
         if findings.is_empty() {
-            self.push(Group::Structure, telling::no_alternative(at, context.len()));
+            self.push(Group::Structure, |_| telling::no_alternative(at, context.len()));
         }
         for (group, mut finding) in findings {
             if context.len() > 1 {
                 finding.expected = format!("one of {} alternatives: {}", context.len(), finding.expected);
             }
-            self.push(group, finding);
+            self.push(group, |_| finding);
         }
     }
 
-    fn push(&mut self, group: Group, finding: FieldError) {
-        let [structure, types, bounds] = &mut self.counts;
-        let count = match group {
-            Group::Structure => structure,
-            Group::Types => types,
-            Group::Bounds => bounds,
-        };
+    /// Tells a finding, or only counts it where enough are told.
+    fn push(&mut self, group: Group, tell: impl FnOnce(&mut Allowance) -> FieldError) {
+        let count = of_group(&mut self.counts, group);
         if *count < ERRORS_MAX {
+            let finding = tell(&mut self.allowance);
             self.found.push((group, finding));
         }
         *count += 1;
@@ -144,7 +158,7 @@ impl Collection {
             let explains = |pointer: &str| pointer == at || pointer.starts_with(&inside);
             let explained = self.found.iter().any(|(_, other)| explains(&other.pointer));
             if !explained {
-                self.push(Group::Structure, finding);
+                self.push(Group::Structure, |_| finding);
             }
         }
         std::mem::take(&mut self.found)
@@ -167,6 +181,15 @@ impl Collection {
             }
         }
         findings
+    }
+}
+
+fn of_group(counts: &mut [usize; 3], group: Group) -> &mut usize {
+    let [structure, types, bounds] = counts;
+    match group {
+        Group::Structure => structure,
+        Group::Types => types,
+        Group::Bounds => bounds,
     }
 }
 

@@ -8,7 +8,9 @@ mod closing;
 mod defaults;
 mod findings;
 mod growth;
+mod likeness;
 mod members;
+mod patterns;
 mod references;
 mod telling;
 #[cfg(test)]
@@ -71,6 +73,18 @@ pub enum SchemaError {
         /// Where in the schema.
         location: String,
     },
+    /// References to more places than can be followed.
+    #[error("the schema refers to more than {places_max} places of its own: write what is used once where it is used")]
+    References {
+        /// The limit.
+        places_max: usize,
+    },
+    /// Patterns that take too long to be read.
+    #[error(
+        "the patterns are too long, each counted once for every escape in it: write ranges such as `[0-9]` for `\\d`, or \
+         shorter patterns"
+    )]
+    Patterns,
     /// Not a schema, or one that refers to something outside.
     #[error("{reason}{}", place(location))]
     Invalid {
@@ -100,6 +114,7 @@ impl CompiledSchema {
         if profile != Profile::Dialect {
             references::localize(&mut effective)?;
         }
+        patterns::check(&effective)?;
         unfolding::check(&effective)?;
         if profile == Profile::Arguments {
             root_object(&mut effective)?;
@@ -196,6 +211,7 @@ fn options(profile: Profile) -> jsonschema::ValidationOptions<'static> {
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES_MAX))
         .should_validate_formats(profile != Profile::Dialect)
+        .with_format("regex", patterns::is_pattern)
         .should_ignore_unknown_formats(true)
 }
 

@@ -7,11 +7,9 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-use super::{findings::Group, growth::Beyond};
+use super::{findings::Group, growth::Beyond, likeness::Allowance};
 use crate::FieldError;
 
-/// How alike a name must be to be suggested.
-const LIKENESS_MIN: f64 = 0.7;
 /// Names or options listed before the rest are only counted.
 const LISTED_MAX: usize = 32;
 /// Characters of a name or option shown.
@@ -21,7 +19,13 @@ const NAME_CHARS_MAX: usize = 64;
 const POINTER_CHARS_MAX: usize = 512;
 
 /// A field that is not there.
-pub(super) fn missing(at: &str, property: &Value, error: &ValidationError<'_>, schema: &Value) -> FieldError {
+pub(super) fn missing(
+    at: &str,
+    property: &Value,
+    error: &ValidationError<'_>,
+    schema: &Value,
+    allowance: &mut Allowance,
+) -> FieldError {
     let name = property.as_str().unwrap_or_default();
     let declared =
         parent_schema(error, schema).and_then(|parent| parent.get("properties")?.get(name)?.get("type").cloned());
@@ -32,22 +36,20 @@ pub(super) fn missing(at: &str, property: &Value, error: &ValidationError<'_>, s
     let mut finding = field_error(&join(at, name), expected, "missing");
     finding.message = format!("`{}` is missing: {}", finding.field, finding.expected);
     // A caller that wrote `invoiceId` for `invoice_id` has one mistake, not two.
-    let written: Vec<&str> =
-        error.instance().as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str).collect();
-    if let Some(written) = nearest(name, &written) {
+    let written = error.instance().as_object().into_iter().flat_map(|object| object.keys()).map(String::as_str);
+    if let Some(written) = allowance.nearest(name, written) {
         finding.message = format!("{}; `{}` was sent instead", finding.message, shown(&written));
     }
     finding
 }
 
 /// A field that nobody declared.
-pub(super) fn unknown(at: &str, name: &str, known: &[String]) -> FieldError {
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let expected =
-        if known.is_empty() { "no fields".to_owned() } else { format!("only {}", listed(known.iter().copied())) };
+pub(super) fn unknown(at: &str, name: &str, known: &[String], allowance: &mut Allowance) -> FieldError {
+    let names = || known.iter().map(String::as_str);
+    let expected = if known.is_empty() { "no fields".to_owned() } else { format!("only {}", listed(names())) };
     let mut finding = field_error(&join(at, &shown(name)), expected, "an unknown field");
     finding.message = format!("`{}` is not a field of this tool: {}", finding.field, finding.expected);
-    finding.did_you_mean = nearest(name, &known);
+    finding.did_you_mean = allowance.nearest(name, names());
     finding
 }
 
@@ -124,14 +126,14 @@ pub(super) fn group(kind: &Kind) -> Group {
 }
 
 /// An error that is told without looking at its surroundings.
-pub(super) fn told(kind: &Kind, at: &str, value: &Value) -> (Group, FieldError) {
+pub(super) fn told(kind: &Kind, at: &str, value: &Value, allowance: &mut Allowance) -> FieldError {
     let (expected, actual) = expected_and_actual(kind, value);
     let mut finding = field_error(at, expected, &actual);
     if let (Kind::Enum { options }, Value::String(text)) = (kind, value) {
-        let options: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        finding.did_you_mean = nearest(text, &options);
+        let options = options.as_array().into_iter().flatten().filter_map(Value::as_str);
+        finding.did_you_mean = allowance.nearest(text, options);
     }
-    (group(kind), finding)
+    finding
 }
 
 fn expected_and_actual(kind: &Kind, value: &Value) -> (String, String) {
@@ -195,22 +197,6 @@ fn field_error(pointer: &str, expected: String, actual: &str) -> FieldError {
 pub(super) fn parent_schema<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Option<&'s Value> {
     let keyword_at = error.schema_path().as_str();
     schema.pointer(keyword_at.rsplit_once('/')?.0)
-}
-
-/// The candidate most like `name`, if it is like enough to have been meant.
-fn nearest(name: &str, candidates: &[&str]) -> Option<String> {
-    // The comparison takes the product of both lengths; nobody misspells a name of this length.
-    if name.len() > 4 * NAME_CHARS_MAX {
-        return None;
-    }
-    let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
-    candidates
-        .iter()
-        .filter(|candidate| candidate.len() <= 4 * NAME_CHARS_MAX)
-        .map(|candidate| (strsim::normalized_damerau_levenshtein(&plain(name), &plain(candidate)), *candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, candidate)| candidate.to_owned())
 }
 
 fn types(kind: &TypeKind) -> String {

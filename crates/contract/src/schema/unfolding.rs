@@ -2,7 +2,7 @@
 //! several schemas to one value; a schema that applies itself to the same value has no meaning and would use up the stack,
 //! and a few definitions of two references each multiply to billions of evaluations.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use serde_json::{Map, Value};
 
@@ -14,10 +14,64 @@ use super::{
 /// Schemas applied to one value, everything counted that applies to the value itself and not to its members.
 const UNFOLDED_MAX: u64 = 10_000;
 
+/// Schemas that are compiled because something refers to them, counted for each reference.
+const INLINED_MAX: u64 = 20_000;
+
 /// Checks every schema of a document.
 pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     let mut unfolding = Unfolding { document: Document(document), known: BTreeMap::new() };
-    unfolding.everywhere(document, "")
+    unfolding.everywhere(document, "")?;
+    let (_, references) = inside(document);
+    let mut inlining = Inlining { document: Document(document), known: BTreeMap::new(), open: Vec::new(), count: 0 };
+    inlining.follow(&references)
+}
+
+/// Follows references as the library does when it compiles a schema: what a reference points to is compiled anew for each of
+/// them, unless it is being compiled already. Definitions that refer twice to the next would keep it busy for ever.
+struct Inlining<'a> {
+    document: Document<'a>,
+    /// How many schemas stand at a place, and what they refer to.
+    known: BTreeMap<String, Rc<(u64, Vec<String>)>>,
+    open: Vec<String>,
+    count: u64,
+}
+
+impl Inlining<'_> {
+    fn follow(&mut self, references: &[String]) -> Result<(), SchemaError> {
+        for reference in references {
+            if self.open.contains(reference) {
+                continue;
+            }
+            let document = self.document;
+            let stands = || Rc::new(document.resolve(reference).map_or((1, Vec::new()), inside));
+            let place = Rc::clone(self.known.entry(reference.clone()).or_insert_with(stands));
+            self.count = self.count.saturating_add(place.0.max(1));
+            if self.count > INLINED_MAX {
+                return Err(SchemaError::Unfolds { unfolded_max: INLINED_MAX });
+            }
+            self.open.push(reference.clone());
+            self.follow(&place.1)?;
+            self.open.pop();
+        }
+        Ok(())
+    }
+}
+
+/// How many objects stand in a value, itself among them, and all that is referred to in it.
+fn inside(value: &Value) -> (u64, Vec<String>) {
+    let (mut count, mut references, mut rest) = (0, Vec::new(), vec![value]);
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Object(members) => {
+                count += 1;
+                references.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                rest.extend(members.values());
+            }
+            Value::Array(items) => rest.extend(items),
+            _ => {}
+        }
+    }
+    (count, references)
 }
 
 struct Unfolding<'a> {

@@ -92,6 +92,7 @@ fn record() -> CallRecord {
         attempts: None,
         price: None,
         policy: None,
+        questions: Vec::new(),
     }
 }
 

@@ -11,6 +11,7 @@ mod execution;
 mod kinds;
 mod probes;
 mod promises;
+mod questions;
 mod sections;
 
 use schemars::JsonSchema;
@@ -26,6 +27,7 @@ pub use execution::{Execution, PollPlan, RetryPolicy, TimeoutClass};
 pub use kinds::Kind;
 pub use probes::{Probe, Probes};
 pub use promises::{Expectation, PostActionVerification, Precondition, SemanticRule};
+pub use questions::QuestionKind;
 pub use sections::{
     CostComponents, CostProfile, CostUnit, DataClassification, EgressPolicy, ErrorContract, Idempotency, Identity,
     Lifecycle, LifecycleStatus, Observability, RateLimits, Runtime, SecretsBoundary, Security, SideEffectClass,
@@ -78,6 +80,10 @@ pub struct ToolContract {
     /// What should be seen after it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<PostActionVerification>,
+    /// What the upstream may ask of the caller while it works on a call; an empty list is nothing. Left out, it may ask
+    /// everything that the client takes and no policy forbids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<Vec<QuestionKind>>,
 }
 
 /// Which upstream performs a tool, under which name.
@@ -111,6 +117,12 @@ impl ToolContract {
     pub fn timeout_ms(&self) -> u64 {
         let class_ms = self.execution.as_ref().map_or(u64::MAX, |execution| execution.timeout_class.timeout_ms_max());
         class_ms.min(self.runtime.timeout_ms)
+    }
+
+    /// What its upstream may not ask of the caller.
+    pub fn refused_questions(&self) -> Vec<QuestionKind> {
+        let Some(permitted) = &self.questions else { return Vec::new() };
+        QuestionKind::ALL.into_iter().filter(|kind| !permitted.contains(kind)).collect()
     }
 
     /// Whether it is long work: its callers are not expected to wait for the end, and can ask for it later.

@@ -5,6 +5,7 @@ mod errors;
 mod growth;
 mod references;
 mod refused;
+mod repetition;
 mod suite;
 
 use serde_json::{Map, Value};

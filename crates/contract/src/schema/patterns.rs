@@ -1,0 +1,48 @@
+//! Bounds what patterns take before any of them is read. The library reads a pattern anew for every class in it (`\w`, `\d`), so
+//! that two thousand of them took five seconds; what counts is therefore the length of a pattern times its escapes.
+
+use serde_json::{Value, json};
+
+use super::SchemaError;
+
+/// What one pattern may weigh. The heaviest of 6,804 real tools is 9,198.
+const WEIGHT_MAX: usize = 20_000;
+/// What all patterns of a schema may weigh. The heaviest of 6,804 real tools is 36,792.
+const SUM_MAX: usize = 64_000;
+
+/// Checks the patterns of a document. Data that looks like one counts too, to no harm.
+pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
+    let mut sum: usize = 0;
+    let mut rest = vec![document];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::Object(members) => {
+                let named = members.get("patternProperties").and_then(Value::as_object);
+                let named = named.into_iter().flat_map(|named| named.keys().map(String::as_str));
+                for pattern in members.get("pattern").and_then(Value::as_str).into_iter().chain(named) {
+                    sum = sum.saturating_add(weight(pattern));
+                    if weight(pattern) > WEIGHT_MAX || sum > SUM_MAX {
+                        return Err(SchemaError::Patterns);
+                    }
+                }
+                rest.extend(members.values());
+            }
+            Value::Array(items) => rest.extend(items),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value is a pattern: what `format: regex` asks. Callers send these, so they are bounded as those of schemas are.
+pub(super) fn is_pattern(text: &str) -> bool {
+    let options = jsonschema::options()
+        .offline()
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(super::PATTERN_BYTES_MAX));
+    weight(text) <= WEIGHT_MAX && options.build(&json!({ "pattern": text })).is_ok()
+}
+
+fn weight(pattern: &str) -> usize {
+    let escapes = pattern.bytes().filter(|byte| *byte == b'\\').count();
+    pattern.len().saturating_mul(escapes + 1)
+}
