@@ -1,11 +1,26 @@
 //! HTTP requests among the arguments: what a method does by RFC 9110, and the ways in which a request asks for another method than
 //! the one it is sent with. Whether a server keeps to it cannot be told from a request.
 
+use serde_json::Value;
+
 use crate::effects::{Effect, Verdict, shown};
 
 /// Headers and parameters that ask a server to take the request for another method.
-const OVERRIDES: &[&str] =
-    &["x-http-method-override", "x-http-method", "x-method-override", "_method", "httpmethod", "x-original-method"];
+const OVERRIDES: &[&str] = &[
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "-method",
+    "httpmethod",
+    "x-original-method",
+    "method-override",
+];
+/// How long such a name is at the most, with what may be written before it.
+const NAME_BYTES_MAX: usize = 64;
+/// How far behind its name a method is looked for.
+const GAP_CHARACTERS_MAX: usize = 32;
+/// How often encodings are undone.
+const DECODINGS_MAX: usize = 3;
 
 /// What a request of `method` to `url` would do. `headers` are names and values, in any case.
 pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> Verdict {
@@ -19,6 +34,90 @@ pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<
     let overriding = headers.into_iter().filter(|(name, _)| is_override(name)).map(|(_, value)| value.to_owned());
     let in_query = query_pairs(url).filter(|(name, _)| is_override(name)).map(|(_, value)| value);
     overriding.chain(in_query).map(|method| overridden(&method)).fold(stated, Verdict::or_heavier)
+}
+
+/// Whether a method is one that only reads, in the spelling of the standard or in small letters.
+pub fn is_safe_method(method: &str) -> bool {
+    judge_method(method).effect == Effect::Read
+}
+
+/// Whether anything in the arguments of a request asks to be taken for another method than it is sent with: a member of such a name, or a
+/// text in which such a name stands with another method behind it, whatever the text is (headers, a URL, a body, options of a program).
+pub fn asks_for_another_method(arguments: &Value) -> bool {
+    // Arguments are bounded in depth by the parse gate; this needs no stack of its own.
+    let mut waiting = vec![arguments];
+    while let Some(value) = waiting.pop() {
+        match value {
+            Value::String(text) if text_asks(text) => return true,
+            Value::Object(members)
+                if members.iter().any(|(name, value)| {
+                    text_asks(name) && !(is_override(name) && value.as_str().is_some_and(is_safe_override))
+                }) =>
+            {
+                return true;
+            }
+            Value::Array(items) => waiting.extend(items),
+            Value::Object(members) => waiting.extend(members.values()),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a text names an override, and not with a method that only reads behind it.
+fn text_asks(text: &str) -> bool {
+    let mut decoded_text = text.to_owned();
+    for _ in 0..=DECODINGS_MAX {
+        if plain_text_asks(&decoded_text) {
+            return true;
+        }
+        let once = decoded(&decoded_text);
+        if once == decoded_text {
+            return false;
+        }
+        decoded_text = once;
+    }
+    // What is encoded again and again hides something.
+    true
+}
+
+fn plain_text_asks(text: &str) -> bool {
+    let text = normal_name(text);
+    let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    text.match_indices("method").any(|(at, found)| {
+        let bytes = text.as_bytes();
+        let before = bytes.get(..at).unwrap_or_default();
+        let start = at - before.iter().rev().take(NAME_BYTES_MAX).take_while(|byte| of_name(byte)).count();
+        let after = bytes.get(at + found.len()..).unwrap_or_default();
+        let end = at + found.len() + after.iter().take(NAME_BYTES_MAX).take_while(|byte| of_name(byte)).count();
+        let name = text.get(start..end).unwrap_or_default();
+        let behind = text.get(end..).unwrap_or_default();
+        let value: String = behind
+            .chars()
+            .take(GAP_CHARACTERS_MAX)
+            .skip_while(|character| !character.is_ascii_alphanumeric())
+            .take_while(char::is_ascii_alphanumeric)
+            .collect();
+        match name {
+            "method" => matches!(value.as_str(), "post" | "put" | "patch" | "delete"),
+            _ => names_an_override(name) && !is_safe_override(&value),
+        }
+    })
+}
+
+/// Options of programs are written before a name without a blank: `-HX-HTTP-Method-Override`, `-d_method`.
+fn names_an_override(name: &str) -> bool {
+    let is_option = |rest: &str| matches!(rest.as_bytes(), [] | [b'-', _]);
+    OVERRIDES.iter().any(|known| name.strip_suffix(known).is_some_and(is_option))
+}
+
+fn is_safe_override(method: &str) -> bool {
+    overridden(method).effect == Effect::Read
+}
+
+/// A name as servers compare it: without case, and with `_` for `-`.
+fn normal_name(name: &str) -> String {
+    name.to_ascii_lowercase().replace('_', "-")
 }
 
 fn judge_method(method: &str) -> Verdict {
@@ -45,7 +144,8 @@ fn overridden(method: &str) -> Verdict {
 }
 
 fn is_override(name: &str) -> bool {
-    OVERRIDES.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+    let name = normal_name(name.trim());
+    OVERRIDES.iter().any(|known| name == *known)
 }
 
 /// A scheme that is not HTTP. A URL without one is taken for a path.
@@ -96,6 +196,35 @@ pub(super) fn decoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_method_is_found_wherever_it_is_asked_for() {
+        use serde_json::json;
+        for (arguments, found) in [
+            (json!({"url": "https://a/x?payment_method=card", "text": "a: b"}), false),
+            (json!({"headers": {"X-HTTP-Method-Override": "GET"}}), false),
+            (json!({"headers": {"x-http-method-override": "delete"}}), true),
+            (json!({"headers": {"X-HTTP-Method": ["DELETE"]}}), true),
+            (json!({"headers": [["X-Method-Override", "DELETE"]]}), true),
+            (json!({"headers": [{"name": "X-Method-Override", "value": "DELETE"}]}), true),
+            (json!({"headers": "Accept: */*\r\nX-HTTP-Method-Override: PUT"}), true),
+            (json!({"url": "https://a/x?a=1&_method=delete"}), true),
+            (json!({"query": {"_method": "DELETE"}}), true),
+            (json!({"deep": [{"more": {"url": "/x?%5Fmethod=PATCH"}}]}), true),
+            (json!({"url": "/x?%255Fmethod=PATCH"}), true),
+            (json!({"params": "_method=DELETE"}), true),
+            (json!({"params": "a=1&_method=get"}), false),
+            (json!({"headers": "{\"X-HTTP-Method-Override\":\"DELETE\"}"}), true),
+            (json!({"headers": {"X_HTTP_Method_Override": "DELETE"}}), true),
+            (json!({"options": "-H 'X-HTTP-Method-Override: DELETE'"}), true),
+            (json!({"options": "-HX-HTTP-Method-Override:DELETE"}), true),
+            (json!({"headers": "a: b\rX-HTTP-Method-Override: DELETE"}), true),
+            (json!({"url": "/x?method=delete"}), true),
+            (json!({"url": "/x?method=card", "text": "the method of choice", "http_method": "GET"}), false),
+        ] {
+            assert_eq!(asks_for_another_method(&arguments), found, "{arguments}");
+        }
+    }
 
     #[test]
     fn a_method_is_judged_with_what_overrides_it() {

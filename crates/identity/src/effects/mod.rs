@@ -15,9 +15,11 @@ mod shell;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod url;
 
-pub use http::classify_request;
+pub use http::{asks_for_another_method, classify_request, is_safe_method};
 pub use path::{NormalPath, PathRefusal, Roots, normalise};
+pub use url::{Destination, UrlRefusal, UrlRules};
 
 /// What running a program would do to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

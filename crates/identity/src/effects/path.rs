@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use servanda_contract::legibility;
+
 use crate::effects::http::decoded;
 
 /// How long a path may be.
@@ -24,8 +26,8 @@ pub enum PathRefusal {
     /// It is longer than any file system takes.
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     TooLong,
-    /// It holds a NUL or another control character.
-    #[error("the path holds a control character")]
+    /// It holds a NUL, another control character, or one that does not show.
+    #[error("the path holds a control character, or one that does not show")]
     ControlCharacter,
     /// `..` leads above the root it starts from.
     #[error("the path leads above where it starts")]
@@ -36,6 +38,15 @@ pub enum PathRefusal {
     /// It begins with `~`, a drive or a device, which mean something else on every machine.
     #[error("the path begins with a home, a drive or a device")]
     OtherRoot,
+    /// It is relative: from where, only the server knows.
+    #[error("the path is not absolute; only the server knows from where it would be read")]
+    Relative,
+    /// It is a URL.
+    #[error("the path is a URL")]
+    Url,
+    /// It goes upwards in a disguise: readers would go upwards from different places.
+    #[error("the path goes upwards and is encoded, or has separators that only some systems know")]
+    Disguised,
     /// It lies under none of the allowed roots.
     #[error("the path is under none of the allowed roots")]
     Outside,
@@ -45,25 +56,35 @@ pub enum PathRefusal {
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Vec<NormalPath>);
 
-/// One spelling of `path`; a relative one is taken from `base`.
-pub fn normalise(path: &str, base: Option<&NormalPath>) -> Result<NormalPath, PathRefusal> {
+/// One spelling of an absolute `path`.
+pub fn normalise(path: &str) -> Result<NormalPath, PathRefusal> {
     if path.is_empty() {
         return Err(PathRefusal::Empty);
     }
-    let path = undisguised(path)?;
+    let written = path;
+    let path = undisguised(written)?;
+    if path != written && (goes_up(written) || goes_up(&path)) {
+        return Err(PathRefusal::Disguised);
+    }
     let drive = matches!(path.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
-    if path.starts_with('~') || drive || path.starts_with("//?/") || path.starts_with("//./") {
+    if path.starts_with('~') || drive || path.starts_with("//") {
         return Err(PathRefusal::OtherRoot);
     }
-    let mut parts: Vec<&str> = Vec::new();
-    if !path.starts_with('/') {
-        let base = base.ok_or(PathRefusal::Outside)?;
-        parts.extend(base.0.split('/').filter(|part| !part.is_empty()));
+    let scheme = path.split(['/', '.']).next().and_then(|first| first.split_once(':')).map(|(scheme, _)| scheme);
+    if scheme.is_some_and(|scheme| {
+        !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    }) {
+        return Err(PathRefusal::Url);
     }
+    if !path.starts_with('/') {
+        return Err(PathRefusal::Relative);
+    }
+    let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         // Windows takes trailing dots and spaces away, so `.. ` and `...` may be `..` there.
         match part.trim_end_matches(' ') {
             "" | "." => {}
+            part if part.starts_with("..;") => return Err(PathRefusal::Above),
             ".." => {
                 parts.pop().ok_or(PathRefusal::Above)?;
             }
@@ -72,6 +93,29 @@ pub fn normalise(path: &str, base: Option<&NormalPath>) -> Result<NormalPath, Pa
         }
     }
     Ok(NormalPath(format!("/{}", parts.join("/"))))
+}
+
+/// The path without `.` and doubled slashes, and with `..` taken back, for whoever reads no encodings. It goes upwards only where it is
+/// not disguised.
+fn as_written(path: &str) -> NormalPath {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    NormalPath(format!("/{}", parts.join("/")))
+}
+
+/// Whether a part of a path leads upwards, to the strictest reader.
+fn goes_up(path: &str) -> bool {
+    path.split(['/', '\\']).any(|part| {
+        // `..;a` is `..` to servers that know parameters of parts.
+        let part = part.split(';').next().unwrap_or(part).trim_end_matches(' ');
+        part == ".." || (part.len() > 2 && part.bytes().all(|byte| byte == b'.' || byte == b' '))
+    })
 }
 
 /// Encodings undone, backslashes turned: what the most lenient reader would make of it.
@@ -93,7 +137,11 @@ fn undisguised(path: &str) -> Result<String, PathRefusal> {
             return Err(PathRefusal::Encoded);
         }
     }
-    if path.chars().any(|c| c.is_control() || c == '\u{fffd}') {
+    // `%u002e` is a dot to some.
+    if path.contains("%u") || path.contains("%U") {
+        return Err(PathRefusal::Encoded);
+    }
+    if path.chars().any(|c| c.is_control() || c == '\u{fffd}') || !legibility::hidden(&path).is_empty() {
         return Err(PathRefusal::ControlCharacter);
     }
     // Characters that look like separators and that some systems fold to them.
@@ -123,20 +171,16 @@ impl fmt::Display for NormalPath {
 impl Roots {
     /// Roots of these absolute paths.
     pub fn new<'p>(paths: impl IntoIterator<Item = &'p str>) -> Result<Self, PathRefusal> {
-        paths.into_iter().map(|path| normalise(path, None)).collect::<Result<_, _>>().map(Self)
+        paths.into_iter().map(normalise).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The one spelling of `path`, if it lies under a root. A relative path is tried from each root. No roots allow nothing.
+    /// The one spelling of `path`, if it lies under a root. No roots allow nothing.
     pub fn admit(&self, path: &str) -> Result<NormalPath, PathRefusal> {
-        let mut refusal = PathRefusal::Outside;
-        for base in &self.0 {
-            match normalise(path, Some(base)) {
-                Ok(normal) if self.0.iter().any(|root| normal.is_under(root)) => return Ok(normal),
-                Ok(_) => {}
-                Err(cause) => refusal = cause,
-            }
-        }
-        Err(refusal)
+        let normal = normalise(path)?;
+        // A reader that undoes no encodings takes the path as it is written.
+        let is_inside =
+            |root: &NormalPath| normal.is_under(root) && (normal.0 == path || as_written(path).is_under(root));
+        if self.0.iter().any(is_inside) { Ok(normal) } else { Err(PathRefusal::Outside) }
     }
 }
 
@@ -153,20 +197,29 @@ mod tests {
             "/srv/data",
             "/srv/data/",
             "/srv/data/a.txt",
-            "a.txt",
-            "./a//b/../c",
+            "/srv/data/./a//b/../c",
             "/srv/data/a+b",
             "/var/lib/app/x",
             "/srv/./data/x",
-            "%61.txt",
-            "..a/b",
-            "a..b",
+            "/srv/data/%61.txt",
+            "/srv/data/..a/b",
+            "/srv/data/a..b",
+            "/srv/data/a:b",
         ] {
             assert!(roots.admit(inside).is_ok(), "{inside}");
         }
         for outside in [
             "",
             "/",
+            "a.txt",
+            "./a",
+            "srv/data/a",
+            "file:/srv/data/a",
+            "file:///srv/data/a",
+            "FILE:///srv/data/a",
+            "http://a/srv/data/a",
+            "http:/srv/data/a",
+            "%66ile:///srv/data/a",
             "/etc/passwd",
             "/srv/data2/x",
             "/srv/data/../secret",
@@ -191,6 +244,17 @@ mod tests {
             "%c0%ae%c0%ae/",
             "a\nb",
             "%25252525252e%25252525252e/",
+            "/srv/data/a%2fa%2fa%2fa/../../../../etc/passwd",
+            "/srv/data/a\\a\\a\\a/../../../../etc/passwd",
+            "/srv/data/a\u{2215}a\u{2215}a/../../../etc/passwd",
+            "/etc/x/%2e%2e/%2e%2e/srv/data/f",
+            "/etc/x/.. /.. /srv/data/f",
+            "/srv%2fdata/f",
+            "\\\\srv\\data\\x",
+            "//srv/data/x",
+            "/srv/data/..;/x",
+            "/srv/data/%u002e%u002e/x",
+            "/srv/data/.\u{200b}./x",
         ] {
             assert!(roots.admit(outside).is_err(), "{outside:?} became {:?}", roots.admit(outside));
         }
@@ -204,13 +268,13 @@ mod tests {
             if let Ok(normal) = roots.admit(&path) {
                 prop_assert!(normal.as_str() == "/srv/data" || normal.as_str().starts_with("/srv/data/"));
                 prop_assert!(normal.as_str().split('/').all(|part| part != ".." && part != "."));
-                prop_assert_eq!(normalise(normal.as_str(), None).map(|again| again == normal), Ok(true));
+                prop_assert_eq!(normalise(normal.as_str()).map(|again| again == normal), Ok(true));
             }
         }
 
         #[test]
         fn no_path_makes_it_panic(path in "\\PC{0,64}") {
-            let _ = normalise(&path, None);
+            let _ = normalise(&path);
         }
     }
 }

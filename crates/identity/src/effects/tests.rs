@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod disguised;
+mod repetition;
 mod statements;
 
 fn sql(dialect: Dialect, text: &str) -> Verdict {
@@ -16,11 +18,11 @@ fn a_verdict_names_the_statement_and_the_function_and_no_literal() {
     assert_eq!(verdict.why, "calls steal(), a function that is not known");
     assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("SELECT") }));
     let verdict = classify(Language::Shell, "cat a; rm hunter2");
-    assert_eq!(verdict.why, "rm changes files or the system");
+    assert_eq!(verdict.why, "`rm` is not among the commands that are known to only read");
     assert_eq!(verdict.statement, Some(StatementRef { index: 1, kind: Cow::Borrowed("rm") }));
     assert_eq!(
         serde_json::to_string(&verdict).expect("json"),
-        r#"{"effect":"write","why":"rm changes files or the system","statement":{"index":1,"kind":"rm"}}"#
+        r#"{"effect":"unknown","why":"`rm` is not among the commands that are known to only read","statement":{"index":1,"kind":"rm"}}"#
     );
 }
 
@@ -36,67 +38,6 @@ fn beyond_a_limit_nothing_is_claimed() {
     assert_eq!(judge(Language::Shell, &format!("ls {}", "x".repeat(100))), Unknown);
     assert_eq!(judge(Language::Shell, "ls; ls; ls; ls"), Unknown);
     assert_eq!(judge(postgres, "SELECT 1\0; DROP TABLE t"), Unknown);
-}
-
-#[test]
-fn deep_and_long_texts_neither_overflow_nor_pass() {
-    let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
-    assert_eq!(sql(Dialect::Postgres, &deep).effect, Read, "too deep for the parser, and its words can do nothing");
-    let deep_call = format!("SELECT {}mine(){}", "(".repeat(5_000), ")".repeat(5_000));
-    assert_eq!(sql(Dialect::Postgres, &deep_call).effect, Unknown);
-    for chain in [
-        "+1",
-        " OR a",
-        " UNION SELECT 1",
-        "::int",
-        "[1]",
-        "->'a'",
-        " IS NULL",
-        " COLLATE x",
-        ".a",
-        " NOT NULL",
-        "||1",
-        " AND NOT 1",
-        " JOIN t ON true",
-        " LIKE a",
-        " IN (1)",
-        " BETWEEN 1 AND 2",
-        " AT TIME ZONE 'x'",
-    ] {
-        for dialect in [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql, Dialect::Generic] {
-            let long = format!("SELECT a FROM t WHERE a{}", chain.repeat(3_000));
-            let _ = sql(dialect, &long);
-        }
-    }
-    for unit in [
-        "$(",
-        "(",
-        "{ ",
-        "`",
-        "${a:-",
-        "$((",
-        "[[ ",
-        "if ",
-        "case a in ",
-        "<(",
-        "\"$(",
-        "'",
-        "\\",
-        "<<A ",
-        "a|",
-        "a&&",
-        "!",
-        "x=(",
-        "a[",
-        "f() { ",
-    ] {
-        let text = unit.repeat(3_000);
-        assert_ne!(
-            classify(Language::Shell, text.get(..6_000.min(text.len())).unwrap_or_default()).effect,
-            Write,
-            "{unit}"
-        );
-    }
 }
 
 #[test]
@@ -125,27 +66,6 @@ fn shell_text_that_only_looks_is_read() {
         })
         .collect();
     assert!(wrong.is_empty(), "not called read:\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn what_is_proved_is_called_write() {
-    for text in [
-        "rm x",
-        "\\rm x",
-        "a=rm; $a x",
-        "sh -c 'rm x'",
-        "find . -delete",
-        "ls > x",
-        "sed -i p x",
-        "echo $(rm x)",
-        "eval rm x",
-        "sudo rm x",
-        "xargs rm",
-        "cat <<E | tee x\na\nE",
-    ] {
-        let verdict = classify(Language::Shell, text);
-        assert_eq!(verdict.effect, Write, "{text}: {}", verdict.why);
-    }
 }
 
 proptest! {

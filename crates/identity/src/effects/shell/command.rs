@@ -1,164 +1,249 @@
-//! What one command does: by the table, by its options, by the command it runs. Programs with a language of their own are in
-//! `programs`, `sed` and `awk`.
+//! One command: whether it is listed, and whether every word of it is.
 
-use std::collections::HashMap;
+use super::{
+    Word, find,
+    table::{self, Listed, Operands, Values},
+};
+use crate::effects::{Finding, shown};
 
-use tree_sitter::Node;
+/// Where the programs of a system are.
+const PROGRAM_FOLDERS: [&str; 4] = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
+/// Of the files that the kernel makes up, those that only tell.
+const KERNEL_FILES: &str = "/dev/null /dev/zero /dev/urandom /proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg \
+                            /proc/mounts /proc/stat /proc/filesystems /proc/cmdline /proc/swaps /proc/partitions /proc/modules \
+                            /proc/net/dev /proc/net/route /proc/net/tcp /proc/net/udp /proc/self/status /proc/self/limits";
 
-use crate::effects::shell::gather;
-use crate::effects::shell::table::{self, Conduct, Entry};
-use crate::effects::shell::word::Arg;
-use crate::effects::shell::{Outer, programs};
-use crate::effects::{Finding, Limits, shown};
+/// Programs that run programs, of which only the version is asked. Those of which people keep several versions are not here: what is
+/// started in their place may fetch one. Java leaves files behind even then.
+const VERSIONED: &str = "bash git gcc make perl";
 
-/// What is around a command.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
-    /// Functions that the text certainly defines, and where.
-    pub(super) functions: &'a HashMap<String, usize>,
-    /// Where the command stands.
-    pub(super) position: usize,
-    pub(super) limits: &'a Limits,
-    pub(super) outer: &'a Outer,
-    /// The command in the tree, and the text of the tree.
-    pub(super) node: Node<'a>,
-    pub(super) text: &'a str,
-    pub(super) aliases: bool,
-}
-
-impl Context<'_> {
-    /// Whether the command's standard input is made by the text.
-    pub(super) fn standard_input_computed(&self) -> bool {
-        gather::input_is_computed(self.node, self.text)
+/// Says why a command is not known to only read.
+pub(super) fn judge(words: &[&Word]) -> Result<(), Finding> {
+    let Some((name, arguments)) = words.split_first() else { return Ok(()) };
+    let bare = PROGRAM_FOLDERS.iter().find_map(|folder| name.text.strip_prefix(folder)).unwrap_or(&name.text);
+    if name.has_glob {
+        return Err(Finding::unknown("the name of a command is a glob"));
+    }
+    if let Some(word) = arguments.iter().find(|word| is_special_file(word)) {
+        return Err(Finding::unknown(format!("`{}` may be a device or a file of the kernel", shown(&word.text))));
+    }
+    match bare {
+        "find" => find::judge(arguments),
+        _ if VERSIONED.split(' ').any(|known| known == bare) => match arguments {
+            [option] if option.text == "--version" => Ok(()),
+            _ => Err(Finding::unknown(format!("`{bare}` other than `{bare} --version` runs what it is given"))),
+        },
+        "command" => asks_for_a_command(arguments),
+        "test" => asks_about_a_file(arguments),
+        "[" => match arguments.split_last() {
+            Some((last, condition)) if last.text == "]" => asks_about_a_file(condition),
+            _ => Err(Finding::unknown("`[` without `]`")),
+        },
+        _ => match table::listed(bare) {
+            Some(_) if matches!(arguments, [only] if matches!(only.text.as_str(), "--help" | "--version")) => Ok(()),
+            Some(listed) => Reading { name: bare, listed, operands: 0 }.judge(arguments),
+            None => Err(Finding::unknown(format!(
+                "`{}` is not among the commands that are known to only read",
+                shown(bare)
+            ))),
+        },
     }
 }
 
-/// Where programs of the system live. The same name elsewhere is another program.
-const SYSTEM: &[&str] = &["/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/", "/usr/local/sbin/"];
-
-/// The name of a command without the system's directories.
-pub(super) fn base_name(name: &str) -> &str {
-    SYSTEM.iter().find_map(|directory| name.strip_prefix(directory)).unwrap_or(name)
+/// The words of one command, as they are read.
+struct Reading<'a> {
+    name: &'a str,
+    listed: &'static Listed,
+    operands: usize,
 }
 
-/// What the command of these words does.
-pub(super) fn judge(words: &[Arg], context: &Context<'_>) -> Finding {
-    judge_within(words, context, 0)
+impl Reading<'_> {
+    fn judge(mut self, arguments: &[&Word]) -> Result<(), Finding> {
+        let mut rest = arguments.iter();
+        let mut options_ended = false;
+        while let Some(word) = rest.next() {
+            if word.begins_with_glob && !self.listed.harmless {
+                return self.unknown("with a glob at the beginning of a word, where a file's name could be an option");
+            }
+            let text = word.text.as_str();
+            if options_ended || text == "-" || !text.starts_with('-') {
+                self.operand(word)?;
+            } else if text == "--" {
+                options_ended = true;
+            } else if word.has_glob {
+                return self.unknown("with a glob in an option");
+            } else if let Some(long) = text.strip_prefix("--") {
+                self.long_option(long, &mut rest)?;
+            } else {
+                self.short_options(text.get(1..).unwrap_or_default(), &mut rest)?;
+            }
+        }
+        if self.operands == 0 && matches!(self.listed.operands, Operands::Folder) {
+            return self.unknown("without an operand");
+        }
+        Ok(())
+    }
+
+    fn long_option(&self, long: &str, rest: &mut std::slice::Iter<'_, &Word>) -> Result<(), Finding> {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let is_listed = |mark: &str| {
+            self.listed.long.split_ascii_whitespace().any(|known| {
+                known.strip_suffix(mark) == Some(name) && (!mark.is_empty() || !known.ends_with(['=', '?']))
+            })
+        };
+        let takes_next = value.is_none() && is_listed("=");
+        if !(is_listed("=") || is_listed("?") || (value.is_none() && is_listed(""))) {
+            return self.unknown(&format!("`--{}`", shown(name)));
+        }
+        if takes_next { self.value(rest.next()) } else { Ok(()) }
+    }
+
+    fn short_options(&self, letters: &str, rest: &mut std::slice::Iter<'_, &Word>) -> Result<(), Finding> {
+        if self.listed.counts && letters.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Ok(());
+        }
+        for (at, letter) in letters.char_indices() {
+            // Its value is only ever in the same word.
+            if self.name == "date" && letter == 'I' {
+                return Ok(());
+            }
+            if self.listed.flags.contains(letter) {
+                continue;
+            }
+            if !self.listed.valued.contains(letter) {
+                return self.unknown(&format!("`-{}`", shown(letters.get(at..).unwrap_or_default())));
+            }
+            let is_last = at + letter.len_utf8() == letters.len();
+            return match (is_last, self.listed.values) {
+                (true, _) => self.value(rest.next()),
+                (false, Values::Apart) => self.unknown("with a value in the same word as its option"),
+                (false, Values::Number) => self.number(letters.get(at + letter.len_utf8()..).unwrap_or_default()),
+                (false, Values::Anywhere) => Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    /// `-c5`. In old manners `-cf` is two options.
+    fn number(&self, value: &str) -> Result<(), Finding> {
+        let is_number = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
+        if is_number { Ok(()) } else { self.unknown("with letters where a number belongs") }
+    }
+
+    fn value(&self, word: Option<&&Word>) -> Result<(), Finding> {
+        match word {
+            Some(word) if !word.has_glob => Ok(()),
+            Some(_) => self.unknown("with a glob as the value of an option"),
+            None => self.unknown("without the value of its last option"),
+        }
+    }
+
+    fn operand(&mut self, word: &Word) -> Result<(), Finding> {
+        self.operands += 1;
+        let text = word.text.as_str();
+        if text.starts_with('@') && !self.listed.harmless {
+            return self.unknown("with a word that begins with `@`, which may name a file of options,");
+        }
+        let fits = match self.listed.operands {
+            Operands::Any => true,
+            Operands::FilesBelow => text == "." || !(names_no_folder(text) || begins_at_a_device(text)),
+            // At the root and upwards every name may be a device's.
+            Operands::Folder => {
+                self.operands == 1
+                    && !word.has_glob
+                    && text != "-"
+                    && !names_no_folder(text)
+                    && !begins_at_a_device(text)
+                    && !text.split('/').any(|part| part == "..")
+            }
+            Operands::None => false,
+            Operands::One => self.operands == 1 && !word.has_glob,
+            Operands::Format => self.operands == 1 && !word.has_glob && text.starts_with('+'),
+            Operands::Numbers => {
+                !word.has_glob && text.bytes().all(|byte| byte.is_ascii_digit() || b".-smhd".contains(&byte))
+            }
+            Operands::Script(is_read) => self.operands > 1 || (!word.has_glob && is_read(text)),
+            Operands::Processes => {
+                !word.has_glob
+                    && (text.bytes().all(|byte| byte.is_ascii_digit())
+                        || text.chars().all(|letter| "aefjlmsuvwx".contains(letter)))
+            }
+        };
+        if fits { Ok(()) } else { self.unknown("with an operand that is not known to be read only") }
+    }
+
+    fn unknown(&self, what: &str) -> Result<(), Finding> {
+        let name = self.name;
+        Err(Finding::unknown(format!("`{name}` {what} is not known to only read")))
+    }
 }
 
-/// The same, inside `depth` commands that run others.
-pub(super) fn judge_within(words: &[Arg], context: &Context<'_>, depth: usize) -> Finding {
-    if depth > context.limits.depth_max {
-        return Finding::unknown("commands that run commands go too deep");
+/// `command -v NAME`; otherwise it starts the program.
+fn asks_for_a_command(arguments: &[&Word]) -> Result<(), Finding> {
+    match arguments.split_first() {
+        Some((option, names))
+            if matches!(option.text.as_str(), "-v" | "-V")
+                && names.iter().all(|name| !name.text.starts_with('-') && !name.has_glob) =>
+        {
+            Ok(())
+        }
+        _ => Err(Finding::unknown("`command` other than `command -v NAME` starts a program")),
     }
-    let Some((first, args)) = words.split_first() else { return Finding::read("no command") };
-    let Arg::Literal(name) = first else { return Finding::unknown("the command is computed") };
-    let base = base_name(name);
-    // Programs that run others do not see functions of the shell; a name that the table has is judged by it all the same.
-    if depth == 0
-        && table::find(base).is_none()
-        && context.functions.get(base).is_some_and(|defined| *defined < context.position)
-    {
-        // Upholds: every command of the function's body is judged where it stands.
-        return Finding::read(format!("{} is a function of the text", shown(base)));
+}
+
+/// `-f FILE` and its like. Other conditions evaluate what is written in them.
+fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
+    const OPERATORS: &str = "-e -f -d -s -r -w -x -L -h -b -c -p -S";
+    match condition {
+        [operator, file] if OPERATORS.split(' ').any(|known| known == operator.text) && !file.has_glob => Ok(()),
+        _ => Err(Finding::unknown("a condition other than one that asks about one file")),
     }
-    if context.aliases {
-        return Finding::unknown("the text turns on aliases, which give names other meanings");
+}
+
+/// Whether a word may name a file that is more than a file: opening a device, or reading some files of the kernel, does something.
+fn is_special_file(word: &Word) -> bool {
+    let text = word.text.as_str();
+    // The path in `--option=path`, `-fpath` or `if=path` too.
+    let from = text.find('/').map_or(0, |slash| {
+        text.get(..slash).and_then(|before| before.rfind(['=', ':', ','])).map_or(0, |mark| mark + 1)
+    });
+    let path = text.get(from..).unwrap_or(text);
+    if !word.has_glob && KERNEL_FILES.split_ascii_whitespace().any(|known| known == path) {
+        return false;
     }
-    if base.is_empty() {
-        return Finding::unknown("the command is empty");
-    }
-    let Some(entry) = table::find(base) else {
-        return Finding::unknown(format!("{} is not a known command", shown(base)));
+    let attached = text.starts_with('-').then(|| text.find('/')).flatten().and_then(|slash| text.get(slash..));
+    is_special_path(path, word.has_glob) || attached.is_some_and(|path| is_special_path(path, word.has_glob))
+}
+
+/// Whether a path is the root, the folder at hand, or one above it.
+fn names_no_folder(path: &str) -> bool {
+    path.split('/').all(|part| matches!(part, "" | "." | ".."))
+}
+
+/// Whether a path leads to devices or files of the kernel where the folder at hand is the root.
+fn begins_at_a_device(path: &str) -> bool {
+    let first = path.split('/').find(|part| !matches!(*part, "" | "."));
+    first.is_some_and(|first| matches!(first, "dev" | "proc" | "sys"))
+}
+
+fn is_special_path(path: &str, has_glob: bool) -> bool {
+    let absolute = path.starts_with('/');
+    let may_be_special = |part: &str| {
+        matches!(part, "dev" | "proc" | "sys" | "inet" | "inet4" | "inet6")
+            || (has_glob && part.contains(['*', '?', '[']))
     };
-    if is_only_help(args) && entry.conduct != Conduct::Wrap {
-        return Finding::read(format!("{base} prints its help or version"));
-    }
-    match entry.conduct {
-        Conduct::Special => programs::judge(base, args, entry, context, depth),
-        Conduct::Wrap => judge_wrapper(base, args, entry, context, depth),
-        _ => judge_plain(base, args, entry),
-    }
-}
-
-fn is_only_help(args: &[Arg]) -> bool {
-    matches!(args, [Arg::Literal(only)] if only == "--help" || only == "--version")
-}
-
-/// A command of the table, by its options.
-pub(super) fn judge_plain(name: &str, args: &[Arg], entry: &Entry) -> Finding {
-    let parsed = table::parse(args, entry, false);
-    if table::any(&parsed.options, &entry.write) {
-        return Finding::write(format!("{name} writes with this option"));
-    }
-    if table::any(&parsed.options, &entry.unknown) {
-        return Finding::unknown(format!("{name} runs something else with this option"));
-    }
-    if table::any_exactly(&parsed.options, &entry.read) {
-        return Finding::read(format!("{name} only reads with this option"));
-    }
-    let sensitive = !(entry.write.is_empty() && entry.unknown.is_empty());
-    if sensitive && parsed.computed && entry.conduct == Conduct::Read {
-        return Finding::unknown(format!("an argument of {name} is computed and may be an option"));
-    }
-    if entry.assigns && parsed.operands.iter().any(|operand| operand.literal().is_none_or(|text| text.contains('='))) {
-        return Finding::write(format!("{name} sets what it is given a value for"));
-    }
-    if entry.operands_max.is_some_and(|most| parsed.operands.len() > most) {
-        return Finding::write(format!("{name} with this many arguments writes"));
-    }
-    if !entry.subcommands.is_empty() && reads_with_subcommand(args, entry) {
-        return Finding::read(format!("{name} only reads with this subcommand"));
-    }
-    match entry.conduct {
-        Conduct::Read => Finding::read(format!("{name} reads")),
-        Conduct::Write => Finding::write(format!("{name} changes files or the system")),
-        _ => Finding::unknown(format!("what {name} does cannot be told from its arguments")),
-    }
-}
-
-/// Whether the subcommand is one that reads. An option before it that is not known might take the subcommand for its argument.
-fn reads_with_subcommand(args: &[Arg], entry: &Entry) -> bool {
-    let mut at = 0;
-    while let Some(arg) = args.get(at) {
-        at += 1;
-        let Some(word) = arg.literal() else { return false };
-        if !word.starts_with('-') {
-            return entry.subcommands.contains(&word);
-        }
-        let short = word
-            .strip_prefix('-')
-            .filter(|letter| letter.chars().count() == 1)
-            .is_some_and(|letter| entry.takes.contains(letter));
-        if short || entry.longs.contains(&word) {
-            at += 1;
-        } else if !(entry.flags.contains(&word) || (word.starts_with("--") && word.contains('='))) {
-            return false;
+    let mut climbed = absolute;
+    for (index, part) in path.split('/').filter(|part| !matches!(*part, "" | ".")).enumerate() {
+        match part {
+            ".." => climbed = true,
+            _ if (climbed && may_be_special(part))
+                // The folder that the text is run in may be the root.
+                || (index == 0 && path.contains('/') && may_be_special(part)) =>
+            {
+                return true;
+            }
+            _ => climbed = false,
         }
     }
-    entry.subcommands.contains(&"-")
-}
-
-/// `nohup`, `time`, `sudo`: what follows their options is what counts.
-fn judge_wrapper(name: &str, args: &[Arg], entry: &Entry, context: &Context<'_>, depth: usize) -> Finding {
-    let parsed = table::parse(args, entry, true);
-    if table::any(&parsed.options, &entry.write) {
-        return Finding::write(format!("{name} writes with this option"));
-    }
-    if table::any(&parsed.options, &entry.unknown) {
-        return Finding::unknown(format!("{name} runs something else with this option"));
-    }
-    let Some(first) = parsed.first_operand else { return Finding::read(format!("{name} without a command")) };
-    let mut rest = args.get(first + entry.wrapped..).unwrap_or_default();
-    // `sudo NAME=value command` and the like.
-    while let Some((Arg::Literal(word), after)) = rest.split_first()
-        && name == "sudo"
-        && word.contains('=')
-    {
-        if let Some(finding) = programs::assigned(word) {
-            return finding;
-        }
-        rest = after;
-    }
-    judge_within(rest, context, depth + 1)
+    false
 }

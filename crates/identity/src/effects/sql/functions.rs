@@ -9,6 +9,8 @@ use crate::effects::{Dialect, Finding, shown};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conduct {
     Harmless,
+    /// Harmless without arguments; with one it sets what it tells.
+    Asks,
     Writes,
     Outside,
     Runs,
@@ -27,6 +29,7 @@ pub(super) struct Called<'a> {
     pub(super) name: &'a str,
     /// Quoted names keep their case in PostgreSQL.
     pub(super) quoted: bool,
+    pub(super) has_arguments: bool,
 }
 
 /// What calling it does, unless it is known to do nothing.
@@ -52,8 +55,29 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
         Some(Conduct::Runs) => {
             Some(Finding::unknown(format!("calls {}(), which runs a query it is given as text", shown(&name))))
         }
-        Some(Conduct::Harmless) if !own_schema && !own_case => None,
+        Some(Conduct::Asks) if called.has_arguments => {
+            Some(Finding::write(format!("calls {}() with a value, which sets it", shown(&name))))
+        }
+        Some(Conduct::Harmless | Conduct::Asks) if !own_schema && !own_case => None,
         _ => Some(Finding::unknown(format!("calls {}(), a function that is not known", shown(called.name)))),
+    }
+}
+
+/// Whether any engine has a function of that name that is not known to change nothing.
+pub(super) fn changes(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [&POSTGRES, &SQLITE, &MYSQL].iter().any(|table| {
+        table.get(name.as_str()).is_some_and(|conduct| !matches!(conduct, Conduct::Harmless | Conduct::Asks))
+    })
+}
+
+/// Whether SQLite has a table of that name that is a function, and not one that is known to change nothing. Every PRAGMA with a result
+/// has one.
+pub(super) fn is_acting_table_of_sqlite(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    match SQLITE.get(name.as_str()) {
+        Some(conduct) => *conduct != Conduct::Harmless,
+        None => name.starts_with("pragma_"),
     }
 }
 
@@ -61,7 +85,9 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
 fn worst(name: &str) -> Option<Conduct> {
     let mut found = None;
     for table in [&POSTGRES, &SQLITE, &MYSQL] {
-        if let (Some(conduct), None | Some(Conduct::Harmless)) = (table.get(name).copied(), found) {
+        if let (Some(conduct), None | Some(Conduct::Harmless | Conduct::Asks)) = (table.get(name).copied(), found)
+            && (found.is_none() || conduct != Conduct::Harmless)
+        {
             found = Some(conduct);
         }
     }
@@ -74,6 +100,7 @@ fn table(data: &'static str) -> Table {
         let Some((conduct, names)) = line.split_once(": ") else { continue };
         let conduct = match conduct {
             "harmless" => Conduct::Harmless,
+            "asks" => Conduct::Asks,
             "writes" => Conduct::Writes,
             "outside" => Conduct::Outside,
             "runs" => Conduct::Runs,
@@ -106,7 +133,7 @@ mod tests {
             let mut seen = HashMap::new();
             for line in data.lines().filter(|line| !line.starts_with('#')) {
                 let (conduct, names) = line.split_once(": ").expect("`conduct: names`");
-                assert!(["harmless", "writes", "outside", "runs"].contains(&conduct), "{conduct}");
+                assert!(["harmless", "asks", "writes", "outside", "runs"].contains(&conduct), "{conduct}");
                 for name in names.split(' ') {
                     assert_eq!(name, name.to_ascii_lowercase());
                     assert_eq!(seen.insert(name, conduct).unwrap_or(conduct), conduct, "{name}");
@@ -117,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_schema_or_a_case_of_its_own_makes_another_function() {
-        let call = |schema, name, quoted| judge(Dialect::Postgres, Called { schema, name, quoted });
+        let call =
+            |schema, name, quoted| judge(Dialect::Postgres, Called { schema, name, quoted, has_arguments: true });
         assert_eq!(call(None, "LOWER", false), None);
         assert_eq!(call(Some("pg_catalog"), "lower", false), None);
         assert!(call(Some("mine"), "lower", false).is_some());

@@ -1,5 +1,6 @@
-//! What a statement does by how it begins. Responsible for every kind of statement but queries, and for finding the query or
-//! statement inside those that carry one (`EXPLAIN`, `DECLARE`, `PREPARE`, `COPY`). A beginning that is not known is `unknown`.
+//! What a statement does by how it begins. Responsible for every kind of statement but queries, and for finding the query inside those
+//! that carry one (`EXPLAIN`, `COPY`). A statement is a read only if every word of it is of a known shape; a beginning that is not
+//! known is `unknown`.
 
 use std::borrow::Cow;
 
@@ -55,16 +56,17 @@ const BEGINNINGS: &[(&str, Effect, &str)] = &[
     ("IMPORT", Effect::Ddl, "IMPORT makes objects"),
     ("INSTALL", Effect::Ddl, "INSTALL adds a plugin"),
     ("UNINSTALL", Effect::Ddl, "UNINSTALL removes a plugin"),
-    ("SHOW", Effect::Read, "SHOW reads a setting or a catalog"),
+    ("DECLARE", Effect::Unknown, "DECLARE leaves a cursor in the session"),
+    ("PREPARE", Effect::Unknown, "PREPARE leaves a statement in the session"),
     ("FETCH", Effect::Unknown, "FETCH runs a query that was declared elsewhere"),
     ("MOVE", Effect::Unknown, "MOVE runs a query that was declared elsewhere"),
-    ("CLOSE", Effect::Read, "CLOSE ends a cursor"),
-    ("DEALLOCATE", Effect::Read, "DEALLOCATE forgets a prepared statement"),
-    ("SAVEPOINT", Effect::Read, "SAVEPOINT marks a place in a transaction"),
-    ("RELEASE", Effect::Read, "RELEASE forgets a savepoint"),
-    ("HELP", Effect::Read, "HELP reads the manual"),
-    ("USE", Effect::Read, "USE chooses a database"),
-    ("CHECKSUM", Effect::Read, "CHECKSUM reads a table"),
+    ("CLOSE", Effect::Unknown, "CLOSE changes the session"),
+    ("DEALLOCATE", Effect::Unknown, "DEALLOCATE changes the session"),
+    ("SAVEPOINT", Effect::Unknown, "SAVEPOINT changes the session's transaction"),
+    ("RELEASE", Effect::Unknown, "RELEASE may end a transaction"),
+    ("HELP", Effect::Unknown, "HELP is not known"),
+    ("USE", Effect::Unknown, "USE changes what later names mean"),
+    ("CHECKSUM", Effect::Unknown, "CHECKSUM is not known"),
     ("COMMIT", Effect::Unknown, "COMMIT ends a transaction that may protect or hold other work"),
     ("END", Effect::Unknown, "END ends a transaction that may protect or hold other work"),
     ("ROLLBACK", Effect::Unknown, "ROLLBACK ends a transaction that may protect or hold other work"),
@@ -89,7 +91,7 @@ pub(super) fn name(tokens: &[Token<'_>]) -> Cow<'static, str> {
     }
     let known = BEGINNINGS.iter().map(|(word, ..)| *word).chain([
         "SELECT", "WITH", "VALUES", "TABLE", "EXPLAIN", "DESCRIBE", "DESC", "COPY", "PRAGMA", "SET", "BEGIN", "START",
-        "DECLARE", "PREPARE",
+        "SHOW",
     ]);
     known
         .into_iter()
@@ -98,7 +100,7 @@ pub(super) fn name(tokens: &[Token<'_>]) -> Cow<'static, str> {
 }
 
 /// What the statement would do.
-pub(super) fn judge(statement: Statement<'_>, depth: usize) -> Finding {
+pub(super) fn judge(statement: Statement<'_>) -> Finding {
     let Some(first) = statement.tokens.first() else { return Finding::read("there is no statement in it") };
     if first.kind == Kind::Open {
         return judge_parenthesised(statement);
@@ -108,13 +110,12 @@ pub(super) fn judge(statement: Statement<'_>, depth: usize) -> Finding {
     }
     match first.text.to_ascii_uppercase().as_str() {
         "SELECT" | "WITH" | "VALUES" | "TABLE" => statement.judge_query(),
-        "EXPLAIN" | "DESCRIBE" | "DESC" => judge_explain(statement, depth),
-        "COPY" => judge_copy(statement, depth),
+        "EXPLAIN" | "DESCRIBE" | "DESC" => judge_explain(statement),
+        "COPY" => judge_copy(statement),
+        "SHOW" => judge_show(statement.tokens),
         "PRAGMA" if matches!(statement.dialect, Dialect::Sqlite | Dialect::Generic) => pragma::judge(statement.tokens),
         "SET" => settings::judge(statement),
-        "BEGIN" | "START" => judge_begin(statement),
-        "DECLARE" => judge_declare(statement),
-        "PREPARE" => judge_prepare(statement, depth),
+        "BEGIN" | "START" => judge_begin(statement.tokens),
         word => match BEGINNINGS.iter().find(|(beginning, ..)| *beginning == word) {
             Some((_, effect, why)) => Finding::new(*effect, *why),
             None => Finding::unknown(format!("a statement that begins with {} is not known", shown(first.text))),
@@ -129,84 +130,126 @@ fn judge_parenthesised(statement: Statement<'_>) -> Finding {
     if query { statement.judge_query() } else { Finding::unknown("what is in the parentheses is not a query") }
 }
 
-/// A plan is only looked at, unless `ANALYZE` runs it. MySQL may run subqueries and functions to plan.
-fn judge_explain(statement: Statement<'_>, depth: usize) -> Finding {
+/// Options of `EXPLAIN`, and their values.
+const PLAN_WORDS: &str = " analyze analyse verbose costs buffers format timing summary settings wal generic_plan memory serialize extended \
+     partitions query plan on off true false json text yaml xml tree traditional none binary ";
+
+/// A plan is only looked at, but engines run parts of a statement to plan it: what is planned must be a read itself.
+fn judge_explain(statement: Statement<'_>) -> Finding {
     let tokens = statement.tokens;
+    let is_option = |token: &Token<'_>| {
+        token.kind == Kind::Comma
+            || token.text == "="
+            || (token.kind == Kind::Word && PLAN_WORDS.split(' ').any(|word| token.text.eq_ignore_ascii_case(word)))
+    };
     let mut at = 1;
-    let mut analyze = false;
-    if tokens.get(at).is_some_and(|token| token.kind == Kind::Open) && statement.dialect != Dialect::Sqlite {
-        let close = closing(tokens, at);
-        let options = tokens.get(at..close).unwrap_or_default();
-        let asked = options.iter().position(|token| token.is_word("analyze") || token.is_word("analyse"));
-        // `ANALYZE false` is rare enough to be taken for `ANALYZE`.
-        if asked.is_some() || !options.iter().any(|token| token.is_word("select")) {
-            analyze = asked.is_some();
+    if let Some(open) = tokens.get(1).filter(|token| token.kind == Kind::Open) {
+        let close = closing(tokens, 1);
+        let options = tokens.get(2..close).unwrap_or_default();
+        if !options.iter().any(|token| is_query_word(token)) {
+            if !options.iter().all(is_option) {
+                return Finding::unknown("EXPLAIN with an option that is not known");
+            }
             at = close + 1;
         }
+        debug_assert!(open.kind == Kind::Open);
     }
-    while let Some(token) = tokens.get(at) {
-        if token.is_word("analyze") || token.is_word("analyse") {
-            analyze = true;
-        } else if token.is_word("format") || token.is_word("for") {
-            at += 2;
-        } else if !["verbose", "extended", "partitions", "query", "plan", "logical", "physical"]
-            .iter()
-            .any(|word| token.is_word(word))
-        {
-            break;
-        }
-        at += 1;
-    }
+    at += tokens.get(at..).unwrap_or_default().iter().take_while(|token| is_option(token)).count();
     let inner = statement.from(at);
-    let planned = inner.tokens.first().is_some_and(|token| {
-        token.kind == Kind::Open || BEGINNINGS.iter().any(|(word, ..)| token.is_word(word)) || is_query_word(token)
-    });
-    if !planned {
-        return Finding::read("DESCRIBE reads a table's definition");
+    match inner.tokens {
+        [first, ..] if first.kind == Kind::Open || is_query_word(first) => {
+            let finding = kinds_of_query(inner);
+            let why = match finding.effect {
+                Effect::Read => finding.why,
+                _ => format!("EXPLAIN may run what it plans: {}", finding.why).into(),
+            };
+            Finding { why, ..finding }
+        }
+        [] => Finding::unknown("EXPLAIN without a statement"),
+        // `DESCRIBE table column`.
+        names
+            if !tokens.first().is_some_and(|first| first.is_word("explain"))
+                && is_plain_names(names)
+                && !names.iter().any(|name| BEGINNINGS.iter().any(|(word, ..)| name.is_word(word))) =>
+        {
+            Finding::read("DESCRIBE reads a table's definition")
+        }
+        [first, ..] => {
+            let inner = BEGINNINGS.iter().find(|(word, ..)| first.is_word(word));
+            let effect = inner.map_or(Effect::Unknown, |(_, effect, _)| *effect);
+            Finding::new(effect, "EXPLAIN of what is not a query")
+        }
     }
-    if analyze {
-        let finding = inner.judge(depth + 1);
-        let why = if finding.effect == Effect::Read {
-            finding.why
-        } else {
-            format!("EXPLAIN ANALYZE runs the statement: {}", finding.why).into()
-        };
-        return Finding { why, ..finding };
+}
+
+fn kinds_of_query(inner: Statement<'_>) -> Finding {
+    match inner.tokens.first() {
+        Some(first) if first.kind == Kind::Open => judge_parenthesised(inner),
+        _ => inner.judge_query(),
     }
-    if matches!(statement.dialect, Dialect::MySql | Dialect::Generic)
-        && inner.tokens.first().is_some_and(|token| token.kind == Kind::Open || is_query_word(token))
-    {
-        return inner.judge(depth + 1);
-    }
-    Finding::read("EXPLAIN shows a plan and does not run it")
 }
 
 fn is_query_word(token: &Token<'_>) -> bool {
-    ["select", "with", "values", "table", "declare"].iter().any(|word| token.is_word(word))
+    ["select", "with", "values", "table"].iter().any(|word| token.is_word(word))
 }
 
-fn judge_copy(statement: Statement<'_>, depth: usize) -> Finding {
+fn is_plain_names(tokens: &[Token<'_>]) -> bool {
+    tokens.len() <= 5
+        && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
+}
+
+/// A setting or a list by plain names. With a condition it computes.
+fn judge_show(tokens: &[Token<'_>]) -> Finding {
+    const WORDS_MAX: usize = 12;
+    let plain = tokens.len() <= WORDS_MAX
+        && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
+        && !tokens.iter().any(|token| token.is_word("where"));
+    if plain {
+        Finding::read("SHOW reads a setting or a catalog")
+    } else {
+        Finding::unknown("SHOW of more than plain names")
+    }
+}
+
+fn judge_copy(statement: Statement<'_>) -> Finding {
     let tokens = statement.tokens;
-    let after_source =
-        if tokens.get(1).is_some_and(|token| token.kind == Kind::Open) { closing(tokens, 1) + 1 } else { 1 };
+    let of_query = tokens.get(1).is_some_and(|token| token.kind == Kind::Open);
+    let after_source = if of_query { closing(tokens, 1) + 1 } else { 1 };
     let direction =
         tokens.iter().enumerate().skip(after_source).find(|(_, token)| token.is_word("to") || token.is_word("from"));
     let Some((at, direction)) = direction else { return Finding::unknown("COPY without a direction") };
-    let program = tokens.get(at + 1).is_some_and(|token| token.is_word("program"));
-    if program {
+    if tokens.get(at + 1).is_some_and(|token| token.is_word("program")) {
         return Finding::write("COPY … PROGRAM runs a program on the server");
     }
     if direction.is_word("from") {
         return Finding::write("COPY … FROM adds rows");
     }
-    if !tokens.get(at + 1).is_some_and(|token| token.is_word("stdout") || token.is_word("stdin")) {
+    if !tokens.get(at + 1).is_some_and(|token| token.is_word("stdout")) {
         return Finding::write("COPY … TO writes a file on the server");
     }
-    if after_source > 1 {
-        statement.between(2, after_source - 1).judge(depth + 1)
-    } else {
-        Finding::read("COPY … TO STDOUT reads a table")
+    let options = tokens.get(at + 2..).unwrap_or_default();
+    let plain_options =
+        options.iter().all(|token| ["with", "csv", "header", "binary"].iter().any(|word| token.is_word(word)));
+    if of_query {
+        let query = statement.between(2, after_source - 1);
+        let finding = match query.tokens.first() {
+            Some(first) if first.kind == Kind::Open || is_query_word(first) => kinds_of_query(query),
+            Some(first) if ["insert", "update", "delete", "merge"].iter().any(|word| first.is_word(word)) => {
+                Finding::write("COPY of a statement that changes rows")
+            }
+            _ => Finding::unknown("COPY of what is not a query"),
+        };
+        return if plain_options {
+            finding
+        } else {
+            finding.or_heavier(Finding::unknown("COPY with an option that is not known"))
+        };
     }
+    let names = tokens.get(1..at).unwrap_or_default();
+    if plain_options && is_plain_names(names) && !names.is_empty() {
+        return Finding::read("COPY … TO STDOUT reads a table");
+    }
+    Finding::unknown("COPY with an option that is not known")
 }
 
 /// Where the parenthesis at `open` is closed, or the end.
@@ -225,66 +268,12 @@ fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     tokens.len()
 }
 
-/// To begin a transaction is nothing, but to begin one that may write is to leave a protection behind.
-fn judge_begin(statement: Statement<'_>) -> Finding {
-    let allowed = [
-        "begin",
-        "start",
-        "transaction",
-        "work",
-        "deferred",
-        "read",
-        "only",
-        "isolation",
-        "level",
-        "serializable",
-        "repeatable",
-        "committed",
-        "uncommitted",
-        "deferrable",
-        "not",
-        "with",
-        "consistent",
-        "snapshot",
-    ];
-    let plain = statement
-        .tokens
-        .iter()
-        .all(|token| token.kind == Kind::Comma || allowed.iter().any(|word| token.is_word(word)));
-    let is_start = statement.tokens.first().is_some_and(|token| token.is_word("start"));
-    let transaction = !is_start || statement.tokens.get(1).is_some_and(|token| token.is_word("transaction"));
-    if plain && transaction {
-        return Finding::read("BEGIN starts a transaction");
-    }
-    if statement
-        .tokens
-        .iter()
-        .any(|token| token.is_word("write") || token.is_word("immediate") || token.is_word("exclusive"))
-    {
+/// What begins a transaction leaves it open, because nothing that ends one is a read: later statements of the session are not
+/// committed, and MySQL commits what was open before.
+fn judge_begin(tokens: &[Token<'_>]) -> Finding {
+    let locks = |token: &Token<'_>| ["write", "immediate", "exclusive"].iter().any(|word| token.is_word(word));
+    if tokens.iter().any(locks) {
         return Finding::write("a transaction that may write, or that locks, is begun");
     }
-    Finding::unknown("BEGIN or START of something that is not known")
-}
-
-fn judge_declare(statement: Statement<'_>) -> Finding {
-    let cursor = statement.tokens.iter().position(|token| token.is_word("cursor"));
-    let query = cursor.and_then(|cursor| {
-        statement.tokens.iter().skip(cursor).position(|token| token.is_word("for")).map(|by| cursor + by + 1)
-    });
-    match query {
-        Some(query)
-            if statement.tokens.get(query).is_some_and(|token| token.kind == Kind::Open || is_query_word(token)) =>
-        {
-            statement.from(query).judge_query()
-        }
-        _ => Finding::unknown("DECLARE of something that is not a cursor over a query"),
-    }
-}
-
-/// `PREPARE name (types) AS statement`: what is prepared may be run later, so it counts now.
-fn judge_prepare(statement: Statement<'_>, depth: usize) -> Finding {
-    match statement.tokens.iter().position(|token| token.is_word("as")) {
-        Some(at) if at <= 40 => statement.from(at + 1).judge(depth + 1),
-        _ => Finding::unknown("PREPARE of a statement that is not in the text"),
-    }
+    Finding::unknown("BEGIN or START leaves a transaction open, in which later statements are not committed")
 }

@@ -1,5 +1,4 @@
-//! Cuts SQL into words by the rules of the engine that will read it: strings, quoted names, dollar quotes, comments, MySQL's
-//! executable comments. Responsible for what is text and what is program; knows no grammar. It never recurses and never fails:
+//! Cuts SQL into words by the rules of the engine that will read it: strings, quoted names, dollar quotes, comments. Responsible for what is text and what is program; knows no grammar. It never recurses and never fails:
 //! what does not end is reported as such.
 
 use crate::effects::Dialect;
@@ -40,41 +39,29 @@ impl Token<'_> {
     }
 }
 
-/// How MySQL's `/*! … */` is read: as program (by servers new enough) or as a comment (by all others).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Executable {
-    Program,
-    Comment,
-}
-
 /// The tokens of a text, and what must be known about how they were found.
 #[derive(Debug)]
 pub(super) struct Lexed<'a> {
     pub(super) tokens: Vec<Token<'a>>,
-    /// Byte ranges that are comments (or the fences of executable ones).
+    /// Byte ranges that are comments, MySQL's executable ones too.
     pub(super) comments: Vec<(usize, usize)>,
     /// A string, a quoted name or a comment had no end.
     pub(super) unterminated: bool,
-    /// How many executable comments there are.
-    pub(super) executable: usize,
     /// More tokens than allowed.
     pub(super) overflow: bool,
 }
 
 /// Cuts `text` by the rules of `dialect` into at most `tokens_max` tokens.
-pub(super) fn lex(text: &str, dialect: Dialect, executable: Executable, tokens_max: usize) -> Lexed<'_> {
+pub(super) fn lex(text: &str, dialect: Dialect, tokens_max: usize) -> Lexed<'_> {
     let mut lexer = Lexer {
         text,
         bytes: text.as_bytes(),
         at: 0,
         dialect,
-        reading: executable,
-        inside_executable: false,
         out: Lexed {
             tokens: Vec::with_capacity(text.len() / 5 + 4),
             comments: Vec::new(),
             unterminated: false,
-            executable: 0,
             overflow: false,
         },
     };
@@ -85,7 +72,6 @@ pub(super) fn lex(text: &str, dialect: Dialect, executable: Executable, tokens_m
         }
         lexer.next();
     }
-    lexer.out.unterminated |= lexer.inside_executable;
     lexer.out
 }
 
@@ -94,8 +80,6 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     dialect: Dialect,
-    reading: Executable,
-    inside_executable: bool,
     out: Lexed<'a>,
 }
 
@@ -111,11 +95,6 @@ impl Lexer<'_> {
             b'-' if self.peek(1) == b'-' && self.dashes_comment() => self.line_comment(),
             b'#' if self.dialect == Dialect::MySql => self.line_comment(),
             b'/' if self.peek(1) == b'*' => self.block_comment(),
-            b'*' if self.inside_executable && self.peek(1) == b'/' => {
-                self.inside_executable = false;
-                self.out.comments.push((self.at, self.at + 2));
-                self.at += 2;
-            }
             b'\'' => self.quoted(0, b'\'', Kind::Text, self.dialect == Dialect::MySql),
             b'"' if self.dialect == Dialect::MySql => self.quoted(0, b'"', Kind::Text, true),
             b'"' => self.quoted(0, b'"', Kind::Quoted, false),
@@ -178,9 +157,9 @@ impl Lexer<'_> {
         self.take(Kind::Word, |byte| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$');
     }
 
-    /// MySQL takes `--` for a comment only before white space.
+    /// MySQL takes `--` for a comment only before white space or a control character.
     fn dashes_comment(&self) -> bool {
-        self.dialect != Dialect::MySql || self.peek(2) <= b' '
+        self.dialect != Dialect::MySql || self.peek(2) <= b' ' || self.peek(2) == 0x7f
     }
 
     fn line_comment(&mut self) {
@@ -194,23 +173,6 @@ impl Lexer<'_> {
 
     fn block_comment(&mut self) {
         let start = self.at;
-        let fence = match (self.dialect, self.peek(2), self.peek(3)) {
-            (Dialect::MySql, b'!', _) => 3,
-            (Dialect::MySql, b'M', b'!') => 4,
-            _ => 0,
-        };
-        if fence > 0 {
-            self.out.executable += 1;
-            if self.reading == Executable::Program && !self.inside_executable {
-                self.inside_executable = true;
-                self.at += fence;
-                while self.peek(0).is_ascii_digit() {
-                    self.at += 1;
-                }
-                self.out.comments.push((start, self.at));
-                return;
-            }
-        }
         self.at += 2;
         let mut depth = 1_usize;
         while depth > 0 {
@@ -280,19 +242,15 @@ impl Lexer<'_> {
     }
 
     fn sign(&mut self) {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let mut bytes = rest.iter().position(|byte| !is_operator(*byte)).unwrap_or(rest.len());
+        let starts_comment =
+            |ahead: usize| matches!((self.peek(ahead), self.peek(ahead + 1)), (b'-', b'-') | (b'/', b'*'));
+        let goes_on = |byte: u8| is_operator(byte) || (self.dialect == Dialect::Postgres && b"@#?`".contains(&byte));
+        let mut bytes = 1;
         // A comment ends an operator.
-        for at in 1..bytes {
-            let pair = (rest.get(at), rest.get(at + 1));
-            if matches!(pair, (Some(b'-'), Some(b'-')) | (Some(b'/'), Some(b'*')))
-                || (self.inside_executable && matches!(pair, (Some(b'*'), Some(b'/'))))
-            {
-                bytes = at;
-                break;
-            }
+        while goes_on(self.peek(bytes)) && !starts_comment(bytes) {
+            bytes += 1;
         }
-        self.push(Kind::Sign, bytes.max(1));
+        self.push(Kind::Sign, if goes_on(self.peek(0)) { bytes } else { 1 });
     }
 }
 
@@ -301,24 +259,7 @@ fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
+/// What operators of every engine are made of. PostgreSQL has more; elsewhere `#` begins a comment, a backquote a name, `@` a variable.
 fn is_operator(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'+' | b'-'
-            | b'*'
-            | b'/'
-            | b'<'
-            | b'>'
-            | b'='
-            | b'~'
-            | b'!'
-            | b'@'
-            | b'#'
-            | b'%'
-            | b'^'
-            | b'&'
-            | b'|'
-            | b'?'
-            | b'`'
-    )
+    b"+-*/<>=~!%^&|".contains(&byte)
 }

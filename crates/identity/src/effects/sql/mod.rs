@@ -1,26 +1,31 @@
-//! SQL: what each statement of a text would do. Cuts the text into statements by the engine's own rules of strings and comments,
-//! judges a statement by how it begins (`kinds`) and a query by its tree (`tree`) or, where the parser does not know it, by its words
-//! (`words`). For an engine that is not stated a text must be harmless to each of them.
+//! SQL: whether each statement of a text provably only reads. Cuts the text into statements by the engine's own rules of strings and
+//! comments, refuses a text that readers may cut differently (`plain`, `second_reading`), judges a statement by how it begins (`kinds`)
+//! and a query by its tree (`tree`). What is not known is `unknown`. For an engine that is not stated a text must be harmless to each of them.
 
 mod functions;
 mod kinds;
 mod lexer;
+mod plain;
 mod pragma;
+mod rows_of_functions;
+mod second_reading;
 mod settings;
+mod shown_words;
 mod tree;
+mod types;
 mod words;
 
 use std::borrow::Cow;
 
 use crate::effects::{Dialect, Effect, Finding, Limits, StatementRef, Verdict};
-use lexer::{Executable, Kind, Lexed, Token};
+use lexer::{Kind, Lexed, Token};
 
-/// How long a chain of operators or set operations the parser is given: its tree is as deep as the chain is long.
-const CHAIN_MAX: usize = 200;
-/// How deep parentheses may go for the parser. A subquery costs it a great many frames, and the default stack of a thread is 2 MB.
-const PARENTHESES_DEPTH_MAX: usize = 7;
-/// How deep the parser may go by its own count: a subquery counts three or four times.
-const PARSER_DEPTH_MAX: usize = 16;
+/// How deep parentheses may go for the parser, which tries several readings of each.
+const PARENTHESES_DEPTH_MAX: usize = 24;
+/// How many joins a statement for the parser may have: one without `ON` nests, and the parser does not count it.
+const JOINS_MAX: usize = 64;
+/// How many words a statement for the parser may have.
+const PARSED_TOKENS_MAX: usize = 4_000;
 
 /// What the statements of `text` would do: the heaviest of them.
 pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict {
@@ -30,56 +35,59 @@ pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict
     }
 }
 
-/// Engines disagree on what is a string and what a comment. Where they cut a text alike it is judged once, by the generic grammar
-/// and everybody's functions; where they do not, by each.
+/// Engines disagree on what is a string and what a comment. A text must be cut alike by all of them, and is judged by the generic
+/// grammar and everybody's functions.
 fn classify_for_any(text: &str, limits: &Limits) -> Verdict {
-    let cut = |dialect| lexer::lex(text, dialect, Executable::Program, limits.tokens_max);
+    let cut = |dialect| lexer::lex(text, dialect, limits.tokens_max);
     let (postgres, sqlite, mysql) = (cut(Dialect::Postgres), cut(Dialect::Sqlite), cut(Dialect::MySql));
-    let alike =
-        |one: &Lexed<'_>, other: &Lexed<'_>| one.unterminated == other.unterminated && one.tokens == other.tokens;
     // MySQL reads "x" as a string and the others as a name; that alone cannot turn a read into anything else.
-    let quotes_apart = |one: &Lexed<'_>, other: &Lexed<'_>| {
+    let alike = |one: &Lexed<'_>, other: &Lexed<'_>| {
         let same = |(one, other): (&Token<'_>, &Token<'_>)| {
             one == other || (one.start == other.start && one.text == other.text && one.text.starts_with('"'))
         };
-        one.unterminated == other.unterminated
-            && one.tokens.len() == other.tokens.len()
-            && one.tokens.iter().zip(&other.tokens).all(same)
+        one.tokens.len() == other.tokens.len() && one.tokens.iter().zip(&other.tokens).all(same)
     };
-    if alike(&postgres, &sqlite) && quotes_apart(&postgres, &mysql) {
-        return classify_for(Dialect::Generic, Dialect::Postgres, text, limits);
+    if !(alike(&postgres, &sqlite) && alike(&postgres, &mysql)) {
+        return Verdict::of_text(
+            Effect::Unknown,
+            "engines read its strings and comments differently, and the engine is not stated",
+        );
     }
-    [Dialect::Postgres, Dialect::Sqlite, Dialect::MySql]
+    let doubt = [(Dialect::Sqlite, &sqlite), (Dialect::MySql, &mysql)]
         .into_iter()
-        .map(|lexical| classify_for(Dialect::Generic, lexical, text, limits))
-        .reduce(Verdict::or_heavier)
-        .unwrap_or_else(|| Verdict::of_text(Effect::Unknown, "no engine reads it"))
+        .find_map(|(dialect, lexed)| plain::doubt(dialect, text, lexed));
+    if let Some(why) = doubt {
+        return Verdict::of_text(Effect::Unknown, why);
+    }
+    let verdict = classify_for(Dialect::Generic, Dialect::Postgres, text, limits);
+    [(Dialect::Postgres, &postgres), (Dialect::Sqlite, &sqlite), (Dialect::MySql, &mysql)]
+        .into_iter()
+        .fold(verdict, |verdict, (dialect, lexed)| read_again(dialect, text, lexed, verdict))
 }
 
 /// Judged by the words of `lexical`, the grammar and functions of `dialect`.
 fn classify_for(dialect: Dialect, lexical: Dialect, text: &str, limits: &Limits) -> Verdict {
-    let lexed = lexer::lex(text, lexical, Executable::Program, limits.tokens_max);
-    let executable = lexed.executable;
-    let verdict = classify_lexed(dialect, text, &lexed, limits);
-    if executable == 0 {
-        return verdict;
-    }
-    // A server older than the version in `/*!50000 … */` skips it: both readings count.
-    let skipped = lexer::lex(text, lexical, Executable::Comment, limits.tokens_max);
-    let verdict = verdict.or_heavier(classify_lexed(dialect, text, &skipped, limits));
-    if executable > 1 {
-        return verdict.or_heavier(Verdict::of_text(
-            Effect::Unknown,
-            "several executable comments, which servers combine differently",
-        ));
-    }
-    verdict
-}
-
-fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limits) -> Verdict {
+    let lexed = lexer::lex(text, lexical, limits.tokens_max);
     if lexed.overflow {
         return Verdict::of_text(Effect::Unknown, format!("the text has more than {} words", limits.tokens_max));
     }
+    let doubt = plain::doubt(dialect, text, &lexed).map(|why| Verdict::of_text(Effect::Unknown, why));
+    let verdict = read_again(dialect, text, &lexed, classify_lexed(dialect, text, &lexed, limits));
+    match doubt {
+        Some(doubt) => verdict.or_heavier(doubt),
+        None => verdict,
+    }
+}
+
+/// The same verdict, unless the parser's own tokenizer sees other strings and comments in what would be a read.
+fn read_again(dialect: Dialect, text: &str, lexed: &Lexed<'_>, verdict: Verdict) -> Verdict {
+    if verdict.effect != Effect::Read || second_reading::agrees(tree::grammar(dialect), text, lexed) {
+        return verdict;
+    }
+    Verdict::of_text(Effect::Unknown, "two readers of it disagree on what is a string and what a comment")
+}
+
+fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limits) -> Verdict {
     let cleaned = without_comments(text, &lexed.comments);
     let mut heaviest: Option<Verdict> = None;
     let statements = lexed.tokens.split(|token| token.kind == Kind::Semicolon).filter(|tokens| !tokens.is_empty());
@@ -91,7 +99,7 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
             );
             return heaviest.map_or(many.clone(), |heaviest| heaviest.or_heavier(many));
         }
-        let judged = Statement { dialect, text: &cleaned, tokens, limits }.judge(0);
+        let judged = kinds::judge(Statement { dialect, text: &cleaned, tokens });
         let kind = kinds::name(tokens);
         let verdict = Verdict { effect: judged.effect, why: judged.why, statement: Some(StatementRef { index, kind }) };
         heaviest = Some(match heaviest {
@@ -99,12 +107,7 @@ fn classify_lexed(dialect: Dialect, text: &str, lexed: &Lexed<'_>, limits: &Limi
             None => verdict,
         });
     }
-    let verdict = heaviest.unwrap_or_else(|| Verdict::of_text(Effect::Read, "there is no statement in it"));
-    if lexed.unterminated {
-        return verdict
-            .or_heavier(Verdict::of_text(Effect::Unknown, "a string, a quoted name or a comment in it has no end"));
-    }
-    verdict
+    heaviest.unwrap_or_else(|| Verdict::of_text(Effect::Read, "there is no statement in it"))
 }
 
 /// The text with a space for every comment, so that the parser needs no opinion on them.
@@ -130,18 +133,9 @@ struct Statement<'a> {
     dialect: Dialect,
     text: &'a str,
     tokens: &'a [Token<'a>],
-    limits: &'a Limits,
 }
 
 impl<'a> Statement<'a> {
-    /// What it would do. `depth` counts the statements around it (`EXPLAIN ANALYZE`, `PREPARE … AS`).
-    fn judge(self, depth: usize) -> Finding {
-        if depth > self.limits.depth_max {
-            return Finding::unknown("statements inside statements go too deep");
-        }
-        kinds::judge(self, depth)
-    }
-
     /// The part from token `from` on, as a statement.
     fn from(self, from: usize) -> Self {
         Self { tokens: self.tokens.get(from..).unwrap_or_default(), ..self }
@@ -161,23 +155,18 @@ impl<'a> Statement<'a> {
         if let Some(finding) = words::hazard(self.dialect, self.tokens) {
             return finding;
         }
-        let fits = self.longest_chain() <= CHAIN_MAX && self.parentheses_depth() <= PARENTHESES_DEPTH_MAX;
-        let parsed = if fits {
-            tree::judge(self.dialect, self.source(), PARSER_DEPTH_MAX.min(self.limits.depth_max))
-        } else {
-            Err(tree::NotUnderstood)
-        };
-        let (finding, why) = match parsed {
-            Ok(finding) => (finding, "a query, and every function in it is known to change nothing"),
-            Err(tree::NotUnderstood) if self.dialect == Dialect::Generic => {
-                (Some(Finding::unknown("the parser does not understand this query")), "")
-            }
-            Err(tree::NotUnderstood) => (
-                words::doubt(self.dialect, self.tokens),
-                "a query that the parser does not know, but no word of it can change anything",
-            ),
-        };
-        finding.or_else(|| words::foreign_operator(self.dialect, self.tokens)).unwrap_or_else(|| Finding::read(why))
+        if self.tokens.len() > PARSED_TOKENS_MAX {
+            return Finding::unknown(format!("a query of more than {PARSED_TOKENS_MAX} words is not read"));
+        }
+        if self.tokens.iter().filter(|token| token.is_word("join") || token.is_word("straight_join")).count()
+            > JOINS_MAX
+        {
+            return Finding::unknown(format!("more than {JOINS_MAX} joins are not read"));
+        }
+        if self.parentheses_depth() > PARENTHESES_DEPTH_MAX {
+            return Finding::unknown(format!("parentheses deeper than {PARENTHESES_DEPTH_MAX} are not read"));
+        }
+        words::foreign_operator(self.dialect, self.tokens).unwrap_or_else(|| tree::judge(self))
     }
 
     fn parentheses_depth(self) -> usize {
@@ -195,49 +184,5 @@ impl<'a> Statement<'a> {
             deepest = deepest.max(depth);
         }
         deepest
-    }
-
-    /// How many links a chain in it may have at most. The parser makes `a + a + a` as deep as it is long, and so are its walk and
-    /// its end, which no recursion limit bounds.
-    fn longest_chain(self) -> usize {
-        const LINKS: &[&str] = &[
-            "and",
-            "or",
-            "xor",
-            "not",
-            "is",
-            "isnull",
-            "notnull",
-            "null",
-            "union",
-            "except",
-            "intersect",
-            "minus",
-            "collate",
-            "like",
-            "ilike",
-            "rlike",
-            "regexp",
-            "glob",
-            "match",
-            "similar",
-            "in",
-            "between",
-            "at",
-            "div",
-            "mod",
-            "overlaps",
-            "escape",
-            "member",
-            "operator",
-            "case",
-            "interval",
-            "prior",
-            "binary",
-        ];
-        let links = |token: &&Token<'_>| {
-            token.kind == Kind::Sign || (token.kind == Kind::Word && LINKS.iter().any(|word| token.is_word(word)))
-        };
-        self.tokens.iter().filter(links).count()
     }
 }

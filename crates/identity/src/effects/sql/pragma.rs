@@ -6,12 +6,12 @@ use crate::effects::{Finding, shown};
 
 /// Ask only, whatever their argument.
 const ASKS: &str = " collation_list compile_options data_version database_list foreign_key_check foreign_key_list freelist_count function_list \
-    index_info index_list index_xinfo integrity_check lock_status module_list page_count pragma_list quick_check shrink_memory stats \
-    table_info table_list table_xinfo vdbe_addoptrace vdbe_debug vdbe_listing vdbe_trace error data_store_directory temp_store_directory ";
-/// Ask without a value; with one they set something of this connection that no data depends on.
+    index_info index_list index_xinfo integrity_check module_list page_count pragma_list quick_check stats \
+    table_info table_list table_xinfo ";
+/// Ask without a value; with one they set something of this connection, which others may share.
 const OF_THE_CONNECTION: &str = " analysis_limit automatic_index busy_timeout cache_size cache_spill case_sensitive_like cell_size_check checkpoint_fullfsync count_changes \
     empty_result_callbacks full_column_names fullfsync hard_heap_limit parser_trace read_uncommitted reverse_unordered_selects short_column_names \
-    soft_heap_limit threads wal_autocheckpoint ";
+    soft_heap_limit threads wal_autocheckpoint data_store_directory temp_store_directory lock_status ";
 /// Ask without a value; with one they change the file, or what later statements may do to it.
 const SETS: &str = " application_id auto_vacuum default_cache_size defer_foreign_keys encoding foreign_keys ignore_check_constraints journal_size_limit \
     legacy_alter_table legacy_file_format locking_mode max_page_count mmap_size page_size query_only recursive_triggers schema_version secure_delete synchronous temp_store \
@@ -25,19 +25,28 @@ pub(super) fn judge(tokens: &[Token<'_>]) -> Finding {
     let Some(name) = tokens.get(name_at).filter(|token| token.kind == Kind::Word) else {
         return Finding::unknown("PRAGMA without a name");
     };
-    let valued = tokens.len() > name_at + 1;
+    let value = tokens.get(name_at + 1..).unwrap_or_default();
     let lower = name.text.to_ascii_lowercase();
     let listed = |list: &str| list.split_ascii_whitespace().any(|known| known == lower);
     if listed(CHANGES) {
         return Finding::write(format!("PRAGMA {lower} changes the database"));
     }
-    if listed(ASKS) {
-        return Finding::read(format!("PRAGMA {lower} asks"));
-    }
-    match (listed(SETS), listed(OF_THE_CONNECTION), valued) {
-        (true, _, true) => Finding::write(format!("PRAGMA {lower} with a value changes the database or its checks")),
-        (_, true, true) => Finding::read(format!("PRAGMA {lower} sets something of this connection only")),
-        (true, ..) | (_, true, _) => Finding::read(format!("PRAGMA {lower} without a value asks")),
+    match (listed(ASKS), listed(SETS), listed(OF_THE_CONNECTION), value) {
+        (true, ..) if is_question(value) => Finding::read(format!("PRAGMA {lower} asks")),
+        (_, true, _, []) | (_, _, true, []) => Finding::read(format!("PRAGMA {lower} without a value asks")),
+        (_, true, ..) => Finding::write(format!("PRAGMA {lower} with a value changes the database or its checks")),
+        (_, _, true, _) => Finding::unknown(format!("PRAGMA {lower} with a value changes the connection")),
         _ => Finding::unknown(format!("PRAGMA {} is not known", shown(name.text))),
+    }
+}
+
+/// Nothing, or one name, text or number in parentheses or behind `=`.
+fn is_question(value: &[Token<'_>]) -> bool {
+    let is_one = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Text | Kind::Number);
+    match value {
+        [] => true,
+        [open, one, close] => open.kind == Kind::Open && close.kind == Kind::Close && is_one(one),
+        [sign, one] => sign.text == "=" && is_one(one),
+        _ => false,
     }
 }

@@ -1,40 +1,84 @@
-//! The first reader of queries: sqlparser's tree, walked whole. Responsible for naming every function a query calls, wherever it
-//! stands, and every part of it that changes something. A query that the parser does not know is the second reader's (`words`).
+//! Queries, by sqlparser's tree. A query is a read when every part of its tree is listed here and every function, type and operator in
+//! it is one of the engine's own that changes nothing. A part that is not listed is `unknown`, and so is a query that the parser does not
+//! know: what its words look like proves nothing.
+//!
+//! It does not know what is in the database: a view, a policy, a user's own cast or operator may do anything.
 
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, ObjectName, ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor, Visit, Visitor,
+    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgOperator, FunctionArgumentClause,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Statement, TableAlias, TableFactor, UnaryOperator, Visit, Visitor,
 };
 use sqlparser::dialect::{GenericDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect};
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
-use crate::effects::sql::functions::{self, Called};
-use crate::effects::{Dialect, Effect, Finding};
+use crate::effects::sql::{
+    self,
+    functions::{self, Called},
+    rows_of_functions::{RowsOfFunctions, rows_of_functions},
+    shown_words, types,
+};
+use crate::effects::{Dialect, Effect, Finding, shown};
 
-/// Why there is no answer.
-pub(super) struct NotUnderstood;
+/// How deep the parser may go by its own count: a subquery counts three or four times.
+const PARSER_DEPTH_MAX: usize = 50;
+/// Stack for what the parser counts, in builds without optimisation too.
+const STACK_BYTES_MIN: usize = 16 * 1024 * 1024;
+/// Stack for each word beside that: joins and chains of operators nest without being counted, and take at least a word each.
+const STACK_BYTES_PER_TOKEN: usize = 16 * 1024;
 
-/// What the query would do; `Ok(None)` is a read.
-pub(super) fn judge(dialect: Dialect, query: &str, depth_max: usize) -> Result<Option<Finding>, NotUnderstood> {
-    let grammar: &dyn sqlparser::dialect::Dialect = match dialect {
+/// What the query would do.
+pub(super) fn judge(query: sql::Statement<'_>) -> Finding {
+    let stack_bytes = STACK_BYTES_MIN + query.tokens.len() * STACK_BYTES_PER_TOKEN;
+    // Parsing, walking, writing and dropping a tree all go as deep as it is.
+    stacker::maybe_grow(stack_bytes, stack_bytes, || judge_here(query))
+}
+
+/// The parser's rules for a dialect.
+pub(super) fn grammar(dialect: Dialect) -> &'static dyn sqlparser::dialect::Dialect {
+    match dialect {
         Dialect::Postgres => &PostgreSqlDialect {},
         Dialect::Sqlite => &SQLiteDialect {},
         Dialect::MySql => &MySqlDialect {},
         Dialect::Generic => &GenericDialect {},
+    }
+}
+
+fn judge_here(query: sql::Statement<'_>) -> Finding {
+    let parser = Parser::new(grammar(query.dialect)).with_recursion_limit(PARSER_DEPTH_MAX);
+    let parsed = parser.try_with_sql(query.source()).and_then(|mut parser| {
+        let statement = parser.parse_statement()?;
+        // INVARIANT: the parser has read all of it. It would take `END` for the end of a block and leave the rest.
+        parser.expect_token(&Token::EOF)?;
+        Ok(statement)
+    });
+    let Ok(statement) = parsed else { return Finding::unknown("the parser does not understand this query") };
+    if !matches!(statement, Statement::Query(_)) {
+        return Finding::unknown("the parser does not take this for a query");
+    }
+    // Only PostgreSQL calls functions by the dots of names.
+    let of_functions = match query.dialect {
+        Dialect::Postgres | Dialect::Generic => rows_of_functions(&statement),
+        Dialect::Sqlite | Dialect::MySql => RowsOfFunctions::default(),
     };
-    let parser = Parser::new(grammar).with_recursion_limit(depth_max).try_with_sql(query);
-    let statements = parser.and_then(|mut parser| parser.parse_statements()).map_err(|_| NotUnderstood)?;
-    // INVARIANT: the lexer has cut one statement out; a parser that sees two reads the text differently.
-    let [statement @ Statement::Query(_)] = statements.as_slice() else { return Err(NotUnderstood) };
-    let mut walk = Walk { dialect, found: None };
+    let mut walk = Walk { dialect: query.dialect, found: None, of_functions };
     let _: ControlFlow<()> = statement.visit(&mut walk);
-    Ok(walk.found)
+    if let Some(found) = walk.found {
+        return found;
+    }
+    match shown_words::missing(query, &statement.to_string()) {
+        Some(word) => Finding::unknown(format!("the parser read past `{}`", shown(&word))),
+        None => Finding::read("a query, and every part of it is known to change nothing"),
+    }
 }
 
 struct Walk {
     dialect: Dialect,
     found: Option<Finding>,
+    of_functions: RowsOfFunctions,
 }
 
 impl Walk {
@@ -47,20 +91,143 @@ impl Walk {
         if proved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn call(&mut self, name: &ObjectName) -> ControlFlow<()> {
+    fn allow(&mut self, allowed: bool, what: &str) -> ControlFlow<()> {
+        if allowed {
+            return ControlFlow::Continue(());
+        }
+        self.note(Finding::unknown(format!("{what} is not known to change nothing")))
+    }
+
+    fn call(&mut self, name: &ObjectName, has_arguments: bool) -> ControlFlow<()> {
         let [qualifiers @ .., ObjectNamePart::Identifier(last)] = name.0.as_slice() else {
             return self.note(Finding::unknown("calls a function whose name is computed"));
         };
         let schema = match qualifiers {
             [] => None,
-            [.., ObjectNamePart::Identifier(schema)] => Some(schema.value.as_str()),
+            [ObjectNamePart::Identifier(schema)] => Some(schema.value.as_str()),
             _ => Some(""),
         };
-        let called = Called { schema, name: &last.value, quoted: last.quote_style.is_some() };
+        let called = Called { schema, name: &last.value, quoted: last.quote_style.is_some(), has_arguments };
         match functions::judge(self.dialect, called) {
             Some(finding) => self.note(finding),
             None => ControlFlow::Continue(()),
         }
+    }
+
+    fn function(&mut self, function: &Function) -> ControlFlow<()> {
+        let Function {
+            name,
+            uses_odbc_syntax,
+            parameters,
+            args,
+            within_group: _,
+            filter: _,
+            null_treatment: _,
+            over: _,
+        } = function;
+        self.allow(!uses_odbc_syntax, "a call in braces")?;
+        self.allow(matches!(parameters, FunctionArguments::None), "a function with two lists of arguments")?;
+        let has_arguments = match args {
+            FunctionArguments::None => false,
+            FunctionArguments::Subquery(_) => true,
+            FunctionArguments::List(list) => {
+                list.clauses.iter().try_for_each(|clause| self.clause_of_call(clause))?;
+                list.args.iter().try_for_each(|argument| self.argument(argument))?;
+                !list.args.is_empty()
+            }
+        };
+        self.call(name, has_arguments)
+    }
+
+    /// `name => value` names an argument. `@a := value` would set a variable of MySQL's.
+    fn argument(&mut self, argument: &FunctionArg) -> ControlFlow<()> {
+        let plain = match argument {
+            FunctionArg::Unnamed(_) => true,
+            FunctionArg::Named { operator, .. } => *operator == FunctionArgOperator::RightArrow,
+            FunctionArg::ExprNamed { name, operator, .. } => {
+                *operator == FunctionArgOperator::RightArrow && matches!(name, Expr::Identifier(_))
+            }
+        };
+        self.allow(plain, "an argument with an operator")
+    }
+
+    fn clause_of_call(&mut self, clause: &FunctionArgumentClause) -> ControlFlow<()> {
+        match clause {
+            FunctionArgumentClause::JsonReturningClause(returning) => self.cast(&returning.data_type),
+            FunctionArgumentClause::IgnoreOrRespectNulls(_)
+            | FunctionArgumentClause::Where(_)
+            | FunctionArgumentClause::OrderBy(_)
+            | FunctionArgumentClause::Limit(_)
+            | FunctionArgumentClause::OnOverflow(_)
+            | FunctionArgumentClause::Separator(_)
+            | FunctionArgumentClause::JsonNullClause(_) => ControlFlow::Continue(()),
+            FunctionArgumentClause::Having(_) => self.allow(false, "a clause in a call"),
+        }
+    }
+
+    /// Types may stand behind the columns of a function's rows: `json_to_record('{}') AS r(a int)`.
+    fn alias(&mut self, alias: Option<&TableAlias>) -> ControlFlow<()> {
+        let columns = alias.map(|alias| alias.columns.as_slice()).unwrap_or_default();
+        columns.iter().filter_map(|column| column.data_type.as_ref()).try_for_each(|kind| self.cast(kind))
+    }
+
+    /// A name in FROM without parentheses. SQLite's functions that give rows are tables too: to read `pragma_optimize` is to run it.
+    fn table(&mut self, name: &ObjectName) -> ControlFlow<()> {
+        self.allow(
+            !is_acting_view_of_mysql(self.dialect, name),
+            "a view of MySQL's that does something when it is read",
+        )?;
+        let is_function = match name.0.last() {
+            Some(ObjectNamePart::Identifier(last)) if matches!(self.dialect, Dialect::Sqlite | Dialect::Generic) => {
+                functions::is_acting_table_of_sqlite(&last.value)
+            }
+            _ => false,
+        };
+        self.allow(!is_function, "a table of SQLite's that does something when it is read")
+    }
+
+    /// `s.nextval` is a call where `s` has no such column.
+    fn name_of_column(&mut self, name: &Ident) -> ControlFlow<()> {
+        if functions::changes(&name.value) {
+            return self
+                .note(Finding::unknown(format!("`.{}` may call the function of that name", shown(&name.value))));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// `t.column`. Where `t` is a call, a column that it does not have is a call too.
+    fn qualified(&mut self, parts: &[Ident]) -> ControlFlow<()> {
+        parts.iter().skip(1).try_for_each(|name| self.name_of_column(name))?;
+        let is_column = parts.windows(2).all(|pair| match pair {
+            [source, column] => self.of_functions.has(source, column),
+            _ => true,
+        });
+        self.allow(is_column, "a column that a call is not known to have, and that may be a call,")
+    }
+
+    /// `t.column[1]` is a part of a column; `(expression).name` and `a[1].name` may call the function of that name.
+    fn field(&mut self, root: &Expr, chain: &[AccessExpr]) -> ControlFlow<()> {
+        let names = chain.iter().take_while(|access| matches!(access, AccessExpr::Dot(_))).count();
+        let of_column = names == 0 || matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let subscripts = chain.iter().skip(names).all(|access| matches!(access, AccessExpr::Subscript(_)));
+        self.allow(of_column && subscripts, "a field of an expression, which may call a function,")?;
+        let mut parts = match root {
+            Expr::Identifier(name) => vec![name.clone()],
+            Expr::CompoundIdentifier(names) => names.clone(),
+            _ => Vec::new(),
+        };
+        for access in chain.iter().take(names) {
+            let AccessExpr::Dot(Expr::Identifier(name)) = access else {
+                return self.allow(false, "a field of an expression");
+            };
+            parts.push(name.clone());
+        }
+        self.qualified(&parts)
+    }
+
+    fn cast(&mut self, kind: &DataType) -> ControlFlow<()> {
+        let is_own = types::is_engines_own(self.dialect, kind);
+        self.allow(is_own, "a conversion to a type that is not the engine's own")
     }
 }
 
@@ -68,15 +235,37 @@ impl Visitor for Walk {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if !query.locks.is_empty() {
+        let Query {
+            with,
+            body,
+            order_by: _,
+            limit_clause: _,
+            fetch: _,
+            locks,
+            for_clause,
+            settings,
+            format_clause,
+            pipe_operators,
+        } = query;
+        if !locks.is_empty() {
             return self.note(Finding::write("SELECT … FOR UPDATE or FOR SHARE locks rows"));
         }
-        let verb = match query.body.as_ref() {
+        let named = with.iter().flat_map(|with| &with.cte_tables);
+        named.map(|named| &named.alias).try_for_each(|alias| self.alias(Some(alias)))?;
+        let verb = match body.as_ref() {
             SetExpr::Insert(_) => "INSERT",
             SetExpr::Update(_) => "UPDATE",
             SetExpr::Delete(_) => "DELETE",
             SetExpr::Merge(_) => "MERGE",
-            _ => return ControlFlow::Continue(()),
+            SetExpr::Select(_)
+            | SetExpr::Query(_)
+            | SetExpr::SetOperation { .. }
+            | SetExpr::Values(_)
+            | SetExpr::Table(_) => {
+                let plain =
+                    for_clause.is_none() && settings.is_none() && format_clause.is_none() && pipe_operators.is_empty();
+                return self.allow(plain, "a clause behind the query");
+            }
         };
         self.note(Finding::write(format!("{verb} inside WITH or a subquery changes rows")))
     }
@@ -85,7 +274,28 @@ impl Visitor for Walk {
         if select.into.is_some() {
             return self.note(Finding::new(Effect::Ddl, "SELECT … INTO creates a table"));
         }
-        ControlFlow::Continue(())
+        for item in &select.projection {
+            let plain = match item {
+                SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. } | SelectItem::Wildcard(_) => true,
+                SelectItem::QualifiedWildcard(kind, _) => {
+                    matches!(kind, SelectItemQualifiedWildcardKind::ObjectName(_))
+                }
+                SelectItem::ExprWithAliases { .. } => false,
+            };
+            self.allow(plain, "a column list")?;
+        }
+        let foreign = select.optimizer_hints.is_empty()
+            && select.top.is_none()
+            && select.exclude.is_none()
+            && select.lateral_views.is_empty()
+            && select.prewhere.is_none()
+            && select.connect_by.is_empty()
+            && select.cluster_by.is_empty()
+            && select.distribute_by.is_empty()
+            && select.sort_by.is_empty()
+            && select.qualify.is_none()
+            && select.value_table_mode.is_none();
+        self.allow(foreign, "a clause that none of the engines has")
     }
 
     fn pre_visit_statement(&mut self, statement: &Statement) -> ControlFlow<()> {
@@ -97,15 +307,163 @@ impl Visitor for Walk {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Function(function) => self.call(&function.name),
-            _ => ControlFlow::Continue(()),
+            Expr::Function(function) => self.function(function),
+            Expr::CompoundIdentifier(parts) => self.qualified(parts),
+            Expr::CompoundFieldAccess { root, access_chain } => self.field(root, access_chain),
+            Expr::BinaryOp { op, .. } => self.allow(is_own_operator(op), "an operator"),
+            Expr::UnaryOp { op, .. } => self.allow(
+                matches!(
+                    op,
+                    UnaryOperator::Plus
+                        | UnaryOperator::Minus
+                        | UnaryOperator::Not
+                        | UnaryOperator::BitwiseNot
+                        | UnaryOperator::PGAbs
+                        | UnaryOperator::PGSquareRoot
+                        | UnaryOperator::PGCubeRoot
+                ),
+                "an operator",
+            ),
+            Expr::AnyOp { compare_op, .. } | Expr::AllOp { compare_op, .. } => {
+                self.allow(is_own_operator(compare_op), "an operator")
+            }
+            Expr::Cast { data_type, .. } => self.cast(data_type),
+            Expr::TypedString(typed) => self.cast(&typed.data_type),
+            Expr::Convert { data_type, .. } => match data_type {
+                Some(data_type) => self.cast(data_type),
+                None => ControlFlow::Continue(()),
+            },
+            other => self.allow(is_plain(other), "an expression"),
         }
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Function { name, .. } | TableFactor::Table { name, args: Some(_), .. } => self.call(name),
-            _ => ControlFlow::Continue(()),
+            TableFactor::Function { name, alias, .. } => {
+                self.alias(alias.as_ref())?;
+                self.call(name, true)
+            }
+            TableFactor::Table {
+                name,
+                args,
+                with_hints,
+                version,
+                json_path,
+                sample,
+                partitions: _,
+                alias,
+                with_ordinality: _,
+                index_hints: _,
+            } => {
+                let plain = with_hints.is_empty() && version.is_none() && json_path.is_none() && sample.is_none();
+                self.allow(plain, "a clause behind a table")?;
+                self.alias(alias.as_ref())?;
+                if args.is_some() { self.call(name, true) } else { self.table(name) }
+            }
+            TableFactor::Derived { sample, alias, .. } => {
+                self.allow(sample.is_none(), "a clause behind a table")?;
+                self.alias(alias.as_ref())
+            }
+            TableFactor::UNNEST { alias, .. } | TableFactor::NestedJoin { alias, .. } => self.alias(alias.as_ref()),
+            TableFactor::TableFunction { .. }
+            | TableFactor::JsonTable { .. }
+            | TableFactor::OpenJsonTable { .. }
+            | TableFactor::Pivot { .. }
+            | TableFactor::Unpivot { .. }
+            | TableFactor::UnpivotExpr { .. }
+            | TableFactor::MatchRecognize { .. }
+            | TableFactor::XmlTable { .. }
+            | TableFactor::SemanticView { .. } => self.allow(false, "a source of rows"),
         }
     }
+}
+
+/// Whether an expression by itself does nothing: its parts are visited on their own.
+fn is_plain(expression: &Expr) -> bool {
+    match expression {
+        Expr::Identifier(_)
+        | Expr::IsFalse(_)
+        | Expr::IsNotFalse(_)
+        | Expr::IsTrue(_)
+        | Expr::IsNotTrue(_)
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_)
+        | Expr::IsUnknown(_)
+        | Expr::IsNotUnknown(_)
+        | Expr::IsDistinctFrom(..)
+        | Expr::IsNotDistinctFrom(..)
+        | Expr::IsJson { .. }
+        | Expr::IsNormalized { .. }
+        | Expr::InList { .. }
+        | Expr::InSubquery { .. }
+        | Expr::Between { .. }
+        | Expr::Like { .. }
+        | Expr::ILike { .. }
+        | Expr::SimilarTo { .. }
+        | Expr::RLike { .. }
+        | Expr::AtTimeZone { .. }
+        | Expr::Extract { .. }
+        | Expr::Ceil { .. }
+        | Expr::Floor { .. }
+        | Expr::Position { .. }
+        | Expr::Substring { .. }
+        | Expr::Trim { .. }
+        | Expr::Overlay { .. }
+        | Expr::Collate { .. }
+        | Expr::Nested(_)
+        | Expr::Value(_)
+        | Expr::Case { .. }
+        | Expr::Exists { .. }
+        | Expr::Subquery(_)
+        | Expr::GroupingSets(_)
+        | Expr::Cube(_)
+        | Expr::Rollup(_)
+        | Expr::Tuple(_)
+        | Expr::Array(_)
+        | Expr::Interval(_)
+        | Expr::MatchAgainst { .. }
+        | Expr::Wildcard(_)
+        | Expr::QualifiedWildcard(..) => true,
+        // Judged by what they name, or no expression of these engines.
+        Expr::Function(_)
+        | Expr::CompoundIdentifier(_)
+        | Expr::CompoundFieldAccess { .. }
+        | Expr::BinaryOp { .. }
+        | Expr::UnaryOp { .. }
+        | Expr::AnyOp { .. }
+        | Expr::AllOp { .. }
+        | Expr::Cast { .. }
+        | Expr::TypedString(_)
+        | Expr::Convert { .. }
+        | Expr::JsonAccess { .. }
+        | Expr::InUnnest { .. }
+        | Expr::Prefixed { .. }
+        | Expr::Struct { .. }
+        | Expr::Named { .. }
+        | Expr::Dictionary(_)
+        | Expr::Map(_)
+        | Expr::OuterJoin(_)
+        | Expr::Prior(_)
+        | Expr::Lambda(_)
+        | Expr::MemberOf(_) => false,
+    }
+}
+
+fn is_own_operator(operator: &BinaryOperator) -> bool {
+    !matches!(
+        operator,
+        BinaryOperator::Custom(_) | BinaryOperator::PGCustomBinaryOperator(_) | BinaryOperator::Assignment
+    )
+}
+
+/// Views of `sys` set variables of the session; some of `information_schema` set counters to zero.
+fn is_acting_view_of_mysql(dialect: Dialect, name: &ObjectName) -> bool {
+    if !matches!(dialect, Dialect::MySql | Dialect::Generic) {
+        return false;
+    }
+    let is = |part: Option<&ObjectNamePart>, fits: fn(&str) -> bool| {
+        part.and_then(ObjectNamePart::as_ident).is_some_and(|name| fits(&name.value.to_ascii_lowercase()))
+    };
+    let (last, schema) = (name.0.last(), name.0.iter().rev().nth(1));
+    is(schema, |schema| schema == "sys") || is(last, |name| name.ends_with("_reset"))
 }

@@ -1,9 +1,7 @@
-//! The second reader of queries: what the words of a query, strings and comments apart, can still prove. It finds what must change
-//! something whatever the grammar around it, and, for a query that the parser does not know, whether any of its words could. A query
-//! can only write through a data-modifying part, `INTO`, a row lock or a function, and each of these is made of words that are seen
-//! here; so it claims nothing about what it has not looked at.
+//! What the words of a query, strings and comments apart, prove without a grammar: parts that must change something whatever stands
+//! around them, and operators that are not the engine's own. It never says that a query only reads.
 
-use crate::effects::sql::functions::{self, Called};
+use crate::effects::sql::functions;
 use crate::effects::sql::lexer::{Kind, Token};
 use crate::effects::{Dialect, Effect, Finding};
 
@@ -18,10 +16,20 @@ pub(super) fn hazard(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> 
         match token.kind {
             Kind::Open => depth += 1,
             Kind::Close => depth = depth.saturating_sub(1),
-            Kind::Word => {}
+            Kind::Word | Kind::Sign => {}
             _ => continue,
         }
-        if token.kind != Kind::Word || previous.is_some_and(|token| token.kind == Kind::Dot || token.is_word("as")) {
+        if token.text == ":" && ahead(1).is_some_and(|next| next.text.starts_with('=') && next.start == token.end()) {
+            return Some(Finding::unknown("`:=` sets a variable of the session"));
+        }
+        if token.kind != Kind::Word {
+            continue;
+        }
+        // `t.into` and `AS into` may be names, and `@a. INTO` and `@as INTO` are none.
+        if previous.is_some_and(|token| token.kind == Kind::Dot || token.is_word("as")) {
+            if ["into", "for", "lock"].iter().any(|word| token.is_word(word)) {
+                return Some(Finding::unknown("a word of the grammar where a name could stand"));
+            }
             continue;
         }
         let opens = previous.is_some_and(|token| token.kind == Kind::Open);
@@ -73,10 +81,15 @@ fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Finding {
     Finding::new(Effect::Ddl, "SELECT … INTO creates a table")
 }
 
-/// Whether an operator is not one of PostgreSQL's own.
+/// Whether an operator may not be one of PostgreSQL's own: another one is somebody's function.
 pub(super) fn foreign_operator(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
-    if dialect != Dialect::Postgres {
+    if !matches!(dialect, Dialect::Postgres | Dialect::Generic) {
         return None;
+    }
+    let is_spelled_out =
+        |pair: &[Token<'_>]| matches!(pair, [word, open] if word.is_word("operator") && open.kind == Kind::Open);
+    if tokens.windows(2).any(is_spelled_out) {
+        return Some(Finding::unknown("OPERATOR(…) names an operator that may be somebody's own"));
     }
     let foreign = tokens.iter().find(|token| token.kind == Kind::Sign && is_foreign(token.text))?;
     Some(Finding::unknown(format!(
@@ -89,106 +102,10 @@ fn is_foreign(sign: &str) -> bool {
     if functions::is_builtin_operator(sign) || !sign.bytes().all(|byte| b"+-*/<>=~!@#%^&|?`".contains(&byte)) {
         return false;
     }
-    // `a *-1` and `count(*)=-1` are two operators: a trailing sign binds to what follows.
-    let head = sign.trim_end_matches(['-', '+', '@', '~', '|', '/']);
+    // `a *-1` is two operators: PostgreSQL ends an operator before a sign, unless it holds one of these.
+    if sign.contains(['~', '!', '@', '#', '%', '^', '&', '|', '`', '?']) {
+        return true;
+    }
+    let head = sign.trim_end_matches(['-', '+']);
     !functions::is_builtin_operator(head) && !head.is_empty()
-}
-
-/// Words that no function can have for a name, and that may stand before a parenthesis.
-const RESERVED: &str = "all and any array as asc between both by case cast check collate constraint cross default desc distinct \
-    else end except exists false fetch for foreign from full group grouping having ilike in inner intersect into is isnull join \
-    lateral leading left like limit natural not notnull null offset on only or order outer overlaps primary references returning right \
-    row select similar some symmetric table tablesample then to trailing true union unique using values variadic when where window \
-    with bit char character dec decimal float int integer bigint smallint interval national nchar numeric real time timestamp varchar \
-    varying precision xmlattributes xmlnamespaces";
-/// Words of MySQL and SQLite only; elsewhere they may be anybody's function.
-const RESERVED_ELSEWHERE: &str = "div xor rlike regexp glob match binary index key rows indexed";
-/// Words that are grammar only after what stands beside them here; `)` is a closing parenthesis.
-const AFTER: &[(&str, &[&str])] = &[
-    ("over", &[")"]),
-    ("filter", &[")"]),
-    ("against", &[")"]),
-    ("repeatable", &[")"]),
-    ("materialized", &["as", "not"]),
-    ("sets", &["grouping"]),
-    ("cube", &["by", ",", "("]),
-    ("rollup", &["by", ",", "("]),
-    ("first", &["fetch"]),
-    ("next", &["fetch"]),
-    ("columns", &[")", "passing"]),
-    ("ordinality", &["with"]),
-];
-
-/// What of a query that the parser does not know might change something: the first function that is not known to be harmless, or
-/// a shape that is not understood. `None` means that no word of it can.
-pub(super) fn doubt(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
-    if !balanced(tokens) {
-        return Some(Finding::unknown("its parentheses do not match"));
-    }
-    for (at, pair) in tokens.windows(2).enumerate() {
-        let [name, open] = pair else { continue };
-        if open.kind != Kind::Open || !matches!(name.kind, Kind::Word | Kind::Quoted) {
-            continue;
-        }
-        let back = |by: usize| at.checked_sub(by).and_then(|at| tokens.get(at));
-        let qualified = back(1).is_some_and(|token| token.kind == Kind::Dot);
-        let alias = back(1).is_some_and(|token| token.is_word("as"));
-        if alias || (!qualified && (is_grammar(dialect, back(1), name) || is_common_table(tokens, at))) {
-            continue;
-        }
-        let schema = if qualified { back(2).map(|token| bare(token)) } else { None };
-        let called = Called { schema, name: bare(name), quoted: name.kind == Kind::Quoted };
-        if let Some(finding) = functions::judge(dialect, called) {
-            return Some(finding);
-        }
-    }
-    None
-}
-
-fn is_grammar(dialect: Dialect, before: Option<&Token<'_>>, name: &Token<'_>) -> bool {
-    let listed = |list: &str| list.split_ascii_whitespace().any(|word| name.text.eq_ignore_ascii_case(word));
-    let after = |allowed: &[&str]| {
-        before.is_some_and(|before| allowed.iter().any(|word| before.text.eq_ignore_ascii_case(word)))
-    };
-    let beside = || AFTER.iter().any(|(word, allowed)| name.text.eq_ignore_ascii_case(word) && after(allowed));
-    name.kind == Kind::Word
-        && (listed(RESERVED) || (dialect != Dialect::Postgres && listed(RESERVED_ELSEWHERE)) || beside())
-}
-
-/// `name (columns) AS (` after `WITH`, `RECURSIVE` or a comma.
-fn is_common_table(tokens: &[Token<'_>], at: usize) -> bool {
-    let Some(before) = at.checked_sub(1).and_then(|at| tokens.get(at)) else { return false };
-    if !(before.is_word("with") || before.is_word("recursive") || before.kind == Kind::Comma) {
-        return false;
-    }
-    let close = tokens.iter().skip(at).position(|token| token.kind == Kind::Close).map(|by| at + by);
-    let after = |by: usize| close.and_then(|close| tokens.get(close + by));
-    let query = |by: usize| match after(by) {
-        Some(token) if token.kind == Kind::Open || token.is_word("select") || token.is_word("with") => true,
-        Some(token) => token.is_word("values") && after(by + 1).is_some_and(|token| token.kind == Kind::Open),
-        None => false,
-    };
-    // `FROM t, f(1) AS (a int)` looks alike but for what stands in the parentheses.
-    let bodied = after(2).is_some_and(|token| token.kind == Kind::Open) && query(3);
-    let marked = after(2).is_some_and(|token| token.is_word("materialized") || token.is_word("not"));
-    after(1).is_some_and(|token| token.is_word("as")) && (bodied || marked)
-}
-
-fn balanced(tokens: &[Token<'_>]) -> bool {
-    let mut depth = 0_i64;
-    for token in tokens {
-        match token.kind {
-            Kind::Open => depth += 1,
-            Kind::Close => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return false;
-        }
-    }
-    depth == 0
-}
-
-fn bare<'a>(token: &Token<'a>) -> &'a str {
-    if token.kind == Kind::Quoted { token.text.trim_matches(['"', '`', '[', ']']) } else { token.text }
 }

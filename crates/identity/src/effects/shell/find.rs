@@ -1,0 +1,50 @@
+//! `find`: where it looks, and tests and actions that only look and print.
+
+use super::Word;
+use crate::effects::{Finding, shown};
+
+/// Words of an expression that stand alone.
+const ALONE: &str = "-a -and -o -or -not ! ( ) , -print -print0 -ls -prune -quit -empty -readable -writable -executable -nouser -nogroup \
+                     -depth -d -mount -xdev -follow -daystart -noleaf -warn -nowarn -true -false -ignore_readdir_race";
+/// Words of an expression with a value.
+const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -lname -ilname -type -xtype -size -perm -user \
+                      -group -uid -gid -links -inum -samefile -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin -used -newer \
+                      -anewer -cnewer -newermt -newerat -newerct -fstype -printf";
+
+/// Says why it is not known to only look.
+pub(super) fn judge(arguments: &[&Word]) -> Result<(), Finding> {
+    let mut rest = arguments.iter().peekable();
+    while rest.peek().is_some_and(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P")) {
+        rest.next();
+    }
+    while let Some(word) = rest.next() {
+        if word.has_glob && !can_only_be_a_file(word) {
+            return Err(Finding::unknown("`find` with a glob outside quotes, where a file's name could be an action"));
+        }
+        let text = word.text.as_str();
+        if is_of(VALUED, text) {
+            match rest.next() {
+                Some(value) if !value.has_glob || can_only_be_a_file(value) => {}
+                Some(_) => {
+                    return Err(Finding::unknown(
+                        "`find` with a glob outside quotes, where a file's name could be an action",
+                    ));
+                }
+                None => return Err(Finding::unknown("`find` without the value of its last test")),
+            }
+        } else if (text.starts_with('-') || matches!(text, "(" | ")" | "!" | ",")) && !is_of(ALONE, text) {
+            return Err(Finding::unknown(format!("`find` with `{}` is not known to only read", shown(text))));
+        }
+    }
+    Ok(())
+}
+
+/// No action and no test has a dot or a slash in its name, whatever a glob beside it becomes. In brackets they are one choice of many.
+fn can_only_be_a_file(word: &Word) -> bool {
+    let before_brackets = word.text.split('[').next().unwrap_or_default();
+    before_brackets.contains(['.', '/'])
+}
+
+fn is_of(list: &str, text: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == text)
+}

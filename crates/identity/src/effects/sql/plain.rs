@@ -1,0 +1,172 @@
+//! Texts that engines, their modes and the parser cut into words alike. A text beyond them is `unknown`, whatever it says: where two
+//! readers disagree on what is a string, a comment or a name, one of them sees another program.
+
+use crate::effects::Dialect;
+use crate::effects::sql::lexer::{Kind, Lexed, Token};
+
+/// Words that may stand before a string in PostgreSQL: its grammar, and its own types.
+const BEFORE_TEXT: &str = "select distinct all and or not like ilike to between in is when then else case where having on by limit offset \
+    from for escape as zone values similar date time timestamp timestamptz timetz interval text varchar char bpchar int int2 int4 int8 \
+    integer smallint bigint bool boolean numeric decimal real float4 float8 precision json jsonb xml inet cidr uuid bytea bit regclass regtype \
+    oid name point box circle line lseg path polygon macaddr macaddr8 money tsvector tsquery jsonpath both leading trailing document content \
+    passing collate";
+
+/// PostgreSQL cuts longer names.
+const NAME_BYTES_MAX: usize = 63;
+/// Functions of MySQL's that are its own only where the parenthesis follows at once.
+const CALLED_WITHOUT_BLANK: &str = "adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat max mid min \
+    now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim variance var_pop var_samp";
+
+/// What in a text readers may cut differently.
+pub(super) fn doubt(dialect: Dialect, text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
+    if lexed.unterminated {
+        return Some("a string, a quoted name or a comment in it has no end");
+    }
+    if text.bytes().any(|byte| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\r' | b'\t')) {
+        return Some("it holds a control character");
+    }
+    if let Some(why) = of_lines(text, lexed) {
+        return Some(why);
+    }
+    lexed
+        .comments
+        .iter()
+        .find_map(|(start, end)| {
+            comment(dialect, text.get(*start..*end).unwrap_or_default(), text.as_bytes().get(*end))
+        })
+        .or_else(|| lexed.tokens.iter().find_map(|token| of_token(dialect, token)))
+        .or_else(|| lexed.tokens.windows(2).find_map(|pair| of_pair(dialect, pair)))
+        .or_else(|| variable(dialect, &lexed.tokens))
+}
+
+/// Programs that databases come with read lines: `go` and `/` end a statement of SQLite's, after which a dot begins a command, and
+/// `delimiter` at the beginning of a line is MariaDB's.
+fn of_lines(text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
+    let program = super::without_comments(text, &lexed.comments);
+    let is_command = |line: &str| {
+        let line = line.trim().to_ascii_lowercase();
+        matches!(line.as_str(), "go" | "/") || line.starts_with("delimiter") || line.starts_with('.')
+    };
+    program.lines().any(is_command).then_some("a line that is a command to some programs")
+}
+
+fn comment(dialect: Dialect, comment: &str, after: Option<&u8>) -> Option<&'static str> {
+    let Some(body) = comment.strip_prefix("/*") else {
+        // PostgreSQL ends it at a carriage return, others at a line feed.
+        let ends_apart = comment.contains('\r') || (after == Some(&b'\r'));
+        return (ends_apart && dialect != Dialect::Sqlite).then_some("a comment that a carriage return may end");
+    };
+    if body.starts_with(['!', '+']) || body.starts_with("M!") {
+        return Some("a comment that MySQL or MariaDB reads as program");
+    }
+    body.contains("/*").then_some("a comment inside a comment, which engines end in different places")
+}
+
+fn of_token(dialect: Dialect, token: &Token<'_>) -> Option<&'static str> {
+    let text = token.text;
+    match token.kind {
+        Kind::Word | Kind::Quoted if text.len() > NAME_BYTES_MAX && is_postgres(dialect) => {
+            Some("a name so long that PostgreSQL cuts it")
+        }
+        Kind::Text | Kind::Quoted => {
+            let starts_with_escape =
+                text.len() > 1 && text.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("u&"));
+            if starts_with_escape {
+                return Some("a string or a name with Unicode escapes");
+            }
+            let escapes_quote = text.contains("\\'") || text.contains("\\\"") || text.contains("\\`");
+            (escapes_quote && !text.starts_with('$'))
+                .then_some("a backslash before a quote, which may end the string or not")
+        }
+        Kind::Number => (!is_plain_number(text)).then_some("a number with letters behind it"),
+        Kind::Sign if text == "$" || (text.contains('`') && dialect != Dialect::MySql) => {
+            Some("a sign that engines read differently")
+        }
+        _ => (!text.is_ascii()).then_some("a character outside quotes that is not ASCII"),
+    }
+}
+
+fn of_pair(dialect: Dialect, pair: &[Token<'_>]) -> Option<&'static str> {
+    let [one, other] = pair else { return None };
+    match (one.kind, other.kind) {
+        (Kind::Text, Kind::Text) => Some("strings side by side, which engines join by rules of their own"),
+        // `mytype 'x'` calls the type's own function.
+        (Kind::Word, Kind::Text)
+            if is_postgres(dialect) && !BEFORE_TEXT.split_ascii_whitespace().any(|word| one.is_word(word)) =>
+        {
+            Some("a name before a string, which may be a type of somebody's own")
+        }
+        // With a blank it is somebody's own function, unless MySQL was told otherwise.
+        (Kind::Word, Kind::Open)
+            if matches!(dialect, Dialect::MySql | Dialect::Generic)
+                && one.end() != other.start
+                && CALLED_WITHOUT_BLANK.split_ascii_whitespace().any(|word| one.is_word(word)) =>
+        {
+            Some("a blank between the name of a function and its parenthesis")
+        }
+        // `$1` in PostgreSQL is a number; a name behind it is another word.
+        (Kind::Number, Kind::Word) if one.end() == other.start => Some("a number and a name without a blank"),
+        // `"x"` is a string to MySQL.
+        (Kind::Text, Kind::Quoted) | (Kind::Quoted, Kind::Text) if dialect == Dialect::Generic => {
+            Some("a string beside a quoted name")
+        }
+        _ => None,
+    }
+}
+
+/// Variables that engines and their programs cut differently: `@a.b` is one to MySQL and so is `:a::b(…)` to SQLite, whatever stands in the
+/// parentheses; psql puts another text in the place of `:a`.
+fn variable(dialect: Dialect, tokens: &[Token<'_>]) -> Option<&'static str> {
+    let touch = |one: &Token<'_>, other: &Token<'_>| one.end() == other.start;
+    let is_doubled = |at: usize, sign: &Token<'_>| {
+        let before = at.checked_sub(1).and_then(|at| tokens.get(at));
+        before.is_some_and(|before| before.text.ends_with(sign.text) && touch(before, sign))
+    };
+    let doubt = |(at, pair): (usize, &[Token<'_>])| {
+        let [sign, name] = pair else { return None };
+        if !matches!(sign.text, "@" | ":") || !touch(sign, name) {
+            return None;
+        }
+        let is_colon = sign.text == ":";
+        let after = tokens.get(at + 2).filter(|after| touch(name, after));
+        let goes_on = after.is_some_and(|after| matches!(after.text, ":" | "(" | "."));
+        match dialect {
+            // `::` is no operator of SQLite's.
+            Dialect::Sqlite if is_colon && name.text == ":" => Some("`::`, which SQLite takes for a part of a name"),
+            Dialect::Sqlite | Dialect::MySql if goes_on && !is_doubled(at, sign) => {
+                Some("a variable with a dot, a colon or a parenthesis in its name")
+            }
+            // A cast, `a::b`, is two colons; a setting of MySQL's, `@@a`, has two signs.
+            Dialect::Postgres if is_colon && name.text != ":" && !is_doubled(at, sign) => {
+                Some("a colon before a name, in whose place a program may put another text")
+            }
+            Dialect::Generic if name.text != sign.text && !(is_colon && is_doubled(at, sign)) => {
+                Some("a variable, which engines read differently")
+            }
+            _ => None,
+        }
+    };
+    tokens.windows(2).enumerate().find_map(doubt)
+}
+
+fn is_postgres(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::Postgres | Dialect::Generic)
+}
+
+fn is_plain_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('$').unwrap_or(text);
+    if let Some(hex) = text.strip_prefix("0x") {
+        return !hex.is_empty() && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    }
+    let (mantissa, exponent) =
+        text.split_once(['e', 'E']).map_or((text, "0"), |(mantissa, exponent)| (mantissa, exponent));
+    let whole = match mantissa.split_once('.') {
+        Some((whole, part)) => {
+            (whole.is_empty() || digits(whole)) && (part.is_empty() || digits(part)) && whole.len() + part.len() > 0
+        }
+        None => digits(mantissa),
+    };
+    // `1e-5` is cut at the sign.
+    whole && (exponent.is_empty() || digits(exponent))
+}

@@ -1,0 +1,47 @@
+//! Whether the parser's tree holds every word that was written. The tree is written out again and its words are counted: a word that it
+//! does not hold was read past, and what was read past was not judged.
+
+use std::collections::HashMap;
+
+use crate::effects::Dialect;
+use crate::effects::sql::Statement;
+use crate::effects::sql::lexer::{self, Kind, Token};
+
+/// Words that a tree need not repeat: they say what would hold without them, or are written differently.
+const IMPLIED: &str = " all as asc inner outer at is not ";
+
+/// A word of the query that is not in what the tree says, if there is one. A string or a number that is missing is given as its text.
+pub(super) fn missing(query: Statement<'_>, written: &str) -> Option<String> {
+    let lexical = if query.dialect == Dialect::Generic { Dialect::Postgres } else { query.dialect };
+    // A tree says more than its text by a bounded factor: `AS`, parentheses, full names of types.
+    // Signs are not counted, and two of `-` side by side would begin a comment.
+    let written = written.replace('-', "- ");
+    let lexed = lexer::lex(&written, lexical, query.tokens.len().saturating_mul(8).saturating_add(64));
+    let mut held: HashMap<String, usize> = HashMap::new();
+    for token in &lexed.tokens {
+        *held.entry(counted_as(token)).or_default() += 1;
+    }
+    query.tokens.iter().find_map(|token| {
+        let word = counted_as(token);
+        if word.is_empty() || IMPLIED.split(' ').any(|implied| implied == word) {
+            return None;
+        }
+        match held.get_mut(&word) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                None
+            }
+            _ => Some(token.text.to_owned()),
+        }
+    })
+}
+
+/// What a token is counted as: words by themselves, strings and numbers as what they are, signs not at all.
+fn counted_as(token: &Token<'_>) -> String {
+    match token.kind {
+        Kind::Word => token.text.to_ascii_lowercase(),
+        Kind::Quoted | Kind::Text => "'text'".to_owned(),
+        Kind::Number => "0".to_owned(),
+        Kind::Semicolon | Kind::Open | Kind::Close | Kind::Dot | Kind::Comma | Kind::Sign => String::new(),
+    }
+}
