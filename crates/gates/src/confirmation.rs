@@ -10,14 +10,15 @@ use servanda_contract::{
     CallId, Digest, GateName, Proposal, Refusal, TaxonomyClass,
     digest::Domain,
     json::CanonicalBytes,
-    tool::{EffectClass, Overlap},
+    tool::{EffectClass, Overlap, QuestionKind},
 };
+use servanda_identity::effects::Destination;
 
 use crate::{
     CompiledContract, Mandate,
     effect::{ClientKey, EffectKey},
     operation::Operation,
-    order,
+    order, policy,
     semantics::Meant,
     state::InTime,
 };
@@ -82,6 +83,16 @@ impl Permit {
     /// The canonical arguments.
     pub fn arguments(&self) -> &CanonicalBytes {
         &self.meant.arguments
+    }
+
+    /// Where the URLs among the arguments lead, with the JSON Pointer of each.
+    pub fn destinations(&self) -> Vec<(String, Destination)> {
+        self.contract().programs().destinations(self.arguments())
+    }
+
+    /// What the policies forbid the upstream to ask of the caller meanwhile.
+    pub fn refused_questions(&self, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
+        policy::refused_questions(&self.meant, mandate)
     }
 
     /// What an approval would sign.

@@ -80,7 +80,7 @@ mod structure;
 mod tests;
 mod types;
 
-pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs};
+pub use behaviour::{EFFECT_KEYWORD, Expected, ProgramArgument, forget_programs, unenforced_programs};
 pub use claim::{Begun, Claimed, Current, Funded, begin, fence_funded, fund};
 pub use compiled::{CompiledContract, Registered, Resolved, admit};
 pub use confirmation::Permit;
@@ -92,4 +92,5 @@ pub use parse::GateLimits;
 pub use probes::{Inquiry, Look, Probe, Probes};
 pub use resource::overlap;
 pub use sequence::{Stopwatch, Trail, pass_all};
+pub use servanda_identity::effects::Destination;
 pub use state::Question;

@@ -5,7 +5,7 @@
 //!
 //! Policies that are tried out are asked after the decision is made, and only a record hears what they say.
 
-use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord};
+use servanda_contract::{GateName, Refusal, TaxonomyClass, record::PolicyRecord, tool::QuestionKind};
 use servanda_policy::{Call, Cause, Circumstances, Decision, Refused};
 
 use crate::{Mandate, mandate::InForce, scope::Covered, semantics::Meant};
@@ -57,7 +57,25 @@ fn circumstances<'a>(meant: &'a Meant, environment: &'a str) -> Circumstances<'a
         client: proposal.caller.client.as_deref(),
         task: proposal.aims.task.as_deref(),
         intent: proposal.aims.intent.as_deref(),
+        question: None,
     }
+}
+
+/// What the upstream may not ask of the caller during the call, by the policies.
+pub(crate) fn refused_questions(meant: &Meant, mandate: &Mandate<'_>) -> Vec<QuestionKind> {
+    let Mandate::Caller { policy: InForce { policies, principal, environment, .. }, .. } = *mandate else {
+        return Vec::new();
+    };
+    if !policies.look_at_questions() {
+        return Vec::new();
+    }
+    let tool = &meant.resolved.contract.contract().identity.name;
+    let refuses = |kind: &QuestionKind| {
+        let circumstances = Circumstances { question: Some(*kind), ..circumstances(meant, environment) };
+        let call = Call { principal, tool, arguments: &meant.arguments, circumstances: &circumstances };
+        matches!(policies.decide(&call), Decision::Refused(_))
+    };
+    QuestionKind::ALL.into_iter().filter(refuses).collect()
 }
 
 fn refuse(meant: &Meant, refused: &Refused) -> Box<Refusal> {

@@ -81,6 +81,7 @@ impl World {
             client: Some("client"),
             task: None,
             intent: None,
+            question: None,
         };
         Self { principals, arguments, circumstances }
     }

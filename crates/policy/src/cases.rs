@@ -9,6 +9,7 @@ use servanda_contract::{
     Acting, Timestamp,
     document::{self, DocumentError},
     json::canonicalize,
+    tool::QuestionKind,
 };
 
 use crate::{
@@ -101,6 +102,9 @@ pub struct Surroundings {
     /// The intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+    /// The kind of question, where not the call but what its upstream asks of the caller is to be decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionKind>,
 }
 
 /// What a decision has to be.
@@ -216,6 +220,7 @@ impl Surroundings {
             client: self.client.as_deref(),
             task: self.task.as_deref(),
             intent: self.intent.as_deref(),
+            question: self.question,
         }
     }
 }

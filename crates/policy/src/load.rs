@@ -25,8 +25,11 @@ const DEPTH_MAX: usize = 24;
 const JOINS_MAX: usize = 64;
 /// Steps, sums and the like that one condition may have.
 const STEPS_MAX: usize = 32;
-/// How often one policy may say `if`, as far as can be told without reading it: words that begin so count too.
-const IFS_MAX: usize = 32;
+/// How often one policy may say `if`, as far as can be told without reading it: words that begin so count too. Each `if` in the
+/// `then` of another doubles the work of validation: with 32 it does not come back.
+const IFS_MAX: usize = 8;
+/// Mistakes that are looked for: whoever has made so many need not know of the next.
+const FINDINGS_MAX: usize = 200;
 /// What an id may be long.
 const ID_BYTES_MAX: usize = 128;
 
@@ -105,7 +108,8 @@ pub(crate) fn load(
     sources: &[Source<'_>],
     limits: &Limits,
 ) -> Result<Vec<Loaded>, Vec<Finding>> {
-    let mut reading = Reading { vocabulary, limits, loaded: Vec::new(), findings: Vec::new(), ids: HashMap::new() };
+    let mut reading =
+        Reading { vocabulary, limits, loaded: Vec::new(), findings: Vec::new(), ids: HashMap::new(), at: (0, 1) };
     let bytes: usize = sources.iter().map(|source| source.text.len()).sum();
     if bytes > limits.sources_bytes_max {
         let message = format!("the policies have more than {} bytes in all", limits.sources_bytes_max);
@@ -154,12 +158,18 @@ struct Reading<'a> {
     findings: Vec<Finding>,
     /// Where each id was first used.
     ids: HashMap<String, String>,
+    /// How far lines are counted, and the line there: counted anew for each policy, a long file would take for ever.
+    at: (usize, usize),
 }
 
 impl Reading<'_> {
     fn source(&mut self, source: &Source<'_>) {
         let file: Arc<str> = source.name.into();
+        self.at = (0, 1);
         for piece in pieces(source.text) {
+            if self.findings.len() >= FINDINGS_MAX {
+                return;
+            }
             if self.loaded.len() >= self.limits.policies_max {
                 let message = format!("there are more than {} policies", self.limits.policies_max);
                 self.find(source, &piece, 0, None, FindingKind::Limit, (message, None));
@@ -191,7 +201,7 @@ impl Reading<'_> {
                 errors.iter().next().map_or_else(|| (0, errors.to_string(), None), |first| told(first));
             (offset, None, FindingKind::Syntax, (message, help))
         })?;
-        let line = position(source.text, piece.offset).0;
+        let line = self.line(source, piece);
         let id = policy.annotation("id").map_or_else(|| format!("{file}:{line}"), str::to_owned);
         self.name(&id, file, line)?;
         let policy = policy.new_id(PolicyId::new(&id));
@@ -217,6 +227,14 @@ impl Reading<'_> {
             listing: None,
         });
         Ok(())
+    }
+
+    /// The line that a policy begins in. Policies come in their order.
+    fn line(&mut self, source: &Source<'_>, piece: &Piece<'_>) -> usize {
+        let (offset, line) = self.at;
+        let between = source.text.get(offset..piece.offset).unwrap_or_default();
+        self.at = (piece.offset, line + position(between, between.len()).0 - 1);
+        self.at.1
     }
 
     fn name(&mut self, id: &str, file: &str, line: usize) -> Result<(), Wrong> {

@@ -64,7 +64,7 @@ impl Needs {
     pub(crate) fn without_arguments(&self) -> Self {
         let mut attributes = self.attributes.clone();
         if self.whole {
-            attributes.extend(["env", "tenant", "client", "task", "intent"].map(str::to_owned));
+            attributes.extend(["env", "tenant", "client", "task", "intent", "question"].map(str::to_owned));
         }
         Self { attributes, ..Self::default() }
     }

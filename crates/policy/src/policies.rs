@@ -26,6 +26,7 @@ pub struct Policies {
     by_id: HashMap<String, usize>,
     authorizer: Authorizer,
     look_at_client: bool,
+    look_at_questions: bool,
     /// No other set has it.
     number: u64,
 }
@@ -51,10 +52,11 @@ impl Policies {
             LoadFailure { findings: vec![finding] }
         })?;
         let by_id = loaded.iter().enumerate().map(|(position, policy)| (policy.id.clone(), position)).collect();
-        let look_at_client =
-            loaded.iter().any(|policy| policy.needs.whole || policy.needs.attributes.contains("client"));
+        let look_at =
+            |name: &str| loaded.iter().any(|policy| policy.needs.whole || policy.needs.attributes.contains(name));
+        let (look_at_client, look_at_questions) = (look_at("client"), look_at("question"));
         let (authorizer, number) = (Authorizer::new(), memory::next_number());
-        Ok(Self { vocabulary, index, loaded, by_id, authorizer, look_at_client, number })
+        Ok(Self { vocabulary, index, loaded, by_id, authorizer, look_at_client, look_at_questions, number })
     }
 
     /// The tools the policies are about.
@@ -85,6 +87,11 @@ impl Policies {
     /// Whether any of them asks what the client's software calls itself.
     pub const fn look_at_client(&self) -> bool {
         self.look_at_client
+    }
+
+    /// Whether any of them asks what an upstream asks of its caller.
+    pub const fn look_at_questions(&self) -> bool {
+        self.look_at_questions
     }
 
     /// The policies about a tool that look at the caller's groups: what they say is not known where the groups are not.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cedar_policy::{Context, Entities, EvalResult, Expression, Request, RestrictedExpression, eval_expression};
-use servanda_contract::{Timestamp, json::CanonicalBytes};
+use servanda_contract::{Timestamp, json::CanonicalBytes, tool::QuestionKind};
 
 use crate::{arguments, mentions::AllNeeds, principal::Principal, vocabulary::Tool};
 
@@ -35,6 +35,8 @@ pub struct Circumstances<'a> {
     pub task: Option<&'a str>,
     /// What the client says it wants: `read`, `write` or `destructive`.
     pub intent: Option<&'a str>,
+    /// Set where the upstream asks the caller something during the call, and that is what is to be decided.
+    pub question: Option<QuestionKind>,
 }
 
 /// What Cedar is asked.
@@ -120,6 +122,7 @@ fn of_surroundings(
     if of_call {
         add("task", circumstances.task);
         add("intent", circumstances.intent);
+        add("question", circumstances.question.map(QuestionKind::word));
     }
     if needs.attribute("env") {
         pairs.push(("env".to_owned(), environment(circumstances, of_call)?));

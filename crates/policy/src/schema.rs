@@ -53,7 +53,8 @@ entity Tool in [Upstream] {
 
 type Environment = { name: String, time: datetime, time_ms: Long };
 
-// Every tool has an action of its own, in this group.
+// Every tool has an action of its own, in this group. `context.question` is there while the upstream asks the caller something during
+// a call, which is decided by itself: "form", "url", "sampling" or "roots".
 action "call";
 "#;
 
@@ -95,7 +96,7 @@ fn action(text: &mut String, name: &str, arguments: Option<&BTreeMap<String, Att
         text.push_str(",\n");
     }
     text.push_str("    env: Environment,\n    tenant: String,\n    client?: String,\n    task?: String,\n");
-    text.push_str("    intent?: String,\n  },\n};\n");
+    text.push_str("    intent?: String,\n    question?: String,\n  },\n};\n");
 }
 
 fn record(text: &mut String, members: &BTreeMap<String, Attribute>, indent: usize) {

@@ -3,6 +3,7 @@
 //! What is meant comes with the call: from its task, its stated intent, a rule of the operator's, an earlier call. Where nothing
 //! is expected, nothing is compared. Which tools would have fitted is for whoever knows the others to say.
 
+mod keyword;
 mod program;
 
 use servanda_contract::{
@@ -11,8 +12,9 @@ use servanda_contract::{
     refusal::EffectKnowledge,
 };
 
+pub use keyword::forget_programs;
 pub(crate) use program::Programs;
-pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument, forget_programs};
+pub use program::{KEYWORD as EFFECT_KEYWORD, ProgramArgument, unenforced_programs};
 
 use crate::{semantics::Meant, structure};
 

@@ -1,5 +1,6 @@
-//! Arguments that are programs, requests or paths: which ones a contract says there are (`x-effect` in its input schema), and
-//! whether what they would do is what the tool may do. What the text means is `servanda-identity`'s to say.
+//! Arguments that are programs, requests, paths or URLs: which ones a contract says there are (`x-effect` in its input schema), and
+//! whether what they would do is what the tool may do. What the text means is `servanda-identity`'s to say. A keyword in a place where it
+//! cannot be enforced is an error of the contract.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,12 +9,19 @@ use servanda_contract::{
     json::CanonicalBytes,
     tool::{Mutability, ToolContract},
 };
-use servanda_identity::effects::{self, Effect, Language, Roots};
+use servanda_identity::effects::{self, Destination, Effect, Language, Roots, UrlRules};
+
+use super::keyword;
 
 /// What the schema says an argument is: the keyword of an input schema.
 pub const KEYWORD: &str = "x-effect";
 /// How deep inside of the arguments one can be.
 const DEPTH_MAX: usize = 8;
+
+/// Why the keyword cannot be enforced as an input schema says it; empty if it can.
+pub fn unenforced_programs(schema: &Map<String, Value>) -> Vec<String> {
+    Programs::compile(schema).err().unwrap_or_default()
+}
 
 /// The arguments of a contract that are more than data.
 #[derive(Debug, Default)]
@@ -24,7 +32,7 @@ pub(crate) struct Programs(Vec<Program>);
 pub struct ProgramArgument {
     /// Where: `query`, `steps[].sql`.
     pub place: String,
-    /// What it is: `sqlite`, `shell`, `http_method`, `path`.
+    /// What it is: `sqlite`, `shell`, `http_method`, `path`, `url`.
     pub kind: &'static str,
 }
 
@@ -43,9 +51,12 @@ enum Step {
 #[derive(Debug)]
 enum ProgramKind {
     Text(Language),
-    /// The method of a request.
-    Method,
+    /// The method of a request. Whether a request without one is sent with one that only reads.
+    Method {
+        is_safe_by_default: bool,
+    },
     Path(Roots),
+    Url(UrlRules),
 }
 
 /// As it is written: a word, or an object with more.
@@ -64,6 +75,10 @@ struct Full {
     dialect: Option<String>,
     #[serde(default)]
     roots: Vec<String>,
+    #[serde(default)]
+    schemes: Vec<String>,
+    #[serde(default)]
+    hosts: Vec<String>,
 }
 
 impl Programs {
@@ -71,6 +86,28 @@ impl Programs {
     pub(crate) fn compile(schema: &Map<String, Value>) -> Result<Self, Vec<String>> {
         let (mut programs, mut reasons) = (Self::default(), Vec::new());
         programs.walk(schema, &mut Vec::new(), &mut reasons);
+        let enforced: Vec<String> = programs.0.iter().map(|program| dotted(&program.place)).collect();
+        let places = keyword::places(schema, KEYWORD);
+        if !places.is_empty() {
+            reasons.extend(keyword::wandering_references(schema).into_iter().map(|place| {
+                format!(
+                    "input_schema{place}: a reference beside {KEYWORD} may only lead to `#/$defs/…`: another one leads to where it is not \
+                     enforced"
+                )
+            }));
+        }
+        reasons.extend(keyword::misspelt(schema, KEYWORD).into_iter().map(|(place, written)| {
+            format!("input_schema{place}: `{written}` is not read: the keyword is written `{KEYWORD}`")
+        }));
+        for place in places {
+            let told = |reason: &String| reason.starts_with(&format!("input_schema{place}: "));
+            if !enforced.contains(&place) && !reasons.iter().any(told) {
+                reasons.push(format!(
+                    "input_schema{place}: {KEYWORD} is not enforced here: say it at a property, or at the items of an array, that is \
+                     reached by `properties` (of a `type: object`) and `items` (of a `type: array`) alone"
+                ));
+            }
+        }
         if reasons.is_empty() { Ok(programs) } else { Err(reasons) }
     }
 
@@ -101,20 +138,51 @@ impl Programs {
         let Ok(arguments) = serde_json::from_slice::<Value>(arguments.bytes()) else { return Vec::new() };
         let reads_only = contract.mutability() == Mutability::Pure;
         let mut errors = Vec::new();
+        if let Some(method) = self.method().filter(|_| reads_only && effects::asks_for_another_method(&arguments)) {
+            errors.push(Fault::overridden().at(&pointer_of(&method.place)));
+        }
         for program in &self.0 {
-            let mut judge = |pointer: &str, value: &Value| {
-                errors.extend(
-                    value.as_str().and_then(|text| program.kind.fault(text, reads_only)).map(|fault| fault.at(pointer)),
-                );
+            let mut judge = |pointer: &str, value: Option<&Value>| {
+                let fault = match (value, &program.kind) {
+                    (Some(Value::String(text)), kind) => kind.fault(text, reads_only),
+                    (None | Some(Value::Null), kind) => kind.fault_of_none(reads_only),
+                    // The schema says that it is a text; what is not is never taken for one.
+                    (Some(_), _) => Some(Fault::not_a_text()),
+                };
+                errors.extend(fault.map(|fault| fault.at(pointer)));
             };
-            visit(&program.place, &arguments, &mut String::new(), &mut judge);
+            visit(&program.place, Some(&arguments), &mut String::new(), &mut judge);
         }
         errors
     }
 
+    /// Where the URLs among the arguments lead, with the JSON Pointer of each. What is refused by its text is not here.
+    pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, Destination)> {
+        let urls = self.0.iter().filter_map(|program| match &program.kind {
+            ProgramKind::Url(rules) => Some((&program.place, rules)),
+            _ => None,
+        });
+        let mut found = Vec::new();
+        let mut parsed: Option<Value> = None;
+        for (place, rules) in urls {
+            let arguments =
+                &*parsed.get_or_insert_with(|| serde_json::from_slice(arguments.bytes()).unwrap_or_default());
+            let mut see = |pointer: &str, value: Option<&Value>| {
+                let admitted = value.and_then(Value::as_str).and_then(|text| rules.admit(text).ok());
+                found.extend(admitted.map(|destination| (pointer.to_owned(), destination)));
+            };
+            visit(place, Some(arguments), &mut String::new(), &mut see);
+        }
+        found
+    }
+
+    fn method(&self) -> Option<&Program> {
+        self.0.iter().find(|program| matches!(program.kind, ProgramKind::Method { .. }))
+    }
+
     fn walk(&mut self, schema: &Map<String, Value>, place: &mut Vec<Step>, reasons: &mut Vec<String>) {
         if let Some(written) = schema.get(KEYWORD) {
-            match ProgramKind::read(written) {
+            match ProgramKind::read(written, schema) {
                 Ok(kind) => self.0.push(Program { place: place.clone(), kind }),
                 Err(reason) => reasons.push(format!("input_schema{}: {KEYWORD}: {reason}", dotted(place))),
             }
@@ -122,6 +190,9 @@ impl Programs {
         if place.len() >= DEPTH_MAX {
             return;
         }
+        // A value of another type would not be looked into: what is in it is enforced only where the type is said.
+        let holds = |kind: &str| place.is_empty() || takes_only(schema, kind);
+        let (is_object, is_array) = (holds("object"), holds("array"));
         let mut inside = |step: Step, schema: &Value| {
             if let Some(schema) = schema.as_object() {
                 place.push(step);
@@ -129,23 +200,15 @@ impl Programs {
                 place.pop();
             }
         };
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|_| is_object) {
             for (name, property) in properties {
                 inside(Step::Member(name.clone()), property);
             }
         }
-        if let Some(items) = schema.get("items") {
+        if let Some(items) = schema.get("items").filter(|_| is_array) {
             inside(Step::Each, items);
         }
     }
-}
-
-/// Removes the keyword where it would be read. A property of that name is a property.
-pub fn forget_programs(schema: &mut Map<String, Value>) {
-    schema.remove(KEYWORD);
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    properties.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(forget_programs);
-    schema.get_mut("items").and_then(Value::as_object_mut).into_iter().for_each(forget_programs);
 }
 
 /// What is wrong with one argument.
@@ -156,19 +219,33 @@ struct Fault {
 }
 
 impl ProgramKind {
-    fn read(written: &Value) -> Result<Self, String> {
-        let shape = || format!("say {KINDS}, or an object with `kind`, and `dialect` or `roots`");
+    fn read(written: &Value, schema: &Map<String, Value>) -> Result<Self, String> {
+        let shape = || format!("say {KINDS}, or an object with `kind`, and `dialect`, `roots`, `hosts` or `schemes`");
+        if !is_text(schema) {
+            return Err("only a text can be read: the property needs `type: string`".to_owned());
+        }
         let written = serde_json::from_value(written.clone()).map_err(|_| shape())?;
-        let Full { kind, dialect, roots } = match written {
-            Written::Word(kind) => Full { kind, dialect: None, roots: Vec::new() },
+        let Full { kind, dialect, roots, schemes, hosts } = match written {
+            Written::Word(kind) => {
+                Full { kind, dialect: None, roots: Vec::new(), schemes: Vec::new(), hosts: Vec::new() }
+            }
             Written::Full(full) => full,
         };
+        if kind == "url" && dialect.is_none() && roots.is_empty() {
+            return UrlRules::new(&schemes, &hosts).map(Self::Url);
+        }
+        if !schemes.is_empty() || !hosts.is_empty() {
+            return Err(format!("`schemes` and `hosts` are of a `url`; {}", shape()));
+        }
         match (kind.as_str(), dialect, roots.is_empty()) {
             ("path", None, false) => {
                 Roots::new(roots.iter().map(String::as_str)).map(Self::Path).map_err(|reason| reason.to_string())
             }
             ("path", ..) => Err("a path needs `roots`, the folders it may be in".to_owned()),
-            ("http_method", None, true) => Ok(Self::Method),
+            ("http_method", None, true) => {
+                let default = schema.get("default").and_then(Value::as_str);
+                Ok(Self::Method { is_safe_by_default: default.is_some_and(effects::is_safe_method) })
+            }
             (kind, dialect, true) => {
                 let name = dialect.as_deref().filter(|_| kind == "sql").unwrap_or(kind);
                 Language::parse(name).map(Self::Text).ok_or_else(|| format!("`{name}` is not known; {}", shape()))
@@ -180,14 +257,15 @@ impl ProgramKind {
     const fn name(&self) -> &'static str {
         match self {
             Self::Text(language) => language.name(),
-            Self::Method => "http_method",
+            Self::Method { .. } => "http_method",
             Self::Path(_) => "path",
+            Self::Url(_) => "url",
         }
     }
 
     fn fault(&self, text: &str, reads_only: bool) -> Option<Fault> {
         match self {
-            Self::Text(_) | Self::Method if !reads_only => None,
+            Self::Text(_) | Self::Method { .. } if !reads_only => None,
             Self::Text(language) => {
                 let verdict = effects::classify(*language, text);
                 verdict.effect.may_change().then(|| Fault {
@@ -202,27 +280,82 @@ impl ProgramKind {
                     },
                 })
             }
-            Self::Method => {
-                let reads = ["GET", "HEAD", "OPTIONS"].iter().any(|method| text.eq_ignore_ascii_case(method));
-                (!reads).then(|| Fault {
-                    expected: "GET, HEAD or OPTIONS".to_owned(),
-                    actual: "another method".to_owned(),
-                    message: "this tool only reads, and other methods than GET, HEAD and OPTIONS change something"
-                        .to_owned(),
-                })
-            }
+            Self::Method { .. } => (!effects::is_safe_method(text)).then(|| Fault {
+                expected: "GET, HEAD or OPTIONS".to_owned(),
+                actual: "another method".to_owned(),
+                message: "this tool only reads, and other methods than GET, HEAD and OPTIONS change something"
+                    .to_owned(),
+            }),
             Self::Path(roots) => roots.admit(text).err().map(|reason| Fault {
                 expected: "a path inside of the folders that the contract names".to_owned(),
                 actual: "another path".to_owned(),
                 message: reason.to_string(),
             }),
+            Self::Url(rules) => rules.admit(text).err().map(|reason| Fault {
+                expected: "a URL that the contract lets this tool be sent to".to_owned(),
+                actual: "another URL".to_owned(),
+                message: reason.to_string(),
+            }),
+        }
+    }
+
+    /// What is wrong where there is nothing to be read.
+    fn fault_of_none(&self, reads_only: bool) -> Option<Fault> {
+        match self {
+            Self::Method { is_safe_by_default: false } if reads_only => Some(Fault {
+                expected: "GET, HEAD or OPTIONS".to_owned(),
+                actual: "no method".to_owned(),
+                message: "without a method the server chooses one, and this tool only reads: say `GET`".to_owned(),
+            }),
+            _ => None,
         }
     }
 }
 
-const KINDS: &str = "`sql`, `postgresql`, `sqlite`, `mysql`, `shell` or `http_method`";
+const KINDS: &str = "`sql`, `postgresql`, `sqlite`, `mysql`, `shell`, `http_method` or `url`";
+
+/// Whether a schema takes values of one type, or that and null, and nothing else.
+fn takes_only(schema: &Map<String, Value>, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Value::String(written)) => written == kind,
+        Some(Value::Array(kinds)) => {
+            kinds.iter().any(|written| written == kind)
+                && kinds.iter().all(|written| written == kind || written == "null")
+        }
+        _ => false,
+    }
+}
+
+/// Whether a schema takes texts, or texts and null, and nothing else.
+fn is_text(schema: &Map<String, Value>) -> bool {
+    let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
+    let is_string = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "string");
+    // As generators write what may be left out: `anyOf: [{type: string}, {type: null}]`.
+    let either = ["anyOf", "oneOf"].iter().find_map(|keyword| schema.get(*keyword)).and_then(Value::as_array);
+    takes_only(schema, "string")
+        || either.is_some_and(|either| {
+            either.iter().any(is_string) && either.iter().all(|one| is_string(one) || is_null(one))
+        })
+}
 
 impl Fault {
+    fn overridden() -> Self {
+        Self {
+            expected: "a request that is taken for what it is sent as".to_owned(),
+            actual: "a header or a parameter that asks for another method".to_owned(),
+            message: "the arguments ask the server to take the request for another method, and this tool only reads"
+                .to_owned(),
+        }
+    }
+
+    fn not_a_text() -> Self {
+        Self {
+            expected: "a text".to_owned(),
+            actual: "something else".to_owned(),
+            message: "what this would do can only be read from a text".to_owned(),
+        }
+    }
+
     fn at(self, pointer: &str) -> FieldError {
         let field = pointer.trim_start_matches('/').replace('/', ".");
         let message = format!("`{field}`: {}", self.message);
@@ -231,25 +364,27 @@ impl Fault {
     }
 }
 
-/// Every value at a place, with its JSON Pointer.
-fn visit(place: &[Step], value: &Value, pointer: &mut String, see: &mut dyn FnMut(&str, &Value)) {
+/// Every value at a place, with its JSON Pointer; none where it, or what would hold it, is missing or empty. What should hold it and is
+/// of another type is given as it is.
+fn visit(place: &[Step], value: Option<&Value>, pointer: &mut String, see: &mut dyn FnMut(&str, Option<&Value>)) {
     let (whole, Some((step, rest))) = (pointer.len(), place.split_first()) else { return see(pointer, value) };
-    match step {
-        Step::Member(name) => {
-            if let Some(member) = value.get(name) {
-                pointer.push('/');
-                pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                visit(rest, member, pointer, see);
-            }
+    match (step, value) {
+        (_, None | Some(Value::Null)) => see(pointer, None),
+        (Step::Member(name), Some(value @ Value::Object(_))) => {
+            pointer.push('/');
+            pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            visit(rest, value.get(name), pointer, see);
         }
-        Step::Each => {
-            for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        (Step::Each, Some(Value::Array(items))) if items.is_empty() => see(pointer, None),
+        (Step::Each, Some(Value::Array(items))) => {
+            for (number, item) in items.iter().enumerate() {
                 pointer.truncate(whole);
                 pointer.push('/');
                 pointer.push_str(&number.to_string());
-                visit(rest, item, pointer, see);
+                visit(rest, Some(item), pointer, see);
             }
         }
+        (_, other) => see(pointer, other),
     }
     pointer.truncate(whole);
 }
@@ -266,9 +401,18 @@ fn named(place: &[Step]) -> String {
     name
 }
 
+/// The JSON Pointer of a place, as far as it does not depend on the value.
+fn pointer_of(place: &[Step]) -> String {
+    let members = place.iter().map_while(|step| match step {
+        Step::Member(name) => Some(format!("/{}", name.replace('~', "~0").replace('/', "~1"))),
+        Step::Each => None,
+    });
+    members.collect()
+}
+
 fn dotted(place: &[Step]) -> String {
     let name = |step: &Step| match step {
-        Step::Member(name) => format!(".properties.{name}"),
+        Step::Member(name) => format!(".properties.{}", keyword::step_name(name)),
         Step::Each => ".items".to_owned(),
     };
     place.iter().map(name).collect()

@@ -1,3 +1,5 @@
+mod repetition;
+
 use serde_json::{Value, json};
 use servanda_contract::tool::SemanticRule;
 

@@ -185,6 +185,127 @@ fn a_contract_says_what_its_arguments_are_in_words_that_are_known() {
     }
 }
 
+/// A keyword that nobody would enforce is told, wherever it stands.
+#[test]
+fn a_keyword_that_is_not_reached_is_an_error() {
+    let text = json!({ "type": "string", "x-effect": "sqlite" });
+    for (query, place) in [
+        (json!({ "anyOf": [{ "type": "null" }, text] }), ".properties.query.anyOf.1"),
+        (json!({ "oneOf": [text] }), ".properties.query.oneOf.0"),
+        (json!({ "allOf": [text] }), ".properties.query.allOf.0"),
+        (json!({ "if": text }), ".properties.query.if"),
+        (json!({ "type": "array", "prefixItems": [text] }), ".properties.query.prefixItems.0"),
+        (json!({ "type": "object", "additionalProperties": text }), ".properties.query.additionalProperties"),
+        (json!({ "type": "object", "patternProperties": { "a": text } }), ".properties.query.patternProperties.a"),
+        (json!({ "type": "array", "items": { "type": "string" }, "x-effect": "shell" }), "only a text can be read"),
+        (json!({ "type": "object", "x-effect": "sqlite" }), "only a text can be read"),
+        (json!({ "x-effect": "sqlite" }), "only a text can be read"),
+        (json!({ "type": ["string", "integer"], "x-effect": "sqlite" }), "only a text can be read"),
+        (json!({ "items": text }), ".properties.query.items"),
+        (json!({ "type": ["array", "string"], "items": text }), ".properties.query.items"),
+        (json!({ "properties": { "a": text } }), ".properties.query.properties.a"),
+        (json!({ "type": "string", "X-Effect": "sqlite" }), "`X-Effect` is not read"),
+        (json!({ "type": "string", "x_effect": "sqlite" }), "`x_effect` is not read"),
+    ] {
+        let rejection = rejected(&with_query(&query)).to_string();
+        assert!(rejection.contains("x-effect") && rejection.contains(place), "{query}: {rejection}");
+    }
+    let behind =
+        json!({ "type": "object", "properties": { "query": { "$ref": "#/$defs/sql" } }, "$defs": { "sql": text } });
+    let rejection = rejected(&with_schema(behind)).to_string();
+    assert!(rejection.contains("input_schema.$defs.sql: x-effect is not enforced here"), "{rejection}");
+    for reference in ["#/properties/query", "#", "#query", "other.json"] {
+        let beside = json!({ "type": "object", "properties": { "query": text, "other": { "$ref": reference } } });
+        let rejection = rejected(&with_schema(beside)).to_string();
+        assert!(rejection.contains("properties.other"), "{reference}: {rejection}");
+    }
+    // A name may look like the way to another place.
+    let disguised = json!({ "type": "object",
+        "properties": { "x.anyOf.1": text, "x": { "anyOf": [{ "type": "null" }, text] } } });
+    let rejection = rejected(&with_schema(disguised)).to_string();
+    assert!(rejection.contains(".properties.x.anyOf.1: x-effect is not enforced here"), "{rejection}");
+    // A property of that name, and values, are no keywords.
+    let named = json!({ "type": "object", "properties": { "x-effect": { "type": "string", "default": "x-effect" },
+        "query": { "type": ["string", "null"], "x-effect": "sqlite" } } });
+    let contract = admitted(&with_schema(named));
+    assert!(judged(&contract, &json!({ "query": null, "x-effect": "a" }), Vec::new()).is_ok());
+    assert!(judged(&contract, &json!({ "query": "drop table a" }), Vec::new()).is_err());
+}
+
+fn with_query(query: &Value) -> Vec<(&'static str, Value)> {
+    with_schema(json!({ "type": "object", "properties": { "query": query } }))
+}
+
+fn with_schema(schema: Value) -> Vec<(&'static str, Value)> {
+    let behaviour = json!({ "mutability": "PURE", "action": "READ", "output_domain": "DATA" });
+    let mut changes = querying(true, &json!("sqlite"), &behaviour);
+    changes[0].1 = schema;
+    changes
+}
+
+#[test]
+fn a_request_is_judged_with_its_method_and_what_overrides_it() {
+    let schema = |method: Value| {
+        json!({ "type": "object", "properties": { "method": method, "url": { "type": "string" },
+            "headers": { "type": "object" } } })
+    };
+    let plain = admitted(&with_schema(schema(json!({ "type": "string", "x-effect": "http_method" }))));
+    let default =
+        admitted(&with_schema(schema(json!({ "type": "string", "default": "GET", "x-effect": "http_method" }))));
+    for (arguments, by_plain, by_default) in [
+        (json!({ "method": "GET", "url": "https://a/x" }), true, true),
+        (json!({ "method": "post", "url": "https://a/x" }), false, false),
+        (json!({ "url": "https://a/x" }), false, true),
+        (json!({ "method": "GET", "url": "https://a/x?_method=DELETE" }), false, false),
+        (json!({ "method": "GET", "headers": { "X-HTTP-Method-Override": "DELETE" } }), false, false),
+        (json!({ "url": "https://a/x?_method=DELETE" }), false, false),
+    ] {
+        let passed = [&plain, &default].map(|contract| judged(contract, &arguments, Vec::new()).is_ok());
+        assert_eq!(passed, [by_plain, by_default], "{arguments}");
+    }
+    let method = json!({ "type": ["string", "null"], "default": "GET", "x-effect": "http_method" });
+    let nullable = admitted(&with_schema(schema(method)));
+    assert!(judged(&nullable, &json!({ "method": null }), Vec::new()).is_ok());
+    assert!(judged(&nullable, &json!({ "method": null, "url": "https://a/x?_method=DELETE" }), Vec::new()).is_err());
+    // Without what would hold the method there is none, too.
+    let inner =
+        json!({ "type": "object", "properties": { "method": { "type": "string", "x-effect": "http_method" } } });
+    let requests = json!({ "type": "array", "items": inner });
+    let properties = json!({ "request": inner, "requests": requests });
+    let held = admitted(&with_schema(json!({ "type": "object", "properties": properties })));
+    let whole = json!({ "request": { "method": "GET" }, "requests": [{ "method": "HEAD" }] });
+    assert!(judged(&held, &whole, Vec::new()).is_ok());
+    for missing in
+        [json!({ "requests": [{ "method": "GET" }] }), json!({ "request": { "method": "GET" }, "requests": [] })]
+    {
+        assert!(judged(&held, &missing, Vec::new()).is_err(), "{missing}");
+    }
+}
+
+#[test]
+fn a_url_leads_where_the_contract_says() {
+    let rules = json!({ "kind": "url", "hosts": ["api.test", "10.0.0.5"], "schemes": ["https", "http"] });
+    let schema =
+        |effect: &Value| json!({ "type": "object", "properties": { "url": { "type": "string", "x-effect": effect } } });
+    let (open, named) = (admitted(&with_schema(schema(&json!("url")))), admitted(&with_schema(schema(&rules))));
+    for (url, by_open, by_named) in [
+        ("https://api.test/x", true, true),
+        ("https://other.test/", true, false),
+        ("http://10.0.0.5/", false, true),
+        ("https://169.254.169.254/", false, false),
+        ("file:///etc/passwd", false, false),
+    ] {
+        let arguments = json!({ "url": url });
+        let passed = [&open, &named].map(|contract| judged(contract, &arguments, Vec::new()).is_ok());
+        assert_eq!(passed, [by_open, by_named], "{url}");
+    }
+    let refusal = refused(&open, &json!({ "url": "https://169.254.169.254/latest" }), Vec::new());
+    assert!(refusal.message.contains("not a public one") && !refusal.message.contains("169"), "{}", refusal.message);
+    for effect in [json!({ "kind": "url", "schemes": ["file"] }), json!({ "kind": "sql", "hosts": ["a"] })] {
+        assert!(rejected(&with_schema(schema(&effect))).to_string().contains("x-effect"), "{effect}");
+    }
+}
+
 #[test]
 fn a_path_stays_inside_of_its_roots_and_a_method_reads() {
     let behaviour = json!({ "mutability": "PURE", "action": "READ", "output_domain": "DATA" });

@@ -160,6 +160,7 @@ pub(super) fn asked() -> impl Strategy<Value = Asked> {
             client,
             task: None,
             intent,
+            question: None,
         });
     (tool.prop_flat_map(|tool| (Just(tool), arguments(tool))), circumstances, 0..3_usize, 0..3_usize, any::<bool>())
         .prop_map(|((tool, arguments), circumstances, user, group, agent)| Asked {

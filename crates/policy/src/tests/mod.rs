@@ -9,6 +9,7 @@ mod hostile;
 mod laws;
 mod load;
 mod outlook;
+mod repetition;
 mod unseen;
 mod vocabulary;
 
@@ -91,6 +92,7 @@ fn circumstances(tenant: &str) -> Circumstances<'_> {
         client: None,
         task: None,
         intent: None,
+        question: None,
     }
 }
 
