@@ -18,6 +18,7 @@ pub mod jwks;
 pub mod key_cache;
 pub mod rights;
 pub mod scrubber;
+pub mod sealing;
 pub mod secret;
 pub mod signature;
 #[cfg(test)]

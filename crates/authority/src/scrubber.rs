@@ -1,8 +1,10 @@
 //! Takes secrets out of what comes back: an upstream that repeats the credential it was given must not hand it to an agent.
 //!
-//! All occurrences in all forms an echo has (as it is, escaped in JSON once or twice, in an address, base64 at any place of
-//! a longer text, hex) are looked for, in a fixed number of passes, each linear in the text. A secret that was hashed,
-//! encrypted or cut into pieces is not found, and one that crosses the border of two texts only if they are scrubbed as one.
+//! All occurrences in all forms an echo has (as it is, in other case, escaped in JSON once or twice, in an address once or twice, in HTML
+//! once or twice or inside an address, base64 once or twice at any place of a longer text, hex with or without separators, and both across
+//! lines, indentation and blanks) are looked for, in a fixed number of passes, each linear in the text. A secret that was hashed, encrypted,
+//! compressed, reversed, cut into pieces or encoded in a way that is not listed (base32, base58, rot13, quoted-printable) is not found, and
+//! one that crosses the border of two texts only if they are scrubbed as one. `docs/credentials.md` has the whole list.
 //!
 //! What is scrubbed as text need not be JSON afterwards: a secret may look like the second half of an escape. What is scrubbed
 //! as JSON is.
@@ -20,7 +22,8 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::Secret;
 
-use view::{EXPANSION_MAX, READINGS, View};
+use forms::Form;
+use view::{Decoding, EXPANSION_MAX, READINGS, View};
 
 /// What stands in a secret's place. Nothing in it has to be escaped anywhere.
 pub const REDACTED: &str = "[redacted]";
@@ -41,10 +44,18 @@ const TAIL_BYTES_MAX: usize = SECRET_BYTES_MAX;
 #[derive(Clone)]
 pub struct Scrubber {
     searcher: AhoCorasick,
-    /// Whether a form is a stem's, by its number.
-    stems: Vec<bool>,
+    /// What each form is, by its number.
+    kinds: Vec<Kind>,
     /// How far a form may reach into the next window.
     overlap_bytes: usize,
+}
+
+/// What is known of a form.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    is_stem: bool,
+    is_hex: bool,
+    is_encoded: bool,
 }
 
 /// Why there is no scrubber for these secrets. They are named by their place.
@@ -92,43 +103,34 @@ impl Scrubber {
             match secret.expose().len() {
                 0..SECRET_BYTES_MIN => return Err(NotScrubbable::TooShort { index }),
                 SECRET_BYTES_MIN..=SECRET_BYTES_MAX => {
-                    forms.extend(forms::of(secret.expose()).into_iter().map(|form| (form, is_stem)));
+                    let kind = |form: &Form| Kind { is_stem, is_hex: form.is_hex, is_encoded: form.is_encoded };
+                    forms.extend(forms::of(secret.expose()).into_iter().map(|form| (kind(&form), form.bytes)));
                 }
                 _ => return Err(NotScrubbable::TooLong { index }),
             }
         }
         // Where a secret is a stem, too, the stem takes more.
-        forms.sort_by(|(one, one_stem), (other, other_stem)| {
-            one.as_slice().cmp(other).then_with(|| other_stem.cmp(one_stem))
+        forms.sort_by(|(one, one_bytes), (other, other_bytes)| {
+            one_bytes.as_slice().cmp(other_bytes).then_with(|| other.is_stem.cmp(&one.is_stem))
         });
-        forms.dedup_by(|(later, _), (before, _)| later.as_slice() == before.as_slice());
+        forms.dedup_by(|(_, later), (_, before)| later.as_slice() == before.as_slice());
         // Standard matching is the one that reports overlaps, and those must go as a whole.
         let searcher = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             // Of few patterns the library would make a table with a row for each of their bytes: gigabytes of it.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(forms.iter().map(|(form, _)| form.as_slice()))
+            .ascii_case_insensitive(true)
+            .build(forms.iter().map(|(_, bytes)| bytes.as_slice()))
             .map_err(|_| NotScrubbable::TooMuch)?;
         let tail_bytes = if stems.is_empty() { 0 } else { TAIL_BYTES_MAX };
         let overlap_bytes = searcher.max_pattern_len().saturating_mul(EXPANSION_MAX).saturating_add(tail_bytes);
-        Ok(Self { searcher, stems: forms.iter().map(|(_, is_stem)| *is_stem).collect(), overlap_bytes })
+        Ok(Self { searcher, kinds: forms.iter().map(|(kind, _)| *kind).collect(), overlap_bytes })
     }
 
     /// The text without the secrets; the same bytes if there were none.
     pub fn scrub<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         let spans = self.spans(text);
-        if spans.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        let mut clean = Vec::with_capacity(text.len());
-        let mut kept_to = 0;
-        for (start, end) in spans {
-            clean.extend_from_slice(text.get(kept_to..start).unwrap_or_default());
-            clean.extend_from_slice(REDACTED.as_bytes());
-            kept_to = end;
-        }
-        clean.extend_from_slice(text.get(kept_to..).unwrap_or_default());
-        Cow::Owned(clean)
+        if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(without(text, spans)) }
     }
 
     /// The same for text.
@@ -174,27 +176,78 @@ impl Scrubber {
     }
 
     fn spans_in_window(&self, window: &[u8]) -> Vec<(usize, usize)> {
-        let mut spans = self.found(window);
-        for view in READINGS.iter().filter_map(|reading| View::of(window, reading)) {
-            spans.extend(self.found(&view.bytes).into_iter().filter_map(|(start, end)| view.place_of(start, end)));
+        let mut spans = self.found(window, |_| true);
+        for (first, others) in READINGS {
+            let Some(view) = View::of(window, first) else { continue };
+            spans.extend(self.spans_in_view(&view, first));
+            for other in others {
+                spans.extend(view.again(*other).iter().flat_map(|view| self.spans_in_view(view, *other)));
+            }
         }
         merged(spans)
     }
 
-    fn found(&self, text: &[u8]) -> Vec<(usize, usize)> {
-        let found = self.searcher.find_overlapping_iter(text).map(|found| {
-            let is_stem = self.stems.get(found.pattern().as_usize()).copied().unwrap_or_default();
-            (found.start(), if is_stem { end_of_token(text, found.end()) } else { found.end() })
+    /// Where in the text a secret is that was found in a reading of it.
+    fn spans_in_view(&self, view: &View, last: Decoding) -> Vec<(usize, usize)> {
+        // Words are not secrets because somebody wrote blanks into them.
+        let found = self.found(&view.bytes, |kind| match last {
+            Decoding::Separators => kind.is_hex,
+            Decoding::Blanks => kind.is_encoded,
+            _ => true,
         });
-        merged(found.collect())
+        found.into_iter().filter_map(|(start, end)| view.place_of(start, end)).collect()
+    }
+
+    fn found(&self, text: &[u8], counts: impl Fn(Kind) -> bool) -> Vec<(usize, usize)> {
+        let mut token = Token { text, end: 0 };
+        let mut spans: Vec<(usize, usize)> = Vec::new();
+        for found in self.searcher.find_overlapping_iter(text) {
+            let Some(kind) = self.kinds.get(found.pattern().as_usize()).copied().filter(|kind| counts(*kind)) else {
+                continue;
+            };
+            let (start, end) = (found.start(), if kind.is_stem { token.end_from(found.end()) } else { found.end() });
+            // What overlaps the last one is joined at once: a text of nothing but secrets has one span, not one for each form.
+            match spans.last_mut() {
+                Some((last_start, last_end)) if *last_start <= start && start <= *last_end => {
+                    *last_end = end.max(*last_end);
+                }
+                _ => spans.push((start, end)),
+            }
+        }
+        merged(spans)
     }
 }
 
-/// Where a token ends, however it is encoded: at the first byte that is in none.
-fn end_of_token(text: &[u8], from: usize) -> usize {
-    let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=%".contains(byte);
-    let rest = text.get(from..).unwrap_or_default();
-    from + rest.iter().take(TAIL_BYTES_MAX).position(|byte| !in_token(byte)).unwrap_or(rest.len().min(TAIL_BYTES_MAX))
+/// Where tokens end, however they are encoded: at the first byte that is in none. Asked from left to right, it looks at every
+/// byte once, or a text of nothing but stems would be gone through again for each of them.
+struct Token<'a> {
+    text: &'a [u8],
+    /// The end that was found last.
+    end: usize,
+}
+
+impl Token<'_> {
+    fn end_from(&mut self, from: usize) -> usize {
+        let in_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/=%".contains(byte);
+        if self.end <= from {
+            let rest = self.text.get(from..).unwrap_or_default();
+            self.end = from + rest.iter().position(|byte| !in_token(byte)).unwrap_or(rest.len());
+        }
+        self.end.min(from.saturating_add(TAIL_BYTES_MAX))
+    }
+}
+
+/// The text with something else in the place of each span.
+fn without(text: &[u8], spans: Vec<(usize, usize)>) -> Vec<u8> {
+    let mut clean = Vec::with_capacity(text.len());
+    let mut kept_to = 0;
+    for (start, end) in spans {
+        clean.extend_from_slice(text.get(kept_to..start).unwrap_or_default());
+        clean.extend_from_slice(REDACTED.as_bytes());
+        kept_to = end;
+    }
+    clean.extend_from_slice(text.get(kept_to..).unwrap_or_default());
+    clean
 }
 
 fn merged(mut spans: Vec<(usize, usize)>) -> Vec<(usize, usize)> {

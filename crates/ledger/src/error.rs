@@ -30,6 +30,24 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// Others can read it, and that cannot be changed.
+    #[error(
+        "others can read the ledger `{path}`, and that cannot be changed: {source}; have its owner run `chmod 600`"
+    )]
+    OpenToOthers {
+        /// Which file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Something else stands in the place of one of its files.
+    #[error("cannot use the ledger's file `{path}`: {source}")]
+    NotPlain {
+        /// Which file.
+        path: PathBuf,
+        /// What it is.
+        source: std::io::Error,
+    },
     /// A newer Servanda wrote it.
     #[error("the ledger has schema version {found}, this servanda knows up to {known}: use the newer servanda")]
     Newer {

@@ -44,6 +44,7 @@ pub use postgres::TlsFailure;
 pub use reader::{CallQuery, CallSummary, Quarantined, Reader};
 pub use retention::{Pruned, Retention};
 pub use room::LedgerLimits;
+pub use sqlite::private::make_private;
 pub use sqlite::wal::{LogReport, LogStop};
 pub use upkeep::{MigrationPlan, Restored, Soundness, Status, Upkeep, Verified};
 

@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use servanda_authority::sealing::SealingKey;
 use servanda_contract::{Caller, Timestamp};
 use servanda_gates::{JournalError, Note, NoteKind, Notebook};
 
-use crate::{challenge::Demand, login::Login, scope::Scopes, sealing::SealingKey};
+use crate::{challenge::Demand, login::Login, scope::Scopes};
 
+/// What the sealing key of logins is for.
+pub const LOGIN_PURPOSE: &str = "servanda/login/v1";
 /// How long what an upstream wanted is remembered.
 const DEMAND_MS_MAX: u64 = 30 * 86_400_000;
 /// How long one process may take to ask for the next token before another asks: longer than an exchange may take.

@@ -24,7 +24,6 @@ pub mod probe;
 pub mod proof;
 pub mod request;
 pub mod scope;
-pub mod sealing;
 #[cfg(test)]
 mod testing;
 pub mod well_known;

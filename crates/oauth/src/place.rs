@@ -3,28 +3,13 @@
 //!
 //! Names are judged twice: here by how they are written, and by what they resolve to when a connection is made (`fetch`).
 
-use std::{
-    collections::BTreeSet,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::collections::BTreeSet;
 
 use reqwest::Url;
+pub use servanda_contract::network::Network;
 
 /// How long an address may be.
 const ADDRESS_BYTES_MAX: usize = 2_048;
-
-/// A network, by how far inside it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Network {
-    /// Everybody's.
-    Public,
-    /// An organisation's: RFC 1918, unique local, shared address space.
-    Private,
-    /// This machine.
-    Loopback,
-    /// A link's own, where machines of clouds are told their credentials; and what is no address of a server at all.
-    Link,
-}
 
 /// How far inside an upstream may send us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,26 +40,6 @@ pub enum NotFollowed {
     /// Further inside than the upstream.
     #[error("it is in a network that the upstream is not in")]
     TooFarInside,
-}
-
-impl Network {
-    /// Whose an address is.
-    pub fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(address) => of_v4(address),
-            IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| of_v6(address), of_v4),
-        }
-    }
-
-    /// Whether somebody in this network may send us to that one.
-    pub const fn may_send_to(self, other: Self) -> bool {
-        match other {
-            Self::Public => true,
-            Self::Private => matches!(self, Self::Private | Self::Loopback),
-            Self::Loopback => matches!(self, Self::Loopback),
-            Self::Link => matches!(self, Self::Link),
-        }
-    }
 }
 
 impl Trust {
@@ -147,47 +112,6 @@ pub fn written_network(url: &Url) -> Option<Network> {
     }
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
-}
-
-fn of_v4(address: Ipv4Addr) -> Network {
-    let [first, second, ..] = address.octets();
-    if address.is_loopback() {
-        Network::Loopback
-    } else if address.is_private()
-        || (first == 100 && (64..128).contains(&second))
-        || (first == 198 && second & 0xfe == 18)
-    {
-        Network::Private
-    } else if first == 0 || first >= 224 || address.is_link_local() {
-        Network::Link
-    } else {
-        Network::Public
-    }
-}
-
-fn of_v6(address: Ipv6Addr) -> Network {
-    let segments = address.segments();
-    let [first, ..] = segments;
-    // Addresses of the older family in the clothes of the newer: 64:ff9b::/96, 2002::/16, ::/96.
-    let inside = match segments {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
-        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some((high, low)),
-        _ => None,
-    };
-    if let Some((high, low)) = inside {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        return of_v4(Ipv4Addr::new(a, b, c, d));
-    }
-    if address.is_loopback() {
-        Network::Loopback
-    } else if first & 0xfe00 == 0xfc00 {
-        Network::Private
-    } else if address.is_unspecified() || address.is_multicast() || first & 0xffc0 == 0xfe80 {
-        Network::Link
-    } else {
-        Network::Public
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use std::sync::{
 
 use reqwest::Url;
 use serde_json::{Value, json};
-use servanda_authority::Secret;
+use servanda_authority::{
+    Secret,
+    sealing::{KEY_BYTES, SealingKey},
+};
 use servanda_contract::{Caller, Timestamp, time::Clock};
 use servanda_gates::{FleetingNotebook, JournalError, Note, NoteKind, Notebook, PortFuture};
 use servanda_upstream::{Errand, NotPresented, Presented};
@@ -24,7 +27,6 @@ use crate::{
     login::Login,
     place::{Network, Trust},
     scope::Scopes,
-    sealing::{KEY_BYTES, SealingKey},
 };
 
 pub(crate) const START_MS: u64 = 1_000_000_000;
@@ -179,7 +181,7 @@ pub(crate) fn book() -> LoginBook {
 }
 
 pub(crate) fn key() -> Arc<SealingKey> {
-    Arc::new(SealingKey::new(&Secret::new([7; KEY_BYTES])).unwrap())
+    Arc::new(SealingKey::new(crate::book::LOGIN_PURPOSE, &Secret::new([7; KEY_BYTES])).unwrap())
 }
 
 /// A store that refuses to write logins, so often, and gives others a chance before it erases anything.

@@ -2,14 +2,14 @@
 
 use std::{
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 use servanda_authority::{
     Authenticated, CredentialId,
     api_key::{KeyError, PresentedKey, StoredKey},
     bearer::{Bearer, NotAuthenticated},
-    capability::RootKeys,
+    capability::{CapabilityError, RootKeys},
     challenge::ResourceMetadata,
     jwks::{KeySet, NoSuchKey},
     key_cache::Lookup,
@@ -19,7 +19,6 @@ use servanda_contract::{Timestamp, time::Clock};
 use servanda_doors::http::Doorkeeper;
 use servanda_gates::{JournalError, Notebook};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::OnceCell;
 
 use crate::{
     fetch::Fetcher,
@@ -27,7 +26,7 @@ use crate::{
     keys,
     memory::Memory,
     revocation::{self, NotInGoodStanding},
-    roots,
+    roots::{RootBook, SealingKeys},
     terms::{RequiredTerms, Terms},
 };
 
@@ -36,6 +35,10 @@ const TOKENS_MAX: usize = 4_096;
 /// Keys whose stored form is remembered, and for how long. That one was revoked is asked every time.
 const KEYS_MAX: usize = 1_024;
 const KEY_REMEMBERED_MS: u64 = 10_000;
+/// How long root keys are remembered: as long new credentials may still be made with one that was replaced.
+pub(crate) const ROOTS_REMEMBERED_MS: u64 = 60_000;
+/// How soon they are read again for a credential of a key that is not known.
+const ROOTS_AGAIN_MS: u64 = 1_000;
 
 /// Knows who is let in.
 pub struct Porter {
@@ -43,7 +46,8 @@ pub struct Porter {
     pub(crate) clock: Arc<dyn Clock>,
     fetcher: Fetcher,
     house: RwLock<Arc<House>>,
-    roots: OnceCell<RootKeys>,
+    book: RootBook,
+    roots: Mutex<Option<(Timestamp, Arc<RootKeys>)>>,
     keys: Memory<String, Arc<StoredKey>>,
 }
 
@@ -92,13 +96,20 @@ pub enum NotLetIn {
 
 impl Porter {
     /// A porter on those terms. The error is the system's: there is no way out to issuers.
-    pub fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>, terms: Terms) -> Result<Self, reqwest::Error> {
+    pub fn new(
+        notebook: Arc<dyn Notebook>,
+        clock: Arc<dyn Clock>,
+        sealing: Arc<dyn SealingKeys>,
+        terms: Terms,
+    ) -> Result<Self, reqwest::Error> {
+        let book = RootBook::new(Arc::clone(&notebook), sealing);
         let porter = Self {
             notebook,
             clock,
             fetcher: Fetcher::new()?,
             house: RwLock::new(Arc::new(House::Local)),
-            roots: OnceCell::new(),
+            book,
+            roots: Mutex::default(),
             keys: Memory::new(KEYS_MAX),
         };
         porter.replace(terms);
@@ -140,8 +151,27 @@ impl Porter {
         Arc::clone(&self.house.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) async fn root_keys(&self) -> Result<&RootKeys, JournalError> {
-        self.roots.get_or_try_init(|| roots::root_keys(self.notebook.as_ref())).await
+    /// The root keys as they were read not longer ago than that.
+    pub(crate) async fn root_keys(&self, age_ms_max: u64) -> Result<Arc<RootKeys>, JournalError> {
+        let now = self.clock.now();
+        let known = self.roots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, keys)) = known
+            && now.unix_ms().saturating_sub(read_at.unix_ms()) < age_ms_max
+        {
+            return Ok(keys);
+        }
+        let keys = Arc::new(self.book.read(now).await?);
+        *self.roots.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, Arc::clone(&keys)));
+        Ok(keys)
+    }
+
+    /// A credential of a key that is not known may be of one that was made just now.
+    async fn of_agent(&self, text: &str, now: Timestamp) -> Result<Authenticated, NotLetIn> {
+        let verified = match self.root_keys(ROOTS_REMEMBERED_MS).await?.verify(text, now) {
+            Err(CapabilityError::UnknownKey) => self.root_keys(ROOTS_AGAIN_MS).await?.verify(text, now),
+            verified => verified,
+        };
+        Ok(verified.map_err(NotAuthenticated::from)?)
     }
 
     /// Who it is that shows this `Authorization` header, if the credential in it is good and was not revoked.
@@ -165,10 +195,7 @@ impl Porter {
         }
         match Bearer::read(header)? {
             Bearer::ApiKey(presented) => Ok(Arc::new(self.of_key(&presented, now).await?)),
-            Bearer::AgentCredential(text) => {
-                let verified = self.root_keys().await?.verify(text, now);
-                Ok(Arc::new(verified.map_err(NotAuthenticated::from)?))
-            }
+            Bearer::AgentCredential(text) => Ok(Arc::new(self.of_agent(text, now).await?)),
             Bearer::AccessToken(token) => {
                 let verified = house.verify(&token, self.clock.as_ref()).await?;
                 let authenticated = Arc::clone(&verified.authenticated);

@@ -1,26 +1,139 @@
-//! The root keys of agent credentials: a secret of ours in the notebook, made once, the same for every gateway that shares it.
+//! The root keys of agent credentials: secrets of ours in the notebook, sealed, the same for every gateway that shares it and has the same
+//! sealing key. The newest makes new credentials; one that was replaced is believed until no credential that it made can be good.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use servanda_authority::{Secret, capability::RootKeys};
+use serde::{Deserialize, Serialize};
+use servanda_authority::{
+    Secret,
+    capability::{AGENT_LIFETIME_MS_MAX, RootKeys},
+    sealing::SealingKey,
+};
+use servanda_contract::Timestamp;
 use servanda_gates::{JournalError, Note, NoteKind, Notebook};
 use zeroize::Zeroizing;
 
-/// By which the secret is kept.
-const PURPOSE: &str = "agent-credential/roots";
-/// By which credentials name it.
-const KEY_ID: &str = "1";
-const KEY_BYTES: usize = 32;
+/// What the sealing key of root keys is for.
+pub const ROOTS_PURPOSE: &str = "servanda/agent-credential-roots/v1";
 
-/// The root keys, made if there are none yet. Of two processes that make them at once, one wins.
-pub async fn root_keys(notebook: &dyn Notebook) -> Result<RootKeys, JournalError> {
-    let fresh = Secret::random(KEY_BYTES).map_err(|error| JournalError::new(error.to_string()))?;
-    let value = format!("\"{}\"", *Zeroizing::new(URL_SAFE_NO_PAD.encode(fresh.expose())));
-    let note = Note { kind: NoteKind::Secret, key: PURPOSE.to_owned(), value, expires_at: None };
-    let kept = Zeroizing::new(notebook.write_first(note).await?.value);
-    let written = Zeroizing::new(serde_json::from_str::<String>(&kept).unwrap_or_default());
-    let not_a_key = || JournalError::new("the kept root key is not a key");
-    let key = URL_SAFE_NO_PAD.decode(&*written).map(Secret::new).map_err(|_| not_a_key())?;
-    RootKeys::new(KEY_ID, BTreeMap::from([(KEY_ID.to_owned(), key)])).map_err(|_| not_a_key())
+/// By which each is kept, with its number behind it.
+const PLACE: &str = "agent-credential/root/";
+/// By which the only one was kept, in clear, by earlier versions.
+const CLEAR_PLACE: &str = "agent-credential/roots";
+const KEY_BYTES: usize = 32;
+/// How many there may be; each is forgotten a day after it was replaced.
+const ROOTS_MAX: u32 = 64;
+/// Clocks differ.
+const GRACE_MS: u64 = 600_000;
+
+/// Who has the key that root keys are sealed with. It is asked for when it is needed: most gateways have no agents to let in.
+pub trait SealingKeys: Send + Sync + fmt::Debug {
+    /// The key, or why there is none, in words for the operator.
+    fn roots_key(&self) -> Result<SealingKey, String>;
+}
+
+/// Root keys where they are kept.
+#[derive(Debug, Clone)]
+pub struct RootBook {
+    notebook: Arc<dyn Notebook>,
+    sealing: Arc<dyn SealingKeys>,
+}
+
+/// A root key as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    sealed: String,
+}
+
+impl RootBook {
+    /// Root keys in that notebook, sealed with that key.
+    pub fn new(notebook: Arc<dyn Notebook>, sealing: Arc<dyn SealingKeys>) -> Self {
+        Self { notebook, sealing }
+    }
+
+    /// The root keys, made if there are none yet. Of two processes that make them at once, one wins.
+    pub async fn read(&self, now: Timestamp) -> Result<RootKeys, JournalError> {
+        let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
+        self.seal_what_is_clear(&sealing, now).await?;
+        let mut notes = self.notes(now).await?;
+        if notes.is_empty() {
+            self.write_first(&sealing, 1, &fresh()?).await?;
+            notes = self.notes(now).await?;
+        }
+        let mut keys = BTreeMap::new();
+        let mut newest = 0;
+        for (number, note) in notes {
+            let kept: Kept = serde_json::from_str(&note.value).map_err(|_| not_a_key())?;
+            let opened = sealing.open(&note.key, &kept.sealed).map_err(|_| sealed_with_another_key())?;
+            keys.insert(number.to_string(), opened);
+            newest = newest.max(number);
+        }
+        RootKeys::new(&newest.to_string(), keys).map_err(|_| not_a_key())
+    }
+
+    /// Makes another root key, with which new credentials are made from now on. Those of the others are good until they end. Says its id.
+    pub async fn rotate(&self, now: Timestamp) -> Result<String, JournalError> {
+        self.read(now).await?;
+        let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
+        let notes = self.notes(now).await?;
+        let newest = notes.last().map_or(0, |(number, _)| *number);
+        let made = self.write_first(&sealing, newest + 1, &fresh()?).await?;
+        if !made {
+            return Err(JournalError::new("somebody else rotated the root keys at the same time"));
+        }
+        let ends_at = Timestamp::from_unix_ms(now.unix_ms() + AGENT_LIFETIME_MS_MAX + GRACE_MS);
+        for (_, note) in notes.into_iter().filter(|(_, note)| note.expires_at.is_none()) {
+            self.notebook.write(Note { expires_at: Some(ends_at), ..note }).await?;
+        }
+        Ok((newest + 1).to_string())
+    }
+
+    /// The root key that an earlier version kept in clear, sealed. Whoever could read the ledger until now may have it.
+    async fn seal_what_is_clear(&self, sealing: &SealingKey, now: Timestamp) -> Result<(), JournalError> {
+        let Some(clear) = self.notebook.read(NoteKind::Secret, CLEAR_PLACE, now).await? else { return Ok(()) };
+        let value = Zeroizing::new(clear.value);
+        let written = Zeroizing::new(serde_json::from_str::<String>(&value).unwrap_or_default());
+        let key = URL_SAFE_NO_PAD.decode(&*written).map(Secret::new).map_err(|_| not_a_key())?;
+        self.write_first(sealing, 1, &key).await?;
+        self.notebook.erase(NoteKind::Secret, CLEAR_PLACE).await?;
+        tracing::warn!(
+            "the root key of agent credentials was kept in clear and is sealed now; whoever could read the ledger before may have it: \
+             `servanda keys rotate` makes another"
+        );
+        Ok(())
+    }
+
+    async fn notes(&self, now: Timestamp) -> Result<Vec<(u64, Note)>, JournalError> {
+        let found = self.notebook.list(NoteKind::Secret, PLACE, ROOTS_MAX, now).await?;
+        let numbered = found.into_iter().filter_map(|note| {
+            let number = note.key.strip_prefix(PLACE)?.parse().ok()?;
+            Some((number, note))
+        });
+        Ok(numbered.collect())
+    }
+
+    /// Whether this one is kept, and not one that was there before.
+    async fn write_first(&self, sealing: &SealingKey, number: u64, key: &Secret) -> Result<bool, JournalError> {
+        // With zeros, so that the order of the keys is the order of the numbers.
+        let place = format!("{PLACE}{number:08}");
+        let sealed = sealing.seal(&place, key.expose()).map_err(|_| not_a_key())?;
+        let value = serde_json::to_string(&Kept { sealed }).map_err(|error| JournalError::new(error.to_string()))?;
+        let note = Note { kind: NoteKind::Secret, key: place, value: value.clone(), expires_at: None };
+        Ok(self.notebook.write_first(note).await?.value == value)
+    }
+}
+
+fn fresh() -> Result<Secret, JournalError> {
+    Secret::random(KEY_BYTES).map_err(|error| JournalError::new(error.to_string()))
+}
+
+fn not_a_key() -> JournalError {
+    JournalError::new("the kept root key is not a key")
+}
+
+fn sealed_with_another_key() -> JournalError {
+    JournalError::new(
+        "the root keys of agent credentials were sealed with another key: give every gateway of this ledger the same SERVANDA_SECRET_KEY",
+    )
 }

@@ -13,9 +13,10 @@ use axum::http::HeaderValue;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use servanda_authority::{
-    Authenticated, Rights,
+    Authenticated, Rights, Secret,
     api_key::KeyTerms,
     rights::Scopes,
+    sealing::SealingKey,
     signature::Algorithm,
     token::{Issuer, TenantSource},
 };
@@ -27,7 +28,10 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::{CACHE_TERMS, IssuerTerms, Porter, RequiredTerms, Terms, keys};
+use crate::{
+    CACHE_TERMS, IssuerTerms, Porter, RequiredTerms, Terms, keys,
+    roots::{ROOTS_PURPOSE, SealingKeys},
+};
 
 pub(crate) const RESOURCE: &str = "https://gateway.test/mcp";
 pub(crate) const NOW_MS: u64 = 1_800_000_000_000;
@@ -98,6 +102,16 @@ impl Notebook for Store {
     }
 }
 
+/// A sealing key of that byte.
+#[derive(Debug)]
+pub(crate) struct FixedSeal(pub(crate) u8);
+
+impl SealingKeys for FixedSeal {
+    fn roots_key(&self) -> Result<SealingKey, String> {
+        SealingKey::new(ROOTS_PURPOSE, &Secret::new([self.0; 32])).map_err(|error| error.to_string())
+    }
+}
+
 /// A porter with everything around it in hand.
 pub(crate) struct Lodge {
     pub(crate) porter: Porter,
@@ -109,7 +123,14 @@ impl Lodge {
     pub(crate) fn new(issuers: Vec<IssuerTerms>) -> Self {
         let store = Arc::new(Store::default());
         let clock = Arc::new(HandClock(AtomicU64::new(NOW_MS)));
-        let porter = Porter::new(store.clone(), clock.clone(), terms(issuers)).unwrap();
+        let porter = Porter::new(store.clone(), clock.clone(), Arc::new(FixedSeal(7)), terms(issuers)).unwrap();
+        Self { porter, store, clock }
+    }
+
+    /// Another gateway of the same store, with the sealing key of that byte.
+    pub(crate) fn beside(&self, byte: u8) -> Self {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let porter = Porter::new(store.clone(), clock.clone(), Arc::new(FixedSeal(byte)), terms(Vec::new())).unwrap();
         Self { porter, store, clock }
     }
 

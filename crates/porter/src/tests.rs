@@ -6,12 +6,14 @@ use serde_json::{Value, json};
 use servanda_authority::{CredentialId, Method};
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_doors::http::{Doorkeeper as _, NotAdmitted};
+use servanda_gates::{Note, NoteKind, Notebook as _};
 
 use crate::{
     CACHE_TERMS, IssuerTerms, Terms, fetch, fetchable, keys,
     memory::Memory,
     revocation::{self, Revocation},
-    testing::{Lodge, RESOURCE, TestIssuer, terms},
+    roots::RootBook,
+    testing::{FixedSeal, Lodge, RESOURCE, TestIssuer, terms},
 };
 
 async fn revoke(lodge: &Lodge, credential: &CredentialId) {
@@ -355,11 +357,68 @@ async fn gateways_that_share_a_store_share_their_root_keys() {
     let lodge = Lodge::new(Vec::new());
     let (_, key) = lodge.key("acme", "ada", &[]).await;
     let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
-    let other = crate::Porter::new(lodge.store.clone(), lodge.clock.clone(), terms(Vec::new())).unwrap();
-    let other = Lodge { porter: other, store: lodge.store.clone(), clock: lodge.clock.clone() };
+    let other = lodge.beside(7);
     other.admit(answer["access_token"].as_str().unwrap()).await.unwrap();
     let stranger = Lodge::new(Vec::new());
     assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
+}
+
+/// What is in the store is of no use without the key, and a gateway with another key says so and lets nobody in by it.
+#[tokio::test]
+async fn root_keys_are_sealed_at_rest() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    let (_, answer) = exchange(&lodge, &[("subject_token", &key), ("servanda_terms", r#"{"agent": "a"}"#)]).await;
+    let credential = answer["access_token"].as_str().unwrap();
+    let roots = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7))).read(lodge.clock.now()).await.unwrap();
+    assert!(roots.verify(credential, lodge.clock.now()).is_ok());
+    let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.key == "agent-credential/root/00000001" && note.value.starts_with(r#"{"sealed":""#), "{note:?}");
+    let error = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(8))).read(lodge.clock.now()).await.unwrap_err();
+    assert!(error.reason().contains("SERVANDA_SECRET_KEY"), "{}", error.reason());
+    assert!(lodge.beside(8).admit(credential).await.is_err());
+}
+
+/// A root key of an earlier version is sealed when it is first read, and what it made stays good.
+#[tokio::test]
+async fn a_root_key_that_was_kept_in_clear_is_sealed() {
+    let lodge = Lodge::new(Vec::new());
+    let value = format!("\"{}\"", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY");
+    let note = Note {
+        kind: NoteKind::Secret,
+        key: "agent-credential/roots".to_owned(),
+        value: value.clone(),
+        expires_at: None,
+    };
+    lodge.store.write(note).await.unwrap();
+    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    book.read(lodge.clock.now()).await.unwrap();
+    let notes = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    assert_eq!(notes.len(), 1);
+    assert!(!notes[0].value.contains("QUJD") && notes[0].key.ends_with("/00000001"), "{notes:?}");
+}
+
+/// What was made before is good until it ends; what is made afterwards is made with the new key, by running gateways too.
+#[tokio::test]
+async fn root_keys_rotate() {
+    let lodge = Lodge::new(Vec::new());
+    let (_, key) = lodge.key("acme", "ada", &[]).await;
+    let terms = [("subject_token", key.as_str()), ("servanda_terms", r#"{"agent": "a"}"#)];
+    let old = exchange(&lodge, &terms).await.1["access_token"].as_str().unwrap().to_owned();
+    let running = lodge.beside(7);
+    running.admit(&old).await.unwrap();
+    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "2");
+    let fresh = lodge.beside(7);
+    let new = exchange(&fresh, &terms).await.1["access_token"].as_str().unwrap().to_owned();
+    lodge.clock.pass_ms(1_001);
+    running.admit(&new).await.expect("a key that is not known is looked for");
+    running.admit(&old).await.unwrap();
+    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "3");
+    lodge.clock.pass_ms(2 * 86_400_000);
+    let left = lodge.store.list(NoteKind::Secret, "", 10, lodge.clock.now()).await.unwrap();
+    assert_eq!(left.len(), 1, "what was replaced is forgotten when nothing that it made can be good: {left:?}");
 }
 
 #[test]

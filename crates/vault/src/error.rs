@@ -37,12 +37,12 @@ pub enum NoSecret {
         path: PathBuf,
     },
     /// The file cannot be read.
-    #[error("`{}` cannot be read: {kind}", path.display())]
+    #[error("`{}` cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The system's word for it.
-        kind: std::io::ErrorKind,
+        /// Why not.
+        source: std::io::Error,
     },
     /// Nothing can be called that.
     #[error(transparent)]

@@ -118,6 +118,19 @@ impl LocalStore {
         Ok(made)
     }
 
+    /// A key of the gateway's own for that purpose, made from the store's: gateways that are given the same key of the store have it in
+    /// common. Makes the store and its key where there are none.
+    pub fn derived(&self, purpose: &str, now: Timestamp) -> Result<Secret, StoreFault> {
+        if Document::read(&self.file())?.is_none() {
+            // So that the key that is made now stays the store's.
+            self.own("first", KEY_BYTES, now)?;
+        }
+        let document = Document::read(&self.file())?.unwrap_or_default();
+        let key = self.key()?;
+        self.check_key(&key, &document.key)?;
+        Ok(key.derive(purpose))
+    }
+
     /// Whoever calls has the lock.
     fn put(&self, name: &SecretName, secret: &Secret, now: Timestamp) -> Result<bool, StoreFault> {
         let mut document = Document::read(&self.file())?.unwrap_or_default();

@@ -1,7 +1,10 @@
 //! One secret, sealed: AES-256-GCM under a random nonce, bound to its name and to when it was set, so that none can be put
 //! in another's place.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::{
+    aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
+    hmac,
+};
 use servanda_authority::Secret;
 use servanda_contract::{Timestamp, digest::hex};
 use sha2::{Digest as _, Sha256};
@@ -16,6 +19,8 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) struct StoreKey {
     key: LessSafeKey,
     id: String,
+    /// What other keys are made from.
+    seed: Secret,
 }
 
 /// The nonce, and the ciphertext with its tag.
@@ -33,12 +38,19 @@ impl StoreKey {
         }
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes.expose()).ok()?);
         let hash = Sha256::new().chain_update(b"servanda/store-key").chain_update(bytes.expose()).finalize();
-        Some(Self { key, id: hex(hash.get(..8).unwrap_or_default()) })
+        let seed = Sha256::new().chain_update(b"servanda/derivation").chain_update(bytes.expose()).finalize();
+        Some(Self { key, id: hex(hash.get(..8).unwrap_or_default()), seed: Secret::new(seed.to_vec()) })
     }
 
     /// What it is told from others by. Nothing can be made of it: the key is 32 random bytes.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Another key, for a purpose. Nothing can be made of it: neither this one nor one for another purpose.
+    pub(crate) fn derive(&self, purpose: &str) -> Secret {
+        let tagged = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, self.seed.expose()), purpose.as_bytes());
+        Secret::new(tagged.as_ref().to_vec())
     }
 
     /// Seals a secret under a nonce that is used for nothing else.

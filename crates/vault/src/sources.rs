@@ -1,7 +1,7 @@
 //! The places a secret may be in, and the one who knows all of them.
 
 use std::{
-    fmt, fs,
+    fmt,
     io::Read as _,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
@@ -59,9 +59,10 @@ impl FileStore {
         let full = self.folder.join(path);
         let unreadable = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => NoSecret::Missing(reference()),
-            kind => NoSecret::Unreadable { path: full.clone(), kind },
+            _ => NoSecret::Unreadable { path: full.clone(), source: error },
         };
-        let file = fs::File::open(&full).map_err(unreadable)?;
+        // Through a link too: an operator names the file, and some systems hand out secrets behind links.
+        let file = servanda_files::open(&full).map_err(unreadable)?;
         // Of the opened file: what the path means may change meanwhile.
         let metadata = file.metadata().map_err(unreadable)?;
         if metadata.permissions().mode() & 0o077 != 0 {
@@ -123,6 +124,8 @@ fn checked(secret: Secret, reference: impl Fn() -> SecretReference) -> Result<Se
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
     use super::*;
 
     fn file(folder: &Path, name: &str, text: &[u8], mode: u32) {
@@ -152,6 +155,22 @@ mod tests {
         assert!(matches!(store.get("absent").unwrap_err(), NoSecret::Missing(_)));
         file(folder.path(), "longest", &[vec![b'x'; SECRET_BYTES_MAX], b"\n".to_vec()].concat(), 0o400);
         assert_eq!(store.get("longest").unwrap().expose().len(), SECRET_BYTES_MAX);
+    }
+
+    #[test]
+    fn only_a_regular_file_is_a_secret_and_a_link_to_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FileStore::new(folder.path());
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        symlink("/dev/zero", folder.path().join("device")).unwrap();
+        for name in ["pipe", "device", "."] {
+            let error = store.get(name).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
+        file(folder.path(), "good", b"s3cret", 0o600);
+        symlink("good", folder.path().join("link")).unwrap();
+        assert_eq!(store.get("link").unwrap().expose(), b"s3cret");
     }
 
     #[test]

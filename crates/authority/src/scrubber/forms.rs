@@ -1,4 +1,5 @@
-//! The forms a secret is looked for in: as it is, in hex, and in base64 at any place of a longer text.
+//! The forms a secret is looked for in: as it is, in hex, and in base64, once or twice, at any place of a longer text. Case does not count:
+//! the searcher folds it.
 
 use base64::{
     Engine as _,
@@ -8,17 +9,34 @@ use base64::{
 use servanda_contract::digest::hex;
 use zeroize::Zeroizing;
 
+/// Bytes of the longest secret that is looked for in base64 of base64: there are nine forms of it in each alphabet.
+const TWICE_BYTES_MAX: usize = 1_024;
+
 /// One form, wiped when it was handed to the searcher.
-pub(super) type Form = Zeroizing<Vec<u8>>;
+#[derive(Debug)]
+pub(super) struct Form {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    pub(super) is_hex: bool,
+    /// Whether it is hex or base64: no words of a language become it when their blanks are left out.
+    pub(super) is_encoded: bool,
+}
 
 /// Every form, some of them equal.
 pub(super) fn of(secret: &[u8]) -> Vec<Form> {
-    let mut forms = vec![secret.to_vec(), hex(secret).into_bytes(), hex(secret).to_uppercase().into_bytes()];
+    let mut forms = Vec::new();
     for alphabet in [&STANDARD, &URL_SAFE] {
         let engine = GeneralPurpose::new(alphabet, NO_PAD);
-        forms.extend((0..3).map(|offset| in_base64(secret, &engine, offset)));
+        for once in (0..3).map(|offset| Zeroizing::new(in_base64(secret, &engine, offset))) {
+            if secret.len() <= TWICE_BYTES_MAX {
+                forms.extend((0..3).map(|offset| in_base64(&once, &engine, offset)));
+            }
+            forms.push(once.to_vec());
+        }
     }
-    forms.into_iter().map(Zeroizing::new).collect()
+    let form = |bytes, is_hex, is_encoded| Form { bytes: Zeroizing::new(bytes), is_hex, is_encoded };
+    let plain = form(secret.to_vec(), false, false);
+    let in_hex = form(hex(secret).into_bytes(), true, true);
+    forms.into_iter().map(|bytes| form(bytes, false, true)).chain([plain, in_hex]).collect()
 }
 
 /// The characters that only the secret decides, if `offset` bytes of other text stand before it in their group of three.

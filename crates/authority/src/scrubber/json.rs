@@ -4,24 +4,27 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{REDACTED, Scrubber};
+use super::{REDACTED, Scrubber, without};
 
 /// The JSON text without the secrets; the same bytes if there were none. What is not JSON is scrubbed as text.
 pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
-    let Cow::Owned(as_text) = scrubber.scrub(text) else { return Cow::Borrowed(text) };
-    let clean = rewritten(scrubber, text).filter(|clean| is_json(clean) && scrubber.spans(clean).is_empty());
-    Cow::Owned(match clean {
-        Some(clean) => clean,
-        None if !is_json(text) => as_text,
-        // A secret that reaches over the border of two tokens: nothing of it can be kept.
-        None => quoted(),
-    })
+    let spans = scrubber.spans(text);
+    if spans.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    if !is_json(text) {
+        return Cow::Owned(without(text, spans));
+    }
+    let clean = rewritten(scrubber, text, &spans).filter(|clean| is_json(clean) && scrubber.spans(clean).is_empty());
+    // A secret that reaches over the border of two tokens: nothing of it can be kept.
+    Cow::Owned(clean.unwrap_or_else(quoted))
 }
 
-/// Every token by itself; none if this is no sequence of tokens.
-fn rewritten(scrubber: &Scrubber, text: &[u8]) -> Option<Vec<u8>> {
+/// Every token by itself that something was found in; none if this is no sequence of tokens.
+fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)]) -> Option<Vec<u8>> {
     let mut clean = Vec::with_capacity(text.len());
     let mut at = 0;
+    let mut spans = spans.iter().peekable();
     while let Some(first) = text.get(at) {
         let end = match first {
             b'"' => end_of_string(text, at)?,
@@ -33,7 +36,10 @@ fn rewritten(scrubber: &Scrubber, text: &[u8]) -> Option<Vec<u8>> {
                 .map_or(text.len(), |n| at + n),
         };
         let token = text.get(at..end)?;
+        while spans.next_if(|(_, span_end)| *span_end <= at).is_some() {}
+        let is_touched = spans.peek().is_some_and(|(span_start, _)| *span_start < end);
         match first {
+            _ if !is_touched => clean.extend_from_slice(token),
             b'"' => clean.extend_from_slice(&string(scrubber, token)?),
             _ if scrubber.spans(token).is_empty() => clean.extend_from_slice(token),
             _ => clean.extend_from_slice(&quoted()),

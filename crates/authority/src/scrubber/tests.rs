@@ -41,6 +41,73 @@ fn t25_secrets_go_in_every_form() {
     }
 }
 
+/// What attackers echoed secrets as.
+#[test]
+fn t25_secrets_go_in_the_forms_of_attackers() {
+    let secret = "Tok-3n/S3cret=Value";
+    let clean = scrubber(&[secret]);
+    let hex = servanda_contract::digest::hex(secret.as_bytes());
+    let pairs: Vec<String> = hex.as_bytes().chunks(2).map(|pair| String::from_utf8_lossy(pair).into_owned()).collect();
+    let once = STANDARD.encode(format!("a:{secret}:b"));
+    let wrapped = |text: &str, end: &str| {
+        text.as_bytes().chunks(8).map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>().join(end)
+    };
+    let each = |form: &dyn Fn(u8) -> String| secret.bytes().map(form).collect::<Vec<_>>().concat();
+    let entities = each(&|byte| format!("&#{byte};"));
+    let hex_entities = each(&|byte| format!("&#x{byte:02X};"));
+    let percent = each(&|byte| format!("%25{byte:02x}"));
+    let table = [
+        secret.to_uppercase(),
+        secret.to_lowercase(),
+        entities,
+        hex_entities,
+        secret.replace('/', "&sol;").replace('=', "&equals;"),
+        percent,
+        "Tok-3n%252FS3cret%253DValue".to_owned(),
+        pairs.join(":"),
+        pairs.join(" "),
+        pairs.join("-"),
+        pairs.iter().map(|pair| format!("0x{pair}")).collect::<Vec<_>>().join(", "),
+        pairs.iter().map(|pair| format!("\\x{pair}")).collect::<Vec<_>>().concat(),
+        wrapped(&hex, "\n"),
+        wrapped(&once, "\n"),
+        wrapped(&once, "\r\n"),
+        wrapped(&once, "\\n"),
+        wrapped(&once, "\n    "),
+        wrapped(&once, "\\n\t"),
+        wrapped(&once, "\r\n  "),
+        wrapped(&once, " "),
+        wrapped(&hex, " "),
+        hex.as_bytes().chunks(4).map(|pair| String::from_utf8_lossy(pair).into_owned()).collect::<Vec<_>>().join(" "),
+        hex.as_bytes().chunks(4).map(|pair| String::from_utf8_lossy(pair).into_owned()).collect::<Vec<_>>().join(":"),
+        hex.as_bytes().chunks(4).map(|pair| String::from_utf8_lossy(pair).into_owned()).collect::<Vec<_>>().join("\\n"),
+        pairs.iter().map(|pair| format!("\\\\x{pair}")).collect::<Vec<_>>().concat(),
+        each(&|byte| format!("&amp;#{byte};")),
+        secret.replace('/', "&amp;sol;").replace('=', "&amp;#61;"),
+        each(&|byte| format!("%26%23{byte}%3B")),
+        secret.replace('/', "%26sol%3B").replace('=', "%26%2361%3b"),
+        each(&|byte| format!("&#{byte}")),
+        each(&|byte| format!("&#x{byte:x}")),
+        each(&|byte| format!("&#{byte} ")),
+        STANDARD.encode(&once),
+        STANDARD.encode(format!("Basic {once}")),
+        URL_SAFE_NO_PAD.encode(URL_SAFE_NO_PAD.encode(secret)),
+    ];
+    for form in table {
+        let text = format!("before {form} after");
+        let scrubbed = clean.scrub_text(&text);
+        assert!(scrubbed.contains(REDACTED), "{form}");
+        let left = scrubbed.replace(REDACTED, "").len() - "before  after".len();
+        // What is left of it stands beside the secret, or is a few bits of its ends.
+        assert!(left * 2 <= form.len(), "{form}: {scrubbed}");
+    }
+    for harmless in
+        ["tok 3n s3cret value", "aa:bb:cc:dd:ee:ff", "&amp;&lt; &#65; %2541", "a\nb\nc", "T o k-3n/S3c ret=Value"]
+    {
+        assert_eq!(clean.scrub_text(harmless), harmless);
+    }
+}
+
 #[test]
 fn t25_basic_credentials_are_found_inside_their_base64() {
     let clean = scrubber(&["s3cret-passw0rd"]);

@@ -19,36 +19,53 @@ pub(super) enum Decoding {
     Percent,
     /// The same, and `+` for a space.
     Form,
+    /// `&#x2F;`, `&#47;` and `&amp;`.
+    Html,
+    /// Ends of lines, which writers of base64 and hex put in between.
+    Lines,
+    /// Blanks, which writers put between the groups of base64 and hex and before its lines.
+    Blanks,
+    /// What writers of hex put between bytes or pairs of them: `73:33`, `7333 6372`, `0x73, 0x33`, `\\x73\\x33`.
+    Separators,
 }
 
-/// The ways in which a text is read. JSON is often inside of JSON, and addresses are inside of it.
-pub(super) const READINGS: [&[Decoding]; 6] = [
-    &[Decoding::Json],
-    &[Decoding::Json, Decoding::Json],
-    &[Decoding::Percent],
-    &[Decoding::Form],
-    &[Decoding::Json, Decoding::Percent],
-    &[Decoding::Json, Decoding::Form],
+/// The ways in which a text is read: first like this, and what comes of it like each of those. JSON is often inside of JSON, and addresses
+/// are inside of it.
+pub(super) const READINGS: [(Decoding, &[Decoding]); 7] = [
+    (
+        Decoding::Json,
+        &[
+            Decoding::Json,
+            Decoding::Percent,
+            Decoding::Form,
+            Decoding::Html,
+            Decoding::Lines,
+            Decoding::Separators,
+            Decoding::Blanks,
+        ],
+    ),
+    (Decoding::Percent, &[Decoding::Percent, Decoding::Html]),
+    (Decoding::Form, &[]),
+    (Decoding::Html, &[Decoding::Html]),
+    (Decoding::Lines, &[]),
+    (Decoding::Separators, &[]),
+    (Decoding::Blanks, &[]),
 ];
-/// Bytes of text that one byte of a reading may stand for: an escape of six, each of which is written as one of six.
-pub(super) const EXPANSION_MAX: usize = 36;
+/// Bytes of text that one byte of a reading may stand for: an entity of ten, each of which is written as an escape of six. An entity all
+/// of whose characters are written as entities again is longer, and is missed where two windows meet.
+pub(super) const EXPANSION_MAX: usize = 60;
+/// Bytes of the longest entity that is read.
+const ENTITY_BYTES_MAX: usize = 10;
 
 impl View {
-    /// The text read in one way; none if that is how it stands there, or how a shorter way reads it.
-    pub(super) fn of(text: &[u8], reading: &[Decoding]) -> Option<Self> {
-        let mut view: Option<Self> = None;
-        for decoding in reading {
-            let bytes = view.as_ref().map_or(text, |view| &view.bytes);
-            if !bytes.iter().any(|byte| decoding.concerns(*byte)) {
-                return None;
-            }
-            let next = decode(bytes, *decoding);
-            view = Some(match view {
-                None => next,
-                Some(before) => next.after(&before),
-            });
-        }
-        view
+    /// The text read in one way; none if that is how it stands there.
+    pub(super) fn of(text: &[u8], decoding: Decoding) -> Option<Self> {
+        decoding.concerns(text).then(|| decode(text, decoding))
+    }
+
+    /// What was read, read once more; none if that changes nothing.
+    pub(super) fn again(&self, decoding: Decoding) -> Option<Self> {
+        Self::of(&self.bytes, decoding).map(|next| next.after(self))
     }
 
     /// Where in the text a part of the reading stands.
@@ -67,6 +84,11 @@ impl View {
         self
     }
 
+    fn copy(&mut self, bytes: &[u8], start: usize) {
+        self.bytes.extend_from_slice(bytes);
+        self.places.extend((start..start + bytes.len()).map(|at| (offset(at), offset(at + 1))));
+    }
+
     fn push(&mut self, bytes: &[u8], start: usize, end: usize) {
         self.bytes.extend_from_slice(bytes);
         self.places.extend(bytes.iter().map(|_| (offset(start), offset(end))));
@@ -74,11 +96,28 @@ impl View {
 }
 
 impl Decoding {
-    const fn concerns(self, byte: u8) -> bool {
+    /// Whether an escape may begin with this byte.
+    const fn may_begin_with(self, byte: u8) -> bool {
         match self {
             Self::Json => byte == b'\\',
             Self::Percent => byte == b'%',
-            Self::Form => byte == b'+',
+            Self::Form => matches!(byte, b'%' | b'+'),
+            Self::Html => byte == b'&',
+            Self::Lines => matches!(byte, b'\r' | b'\n'),
+            Self::Blanks => is_blank(byte),
+            Self::Separators => is_separator(byte) || matches!(byte, b'0' | b'\\'),
+        }
+    }
+
+    fn concerns(self, text: &[u8]) -> bool {
+        match self {
+            Self::Json => text.contains(&b'\\'),
+            Self::Percent => text.contains(&b'%'),
+            Self::Form => text.contains(&b'+'),
+            Self::Html => text.contains(&b'&'),
+            Self::Lines => text.contains(&b'\n'),
+            Self::Blanks => text.iter().any(|byte| is_blank(*byte)),
+            Self::Separators => has_separated_hex(text),
         }
     }
 }
@@ -87,12 +126,24 @@ fn decode(text: &[u8], decoding: Decoding) -> View {
     let mut view = View { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len()) };
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        // Most bytes stand for themselves, and are taken over together.
+        let plain = rest.iter().position(|byte| decoding.may_begin_with(*byte)).unwrap_or(rest.len());
+        if let Some(taken) = rest.get(..plain).filter(|taken| !taken.is_empty()) {
+            view.copy(taken, at);
+            at += plain;
+            continue;
+        }
         let unit = match (decoding, rest) {
             (Decoding::Json, [b'\\', ..]) => json_escape(rest),
             (Decoding::Percent | Decoding::Form, [b'%', high, low, ..]) => {
                 hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| Unit::byte(high * 16 + low, 3))
             }
             (Decoding::Form, [b'+', ..]) => Some(Unit::byte(b' ', 1)),
+            (Decoding::Html, [b'&', ..]) => entity(rest),
+            (Decoding::Lines, [b'\r' | b'\n', ..]) => Some(Unit::nothing(1)),
+            (Decoding::Blanks, [byte, ..]) if is_blank(*byte) => Some(Unit::nothing(1)),
+            (Decoding::Separators, [b'0' | b'\\', b'x', ..]) => Some(Unit::nothing(2)),
+            (Decoding::Separators, [byte, ..]) if is_separator(*byte) => Some(Unit::nothing(1)),
             _ => None,
         };
         // What is no escape stands for itself.
@@ -116,6 +167,10 @@ impl Unit {
         Self { utf8: [byte, 0, 0, 0], utf8_length: 1, length }
     }
 
+    const fn nothing(length: usize) -> Self {
+        Self { utf8: [0; 4], utf8_length: 0, length }
+    }
+
     fn character(character: char, length: usize) -> Self {
         let mut utf8 = [0; 4];
         let utf8_length = character.encode_utf8(&mut utf8).len();
@@ -125,6 +180,64 @@ impl Unit {
     fn bytes(&self) -> &[u8] {
         self.utf8.get(..self.utf8_length).unwrap_or_default()
     }
+}
+
+/// Whether there are three bytes in hex with something between each, or two pairs of them.
+fn has_separated_hex(text: &[u8]) -> bool {
+    let is_hex = |digits: Option<&[u8]>| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    let is_apart = |window: &[u8], at: usize| window.get(at).is_some_and(|byte| is_separator(*byte));
+    let has_three = |window: &[u8]| {
+        let apart = is_apart(window, 2) && is_apart(window, 5);
+        apart && is_hex(window.get(..2)) && is_hex(window.get(3..5)) && is_hex(window.get(6..8))
+    };
+    let has_pairs = |window: &[u8]| is_apart(window, 4) && is_hex(window.get(..4)) && is_hex(window.get(5..));
+    text.windows(8).any(has_three)
+        || text.windows(9).any(has_pairs)
+        || text.windows(2).any(|pair| matches!(pair, b"0x" | b"\\x"))
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+const fn is_separator(byte: u8) -> bool {
+    matches!(byte, b':' | b' ' | b'-' | b',' | b'_' | b'.')
+}
+
+fn entity(rest: &[u8]) -> Option<Unit> {
+    const NAMED: [(&[u8], char); 8] = [
+        (b"amp", '&'),
+        (b"lt", '<'),
+        (b"gt", '>'),
+        (b"quot", '"'),
+        (b"apos", '\''),
+        (b"sol", '/'),
+        (b"equals", '='),
+        (b"plus", '+'),
+    ];
+    // Readers take an entity without its end, too, where something else begins.
+    let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
+    let inside = rest.get(1..)?.iter().take(ENTITY_BYTES_MAX).take_while(|byte| is_inside(byte)).count();
+    let name = rest.get(1..=inside)?;
+    let length = match rest.get(inside + 1..)? {
+        [b';', ..] | [b' ', b'&', ..] => inside + 2,
+        _ => inside + 1,
+    };
+    let character = match name {
+        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?)?,
+        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
+        _ => NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| *character)?,
+    };
+    Some(Unit::character(character, length))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits
+        .iter()
+        .try_fold(0_u32, |value, digit| value.checked_mul(radix)?.checked_add(char::from(*digit).to_digit(radix)?))
 }
 
 fn json_escape(rest: &[u8]) -> Option<Unit> {

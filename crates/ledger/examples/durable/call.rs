@@ -138,5 +138,6 @@ fn record(call_id: CallId, outcome: Outcome, terms: Terms) -> CallRecord {
         attempts: None,
         price: None,
         policy: None,
+        questions: Vec::new(),
     }
 }

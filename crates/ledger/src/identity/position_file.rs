@@ -5,9 +5,9 @@
 //! Several processes write it: each under a lock and only upwards.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, Read as _},
-    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Witness {
 }
 
 fn read_once(path: &Path) -> Witness {
-    let file = match File::open(path) {
+    let file = match servanda_files::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Witness::Nothing,
         Err(error) => return Witness::Unreadable(format!("cannot be opened: {error}")),
@@ -65,7 +65,7 @@ impl PositionFile {
         if !same {
             install(path, position)?;
         }
-        let file = Mutex::new(OpenOptions::new().read(true).write(true).open(path)?);
+        let file = Mutex::new(servanda_files::open_for_update(path)?);
         let opened =
             Self { path: path.to_owned(), ledger_id: position.ledger_id.clone(), made_ms: position.made_ms, file };
         opened.write(position.position, position.written_ms, false)?;
@@ -89,7 +89,7 @@ impl PositionFile {
                 tracing::warn!(file = %self.path.display(), "the ledger's position file was deleted; it is made again");
                 install(&self.path, &position)?;
             }
-            *file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+            *file = servanda_files::open_for_update(&self.path)?;
         }
         file.sync_data()
     }
@@ -138,12 +138,12 @@ impl PositionFile {
 /// Puts a file in place, as a whole and durably.
 pub(crate) fn install(path: &Path, position: &Position) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let new = path.with_extension(format!("position.{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all_at(text(position, false).as_bytes(), 0)?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    let new = path.with_extension(format!("position.{}", servanda_files::unguessable()));
+    let written = servanda_files::write_new(&new, text(position, false).as_bytes(), 0o600);
+    if let Err(error) = written.and_then(|()| fs::rename(&new, path)) {
+        let _ = fs::remove_file(&new);
+        return Err(error);
+    }
     File::open(folder)?.sync_all()
 }
 

@@ -2,7 +2,7 @@
 //! drops the end of a log that does not fit. Read-only.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, BufReader},
     path::Path,
 };
@@ -10,7 +10,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _};
 
 use super::{
-    identity, live, open_read_only,
+    identity, live, open_read_only, private,
     wal::{self, LogReport},
 };
 use crate::{
@@ -29,6 +29,7 @@ pub(super) struct Examined {
 /// Looks at a ledger and at the file that knows how far it had come. The log is only read where nobody is writing it.
 pub(super) fn examine(path: &Path, guard: &Guard, alone: bool) -> Result<Examined, LedgerError> {
     // First the file, then the ledger: a commit is in the ledger before it is in the file.
+    private::require_plain(path)?;
     let witness = guard.witness();
     let log = if alone { log(path) } else { None };
     Ok(Examined { witness, found: find(path)?, log })
@@ -48,7 +49,7 @@ impl Examined {
 
 /// What the write-ahead log holds, if there is one that can be read.
 pub(super) fn log(path: &Path) -> Option<LogReport> {
-    let file = File::open(live::beside(path, "-wal")).ok()?;
+    let file = servanda_files::open(&live::beside(path, "-wal")).ok()?;
     wal::read(BufReader::with_capacity(1 << 20, file)).ok()
 }
 

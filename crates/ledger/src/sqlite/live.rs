@@ -2,8 +2,7 @@
 //! the system gives the lock back when a process is killed. Whoever examines, restores or adopts a ledger holds it alone.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    os::unix::fs::OpenOptionsExt as _,
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -64,8 +63,8 @@ impl Live {
 
     fn open(ledger: &Path) -> Result<Self, LedgerError> {
         let path = beside(ledger, "-lock");
-        let mut options = OpenOptions::new();
-        let opened = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        super::private::require_plain(ledger)?;
+        let opened = servanda_files::open_own_or_new(&path);
         let file = opened.map_err(|source| LedgerError::Folder { path: path.clone(), source })?;
         Ok(Self { file, path, alone: false })
     }
@@ -82,7 +81,7 @@ impl Live {
 
 /// Whether a process has the ledger open for writing.
 pub(super) fn is_live(ledger: &Path) -> bool {
-    let Ok(file) = File::open(beside(ledger, "-lock")) else { return false };
+    let Ok(file) = servanda_files::open(&beside(ledger, "-lock")) else { return false };
     matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 

@@ -9,6 +9,7 @@ mod examine;
 mod identity;
 mod live;
 mod migrate;
+pub(crate) mod private;
 mod prune;
 mod put;
 mod read;
@@ -69,8 +70,9 @@ impl SqliteLedger {
     /// of an earlier version is brought up to date if the guard says so.
     pub(crate) fn open(path: &Path, guard: &Guard, room: Arc<Room>) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+            private::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
         }
+        private::make_private(path)?.iter().for_each(private::tell);
         let mut live = Live::enter(path)?;
         let examined = examine(path, guard, live.is_alone())?;
         examined.judge(path, guard)?;
@@ -89,7 +91,8 @@ impl SqliteLedger {
 
 /// Opens a file and brings it up to date, after a backup beside it.
 fn open_up_to_date(path: &Path, schema: Schema) -> Result<(Connection, Option<Migration>), LedgerError> {
-    private_file(path);
+    private::require_plain(path)?;
+    private::file(path);
     let failed = |source| LedgerError::Open { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
     configure(&connection).map_err(failed)?;
@@ -262,23 +265,6 @@ impl Budgets for SqliteLedger {
     }
 }
 
-/// Makes a folder that only its owner may look into, and those above it; what is there stays as it is.
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
-}
-
-/// Makes an empty file that only its owner may read: it will say who called what. SQLite makes its other files alike. One
-/// that is there stays as it is, and one that cannot be made is complained about by whoever opens it.
-fn private_file(path: &Path) {
-    let mut options = std::fs::OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = options.write(true).create_new(true).open(path);
-}
-
 /// WAL so that readers never wait, `FULL` because `NORMAL` may forget acknowledged effects when the power goes, a busy
 /// wait because the command line may write to the same file as a running gateway.
 pub(crate) fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
@@ -291,6 +277,7 @@ pub(crate) fn configure(connection: &Connection) -> Result<(), rusqlite::Error> 
 }
 
 fn open_read_only(path: &Path) -> Result<Connection, LedgerError> {
+    private::require_plain(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;

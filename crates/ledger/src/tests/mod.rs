@@ -13,6 +13,7 @@ mod leftovers;
 mod liveness;
 mod notices;
 mod open;
+mod plain;
 mod plans;
 mod retention;
 mod room;

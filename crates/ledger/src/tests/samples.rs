@@ -38,6 +38,7 @@ pub(super) fn record(call_id: &str, outcome: Outcome, received_ms: u64) -> CallR
         attempts: None,
         price: None,
         policy: None,
+        questions: Vec::new(),
     }
 }
 

@@ -1,18 +1,18 @@
 //! What is kept, where, and that nobody else can read it.
 
-use servanda_authority::Secret;
+use servanda_authority::{Secret, sealing::KEY_BYTES};
 use servanda_gates::FleetingNotebook;
 
 use super::*;
-use crate::{
-    sealing::KEY_BYTES,
-    testing::{Moody, TokenServer},
-};
+use crate::testing::{Moody, TokenServer};
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_000);
 
 fn with_key(notebook: &Arc<dyn Notebook>, byte: u8) -> LoginBook {
-    LoginBook::new(Arc::clone(notebook), Arc::new(SealingKey::new(&Secret::new([byte; KEY_BYTES])).unwrap()))
+    LoginBook::new(
+        Arc::clone(notebook),
+        Arc::new(SealingKey::new(LOGIN_PURPOSE, &Secret::new([byte; KEY_BYTES])).unwrap()),
+    )
 }
 
 fn whose(upstream: &str, tenant: &str, principal: &str) -> Whose {

@@ -1,6 +1,6 @@
 //! The store's file as it is written: JSON with names in the clear and secrets sealed. Its shape is golden.
 
-use std::{collections::BTreeMap, fs::File, io::Read as _, path::Path};
+use std::{collections::BTreeMap, io::Read as _, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
@@ -60,11 +60,7 @@ impl Document {
 
     /// The document of a file; none if there is no file.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, StoreFault> {
-        let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(fault(path, "cannot be read", source)),
-        };
+        let Some(file) = super::files::open(path)? else { return Ok(None) };
         let mut text = Vec::new();
         file.take(STORE_BYTES_MAX + 1)
             .read_to_end(&mut text)

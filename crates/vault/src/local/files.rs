@@ -29,7 +29,7 @@ pub(super) struct Lock(File);
 
 /// What the file is now; none if there is none.
 pub(super) fn stamp(path: &Path) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
+    let metadata = fs::symlink_metadata(path).ok()?;
     let modified = (metadata.mtime(), metadata.mtime_nsec());
     Some(Stamp { inode: metadata.ino(), length: metadata.len(), modified })
 }
@@ -37,8 +37,7 @@ pub(super) fn stamp(path: &Path) -> Option<Stamp> {
 impl Lock {
     /// Waits for it.
     pub(super) fn take(path: &Path) -> Result<Self, StoreFault> {
-        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-        let file = open.map_err(|source| fault(path, "cannot be opened", source))?;
+        let file = servanda_files::open_own_or_new(path).map_err(|source| fault(path, "cannot be opened", source))?;
         file.lock().map_err(|source| fault(path, "cannot be locked", source))?;
         Ok(Self(file))
     }
@@ -50,8 +49,20 @@ impl Drop for Lock {
     }
 }
 
-/// Makes a folder that only its owner can look into. What is there stays as it is.
+/// A file of the store, opened for reading; none if there is none. Neither it nor its folder is a link: a repository may bring one that
+/// leads to somebody else's.
+pub(super) fn open(path: &Path) -> Result<Option<File>, StoreFault> {
+    let unlinked = path.parent().map_or(Ok(()), servanda_files::refuse_link);
+    match unlinked.and_then(|()| servanda_files::open_own(path)) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(fault(path, "cannot be read", source)),
+    }
+}
+
+/// Makes a folder that only its owner can look into. What is there stays as it is, and is no link.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreFault> {
+    servanda_files::refuse_link(folder).map_err(|source| fault(folder, "cannot be used", source))?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|source| fault(folder, "cannot be made", source))
 }
@@ -87,11 +98,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreFault> {
 
 /// A file that only its owner may read; none if there is none.
 pub(super) fn read_private(path: &Path) -> Result<Option<Secret>, StoreFault> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(fault(path, "cannot be read", source)),
-    };
+    let Some(file) = open(path)? else { return Ok(None) };
     let metadata = file.metadata().map_err(|source| fault(path, "cannot be read", source))?;
     if metadata.permissions().mode() & 0o077 != 0 {
         return Err(StoreFault::Exposed { path: path.to_owned() });

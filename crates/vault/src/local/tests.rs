@@ -54,6 +54,24 @@ fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
     assert!(store.read(&name("b")).unwrap().is_none());
 }
 
+/// Whoever has the store has the same keys for the same purposes, and none says anything about another.
+#[test]
+fn keys_for_purposes_are_made_of_the_stores() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let derived = |folder: &Path, purpose: &str| {
+        LocalStore::new(folder, None).derived(purpose, at(1_000)).unwrap().expose().to_vec()
+    };
+    let roots = derived(folder.path(), "roots");
+    assert_eq!(roots.len(), 32);
+    assert_eq!(derived(folder.path(), "roots"), roots, "another process");
+    assert_ne!(derived(folder.path(), "other"), roots);
+    assert_ne!(derived(elsewhere.path(), "roots"), roots);
+    let key = fs::read(folder.path().join(KEY_FILE)).unwrap();
+    assert!(!key.windows(roots.len()).any(|part| part == roots));
+    fs::write(folder.path().join(KEY_FILE), fs::read(elsewhere.path().join(KEY_FILE)).unwrap()).unwrap();
+    assert!(LocalStore::new(folder.path(), None).derived("roots", at(2_000)).is_err(), "the key of another store");
+}
+
 #[test]
 fn git_leaves_the_key_alone_unless_somebody_says_otherwise() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,4 +187,38 @@ fn the_stored_shape_is_golden() {
     assert_eq!(value(&store, "crm-token").unwrap(), CANARY);
     let changed = Sealed { nonce: [4; 12], ..document.secrets[&name("crm-token")].sealed.clone() };
     assert!(key.open("crm-token", at(1_000), &changed).is_none());
+}
+
+/// A repository brings links and pipes where the store has its files: nothing is read or made where they lead, and nothing hangs.
+#[test]
+fn links_and_pipes_in_the_place_of_its_files_are_refused() {
+    use std::os::unix::fs::symlink;
+    let secret = || Secret::from("s3cret-value".to_owned());
+    for name in ["secrets.json", "secrets.key", "secrets.lock"] {
+        for kind in ["pipe", "link", "nowhere"] {
+            let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            std::fs::write(outside.path().join("theirs"), "mine").unwrap();
+            let file = folder.path().join(name);
+            match kind {
+                "pipe" => {
+                    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+                }
+                "link" => symlink(outside.path().join("theirs"), &file).unwrap(),
+                _ => symlink(outside.path().join("nowhere"), &file).unwrap(),
+            }
+            let store = LocalStore::new(folder.path(), None);
+            let error =
+                store.set(&"a".parse().unwrap(), &secret(), Timestamp::from_unix_ms(1)).unwrap_err().to_string();
+            let part = if kind == "pipe" { "not a regular file" } else { "is a symbolic link to" };
+            assert!(error.contains(part) && error.contains(name), "{name} {kind}: {error}");
+            assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+            assert_eq!(std::fs::read(outside.path().join("theirs")).unwrap(), b"mine");
+        }
+    }
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    symlink(outside.path(), folder.path().join(".servanda")).unwrap();
+    let store = LocalStore::new(folder.path().join(".servanda"), None);
+    assert!(store.set(&"a".parse().unwrap(), &secret(), Timestamp::from_unix_ms(1)).is_err());
+    assert!(store.list().is_err() && store.own("x", 8, Timestamp::from_unix_ms(1)).is_err());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "nothing was made there");
 }

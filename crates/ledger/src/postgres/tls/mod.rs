@@ -25,6 +25,8 @@ use self::verifier::WithoutHostName;
 
 /// What PostgreSQL expects the protocol to be called, where TLS begins without a question.
 const ALPN: &[u8] = b"postgresql";
+/// How much of a file of certificates or of a key is read.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What is asked of TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,7 +139,8 @@ impl ClientIdentity {
         if about.mode() & exposed != 0 {
             return Err(unusable(&format_args!("others may read it (mode {:o}); chmod 600", about.mode() & 0o777)));
         }
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|error| unusable(&error))?;
+        let text = servanda_files::read(&self.key, FILE_BYTES_MAX).map_err(|error| unusable(&error))?;
+        let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| unusable(&error))?;
         Ok((certificates, key))
     }
 }
@@ -145,7 +148,8 @@ impl ClientIdentity {
 /// The certificates of a PEM file; a file without any is an error.
 fn certificates(parameter: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFailure> {
     let unusable = |error: rustls::pki_types::pem::Error| TlsFailure::file(parameter, path, &error);
-    let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).map_err(unusable)?.collect();
+    let text = servanda_files::read(path, FILE_BYTES_MAX).map_err(|error| TlsFailure::file(parameter, path, &error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let found = found.map_err(unusable)?;
     if found.is_empty() {
         return Err(TlsFailure::file(parameter, path, &"it has no certificate in PEM"));

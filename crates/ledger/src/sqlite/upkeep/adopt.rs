@@ -3,6 +3,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -13,7 +14,7 @@ use super::super::{
     examine::{Examined, examine},
     identity,
     live::{Live, beside},
-    migrate, now, open_read_only, open_up_to_date, private_folder,
+    migrate, now, open_read_only, open_up_to_date, private,
 };
 use crate::{
     Adoption, AdoptionTerms, Guard, LedgerError, Schema,
@@ -80,7 +81,7 @@ fn accept(
     // SQLite drops the end of a log that does not fit.
     if examined.log.as_ref().is_some_and(|log| log.stop.is_some()) {
         let log = beside(path, "-wal");
-        fs::copy(&log, numbered(&log, "damaged")).map_err(|source| LedgerError::Folder { path: log, source })?;
+        copy_new(&log, &numbered(&log, "damaged")).map_err(|source| LedgerError::Folder { path: log, source })?;
     }
     let (mut connection, _) = open_up_to_date(path, Schema::Migrate)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -101,7 +102,7 @@ fn accept(
 
 fn alone(path: &Path) -> Result<Live, LedgerError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        private_folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
+        private::folder(folder).map_err(|source| LedgerError::Folder { path: folder.to_owned(), source })?;
     }
     Live::alone(path)
 }
@@ -136,7 +137,15 @@ fn set_aside(path: &Path, why: &str) -> Result<Option<PathBuf>, LedgerError> {
 /// A name that is not taken.
 fn numbered(path: &Path, why: &str) -> PathBuf {
     let name = |number: u32| beside(path, &format!(".{why}-{number}"));
-    (1..1_000).map(name).find(|name| !name.exists()).unwrap_or_else(|| name(1_000))
+    let is_free = |name: &PathBuf| fs::symlink_metadata(name).is_err();
+    (1..1_000).map(name).find(is_free).unwrap_or_else(|| name(1_000))
+}
+
+/// Copies a file to one that is not there yet, for its owner alone. A link in its place is not followed.
+fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    io::copy(&mut servanda_files::open(from)?, &mut copy)?;
+    copy.sync_all()
 }
 
 /// Whether there was something to rename.

@@ -1,14 +1,7 @@
 //! Whether a ledger can really be written to. A small row may still fit into the write-ahead log of a full disk, so that a file
 //! is written beside it too.
 
-use std::{
-    fs::{self, File},
-    io::Write as _,
-    path::Path,
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::{fs, path::Path, sync::mpsc, thread, time::Duration};
 
 use rusqlite::{Connection, ErrorCode, params};
 
@@ -42,13 +35,9 @@ pub(crate) fn probe_place(path: &Path) -> Result<(), LedgerError> {
 }
 
 fn probe_disk(path: &Path) -> Result<(), LedgerError> {
-    let probe = beside(path, "-probe");
-    let write = || {
-        let mut file = File::create(&probe)?;
-        file.write_all(&vec![0x5e; PROBE_FILE_BYTES])?;
-        file.sync_all()
-    };
-    let written = write();
+    // A name that nobody can have put a link under, and a file that is not there yet: a repository's file is never written over.
+    let probe = beside(path, &format!("-probe-{}", servanda_files::unguessable()));
+    let written = servanda_files::write_new(&probe, &vec![0x5e; PROBE_FILE_BYTES], 0o600);
     let _ = fs::remove_file(&probe);
     written.map_err(|source| LedgerError::NotWritable { path: path.to_owned(), source })
 }

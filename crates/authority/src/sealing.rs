@@ -1,42 +1,47 @@
-//! Seals what is kept about logins: AES-256-GCM, with the place it is kept at as associated data, so that what was written
-//! for one user cannot be moved to another.
+//! Seals what is kept in a store that others may read: AES-256-GCM, with the purpose and the place it is kept at as associated data, so
+//! that what was written for one place cannot be moved to another.
 
 use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use servanda_authority::Secret;
 use zeroize::Zeroizing;
+
+use crate::Secret;
 
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
-/// Separates this use of a key from any other.
-const DOMAIN: &str = "servanda/login/v1\0";
 
-/// The key that logins are sealed with. Every process that shares the notebook has the same.
-pub struct SealingKey(RandomizedNonceKey);
+/// A key for one purpose. Every process that shares the store has the same.
+pub struct SealingKey {
+    key: RandomizedNonceKey,
+    /// Separates this use of a key from any other.
+    purpose: &'static str,
+}
 
 /// Bytes that are no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a key for logins is {KEY_BYTES} bytes")]
+#[error("a sealing key is {KEY_BYTES} bytes")]
 pub struct BadSealingKey(());
 
 /// Something that was not sealed with this key for this place, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what is kept about the login cannot be opened with the key of this gateway")]
+#[error("what is kept cannot be opened with the key of this gateway")]
 pub struct NotOpened(());
 
 impl SealingKey {
-    /// A key.
-    pub fn new(bytes: &Secret) -> Result<Self, BadSealingKey> {
-        RandomizedNonceKey::new(&AES_256_GCM, bytes.expose()).map(Self).map_err(|_| BadSealingKey(()))
+    /// A key for a purpose, such as `servanda/login/v1`.
+    pub fn new(purpose: &'static str, bytes: &Secret) -> Result<Self, BadSealingKey> {
+        let key = RandomizedNonceKey::new(&AES_256_GCM, bytes.expose()).map_err(|_| BadSealingKey(()))?;
+        Ok(Self { key, purpose })
     }
 
     /// Seals a text for a place.
     pub fn seal(&self, place: &str, text: &[u8]) -> Result<String, NotOpened> {
         // Overwritten by what it becomes; nothing readable is left behind.
         let mut sealed = Zeroizing::new(text.to_vec());
-        let nonce = self.0.seal_in_place_append_tag(associated(place), &mut *sealed).map_err(|_| NotOpened(()))?;
+        let nonce =
+            self.key.seal_in_place_append_tag(self.associated(place), &mut *sealed).map_err(|_| NotOpened(()))?;
         let whole = [nonce.as_ref().as_slice(), &sealed].concat();
         Ok(URL_SAFE_NO_PAD.encode(whole))
     }
@@ -47,13 +52,13 @@ impl SealingKey {
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN).ok_or(NotOpened(()))?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| NotOpened(()))?;
         let mut rest = Zeroizing::new(rest.to_vec());
-        let opened = self.0.open_in_place(nonce, associated(place), &mut rest).map_err(|_| NotOpened(()))?;
+        let opened = self.key.open_in_place(nonce, self.associated(place), &mut rest).map_err(|_| NotOpened(()))?;
         Ok(Secret::new(opened.to_vec()))
     }
-}
 
-fn associated(place: &str) -> Aad<Vec<u8>> {
-    Aad::from([DOMAIN, place].concat().into_bytes())
+    fn associated(&self, place: &str) -> Aad<Vec<u8>> {
+        Aad::from([self.purpose, "\0", place].concat().into_bytes())
+    }
 }
 
 impl fmt::Debug for SealingKey {
@@ -68,18 +73,20 @@ mod tests {
 
     #[test]
     fn t13_what_is_sealed_for_one_user_is_of_no_use_to_another() {
-        let key = SealingKey::new(&Secret::new([7; KEY_BYTES])).unwrap();
+        let key = SealingKey::new("test", &Secret::new([7; KEY_BYTES])).unwrap();
         let sealed = key.seal("crm/acme/ada", b"s3cret").unwrap();
         assert_eq!(key.open("crm/acme/ada", &sealed).unwrap().expose(), b"s3cret");
         assert!(!sealed.contains("s3cret"));
         assert_ne!(sealed, key.seal("crm/acme/ada", b"s3cret").unwrap(), "a nonce is used once");
         assert_eq!(key.open("crm/acme/eve", &sealed).unwrap_err(), NotOpened(()));
-        let other = SealingKey::new(&Secret::new([8; KEY_BYTES])).unwrap();
+        let other = SealingKey::new("test", &Secret::new([8; KEY_BYTES])).unwrap();
         assert_eq!(other.open("crm/acme/ada", &sealed).unwrap_err(), NotOpened(()));
+        let purpose = SealingKey::new("other", &Secret::new([7; KEY_BYTES])).unwrap();
+        assert_eq!(purpose.open("crm/acme/ada", &sealed).unwrap_err(), NotOpened(()));
         let flipped: String = sealed.chars().rev().collect();
         for broken in ["", "AAAA", &flipped] {
             assert!(key.open("crm/acme/ada", broken).is_err());
         }
-        assert!(SealingKey::new(&Secret::new([7; 16])).is_err());
+        assert!(SealingKey::new("test", &Secret::new([7; 16])).is_err());
     }
 }
