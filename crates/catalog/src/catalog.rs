@@ -19,8 +19,8 @@ use crate::{
     HeldTool, Hold, Inventory, Listing,
     knowledge::{Change, Knowledge},
     listing::Renderings,
-    names::{NamePolicy, NameTable, RETIRED_NAMES_MAX, upstream_tool},
-    pins::{Definition, Lock, Pins},
+    names::{self, NamePolicy, NameTable, RESERVED_PREFIX, RETIRED_NAMES_MAX, upstream_tool},
+    pins::{Definition, ListedKind, Lock, Pins, Showing},
     profile::profile,
     standing::Standing,
 };
@@ -54,6 +54,16 @@ pub enum CatalogError {
         one: String,
         /// Another.
         other: String,
+    },
+    /// What begins like this is the gateway's own.
+    #[error(
+        "contract `{contract}` would be exposed as `{name}`; names that begin with `{RESERVED_PREFIX}` are the gateway's own"
+    )]
+    Reserved {
+        /// Which.
+        contract: String,
+        /// The exposed name.
+        name: String,
     },
     /// Every name that a tool could have is remembered as another tool's.
     #[error("there is no name for the tool of contract `{contract}`: every one it could have was another tool's")]
@@ -147,6 +157,9 @@ impl Catalog {
         for contract in contracts {
             let of = || contract.contract().identity.name.clone();
             let name = names.name_of(&tool_of(&contract)).ok_or_else(|| CatalogError::NoName { contract: of() })?;
+            if names::is_reserved(name.as_str()) {
+                return Err(CatalogError::Reserved { contract: of(), name: name.to_string() });
+            }
             let renderings = Renderings::of(name.as_str(), &contract)
                 .map_err(|error| CatalogError::Definition { contract: of(), reason: error.to_string() })?;
             entries.insert(name.to_string(), Entry { contract, renderings });
@@ -236,6 +249,16 @@ impl Catalog {
     /// Forgets what an upstream offers to clients of capabilities: it offers the same to all.
     pub fn forget_profiles(&self, upstream: &str) {
         self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream));
+    }
+
+    /// Changes when another lock file is taken: what was judged by the one before has to be judged again.
+    pub fn pins_edition(&self) -> u64 {
+        self.read().pins_edition()
+    }
+
+    /// Whether an agent is shown an item that an upstream lists beside its tools.
+    pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Showing {
+        self.read().pins().judge_listed(upstream, kind, live)
     }
 
     /// Whether a tool may be called only at a definition that was looked at.

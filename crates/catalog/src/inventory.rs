@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use serde::Serialize;
 use servanda_contract::legibility::skeleton;
 
-use crate::pins::Definition;
+use crate::pins::{Definition, ListedKind};
 
 /// Everything an upstream says it offers.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +14,8 @@ pub struct Inventory {
     pub definitions: Vec<Definition>,
     /// Those that cannot.
     pub rejected: Vec<Rejected>,
+    /// What it lists beside its tools, where that was asked.
+    pub listed: BTreeMap<ListedKind, Vec<Definition>>,
 }
 
 /// A definition that cannot be used.

@@ -39,6 +39,8 @@ pub(crate) struct Knowledge {
     /// The profile of clients that can do nothing.
     base: ClientCapabilities,
     pins: Pins,
+    /// How often another lock file was taken.
+    pins_edition: u64,
     upstreams: BTreeMap<String, Seen>,
     profiles: BTreeMap<ClientCapabilities, Arc<Listing>>,
     /// Tools that are held back whatever their upstreams say, by exposed name.
@@ -76,6 +78,7 @@ impl Knowledge {
         let mut knowledge = Self {
             base: base.clone(),
             pins,
+            pins_edition: 0,
             upstreams: BTreeMap::new(),
             profiles: BTreeMap::new(),
             quarantine: BTreeMap::new(),
@@ -85,6 +88,10 @@ impl Knowledge {
         let tools = knowledge.tools(entries, &base);
         knowledge.profiles.insert(base, Arc::new(Listing { generation: 0, tools }));
         knowledge
+    }
+
+    pub(crate) fn pins_edition(&self) -> u64 {
+        self.pins_edition
     }
 
     pub(crate) fn pins(&self) -> &Pins {
@@ -209,6 +216,7 @@ impl Knowledge {
 
     pub(crate) fn adopt(&mut self, entries: &Entries, lock: Lock) -> Vec<Change> {
         self.pins.adopt(lock);
+        self.pins_edition += 1;
         let mut rolls = Vec::new();
         for (upstream, seen) in &mut self.upstreams {
             rolls.extend(

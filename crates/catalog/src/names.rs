@@ -4,11 +4,21 @@
 //! exist, so it stays when tools come and go. It is an alias for people and models: nothing is ever found by taking one apart.
 //! Which names there are and were is in a table ([`NameTable`]); how that is written down is `memory`'s.
 
+use servanda_contract::legibility::skeleton;
 use servanda_identity::layers::gateway::{self, UpstreamId};
 pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, Profile, UpstreamTool};
 
 /// Names of earlier lists that are remembered, the latest of them.
 pub const RETIRED_NAMES_MAX: usize = 4096;
+
+/// What the names of the gateway's own tools begin with, and no other name does.
+pub const RESERVED_PREFIX: &str = "servanda__";
+
+/// Whether an exposed name is one that only the gateway's own tools have. However it is spelled: people do not read capitals as a
+/// difference, and models may not either.
+pub fn is_reserved(name: &str) -> bool {
+    skeleton(name).to_ascii_lowercase().starts_with(&skeleton(RESERVED_PREFIX).to_ascii_lowercase())
+}
 
 /// How exposed names are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +79,13 @@ impl Naming {
 
 /// Whether an upstream may have this id. Without `__` inside, prefixed names of different upstreams cannot meet.
 pub fn is_upstream_id(id: &str) -> bool {
-    UpstreamId::new(id).is_some()
+    UpstreamId::new(id).is_some() && !is_reserved(&format!("{id}__"))
 }
 
 /// An upstream id made from any text, such as a key of somebody else's configuration.
 pub fn to_upstream_id(text: &str) -> String {
-    UpstreamId::from_text(text).to_string()
+    let id = UpstreamId::from_text(text).to_string();
+    if is_upstream_id(&id) { id } else { format!("{id}-server") }
 }
 
 #[cfg(test)]

@@ -92,6 +92,7 @@ pub(super) fn assemble(
         preconditions: Vec::new(),
         probes: None,
         verification: None,
+        questions: None,
     }
 }
 

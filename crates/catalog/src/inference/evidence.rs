@@ -4,6 +4,7 @@
 use servanda_contract::tool::{Action, Behaviour, Mutability};
 use servanda_identity::classifier::{Annotations, CONFIDENCE_MIN, Classification, Options, Rule, Source, classify};
 
+use super::programs;
 use crate::pins::Definition;
 
 /// What a tool seems to do.
@@ -55,6 +56,11 @@ pub(super) fn read(definition: &Definition) -> Reading {
     let hints = descriptor.annotations.unwrap_or_default();
     // The author's hints are held against what is found without them.
     let found = classify(&descriptor, Options { names: true, annotations: false });
+    if let Some(argument) =
+        programs::shell_argument(definition).filter(|_| found.behaviour.mutability == Mutability::Pure)
+    {
+        return runs_shell_text(&found, &argument);
+    }
     if found.behaviour.mutability == Mutability::Mutates {
         return change(&found, hints);
     }
@@ -67,6 +73,14 @@ pub(super) fn read(definition: &Definition) -> Reading {
         return Reading { behaviour, reach: Reach::External, why, certain: false, disagreements: vec![disagreement] };
     }
     look(found, hints)
+}
+
+/// A shell does what it is told, whatever the tool is called. Only a sandbox holds it to reading.
+fn runs_shell_text(found: &Classification, argument: &str) -> Reading {
+    let why = format!("its `{argument}` argument is text for a shell, which can do anything");
+    let disagreement = format!("{why}; its definition says that it looks: {}", because(found));
+    let behaviour = Behaviour::new(Mutability::Mutates, Action::Overwrite, found.behaviour.output_domain);
+    Reading { behaviour, reach: Reach::Critical, why, certain: false, disagreements: vec![disagreement] }
 }
 
 /// What the author says against a tool.

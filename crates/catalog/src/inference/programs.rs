@@ -3,7 +3,7 @@
 //! the wrong language would refuse what is good.
 
 use serde_json::{Map, Value};
-use servanda_gates::{EFFECT_KEYWORD, forget_programs};
+use servanda_gates::{EFFECT_KEYWORD, forget_programs, unenforced_programs};
 
 use super::spelling::words;
 use crate::pins::Definition;
@@ -77,14 +77,33 @@ const METHODS: [&str; 9] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "D
 pub(super) fn mark(schema: &mut Map<String, Value>, definition: &Definition, notes: &mut Vec<String>) {
     forget_programs(schema);
     let about = About::of(definition);
+    let mut marked = Vec::new();
     let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
     for (name, property) in properties {
         let Some(property) = property.as_object_mut() else { continue };
         if let Some(language) = language(name, property, &about) {
             property.insert(EFFECT_KEYWORD.to_owned(), language.into());
-            notes.push(format!("its `{name}` argument is {language} (x-effect)"));
+            marked.push(format!("its `{name}` argument is {language} (x-effect)"));
         }
     }
+    if unenforced_programs(schema).is_empty() {
+        notes.append(&mut marked);
+    } else {
+        forget_programs(schema);
+        notes.extend(
+            marked.iter().map(|mark| format!("{mark}, which its schema does not let be enforced: it is not read")),
+        );
+    }
+}
+
+/// The argument that a tool hands to a shell, if it has one: what such a tool does is whatever it is told to.
+pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
+    let about = About::of(definition);
+    let properties = definition.input_schema.get("properties")?.as_object()?;
+    let is_shell = |(name, property): &(&String, &Value)| {
+        property.as_object().is_some_and(|property| language(name, property, &about) == Some("shell"))
+    };
+    properties.iter().find(is_shell).map(|(name, _)| name.clone())
 }
 
 /// What a tool says of itself.

@@ -168,6 +168,29 @@ fn an_argument_that_is_a_program_outweighs_the_name() {
     assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
 }
 
+/// Whatever the tool is called, and whoever says that it only reads.
+#[test]
+fn a_tool_that_takes_text_for_a_shell_is_never_proposed_as_reading() {
+    for (name, description) in
+        [("list_files", "Lists files with a shell command"), ("get_info", "Read-only shell commands")]
+    {
+        for argument in ["command", "cmd"] {
+            let definition = json!({
+                "name": name, "description": description, "annotations": { "readOnlyHint": true },
+                "inputSchema": { "type": "object", "properties": { argument: { "type": "string", "description": "The shell command" } } },
+            });
+            let Inferred { reading, .. } = infer("up", &read(definition));
+            assert_eq!(
+                (reading.reach, reading.certain),
+                (Reach::Critical, false),
+                "{name} {argument}: {}",
+                reading.why
+            );
+            assert_eq!(reading.behaviour.mutability.word(), "MUTATES");
+        }
+    }
+}
+
 #[test]
 fn long_work_is_what_says_so_or_a_change_that_must_not_be_given_up_too_soon() {
     let cases = [
@@ -372,4 +395,18 @@ fn an_authors_own_marks_are_left_out() {
             "x-effect": { "type": "string" },
         })
     );
+}
+
+/// A keyword that admission would refuse is not proposed, and the operator is told.
+#[test]
+fn a_program_that_a_schema_does_not_let_be_enforced_is_not_marked() {
+    let definition = read(json!({
+        "name": "run_sql", "description": "Runs SQL.",
+        "inputSchema": { "type": "object", "properties": {
+            "sql": { "type": "string" }, "more": { "$ref": "#/properties/sql" },
+        } },
+    }));
+    let inferred = infer("up", &definition);
+    assert_eq!(inferred.contract.affordance.input_schema["properties"]["sql"], json!({ "type": "string" }));
+    assert!(inferred.notes.iter().any(|note| note.contains("not read")), "{:?}", inferred.notes);
 }

@@ -3,8 +3,10 @@
 //!
 //! Pure: reading and writing the lock file, asking upstreams and holding tools back are others' business.
 
+mod bare;
 mod definition;
 mod difference;
+mod listed;
 mod policy;
 mod schema;
 #[cfg(test)]
@@ -19,8 +21,10 @@ use servanda_contract::{
     document::{self, DocumentError},
 };
 
+pub use bare::bare_resource;
 pub use definition::{Definition, Execution, TaskSupport};
 pub use difference::{Difference, Severity, compare};
+pub use listed::{ListedKind, Showing};
 pub use policy::{Agreement, OnAdditive, OnMissing, Pins, Policy};
 
 /// The version of the lock file's format.
@@ -40,6 +44,9 @@ pub struct Lock {
     pub servanda_lock: u32,
     /// Pins by upstream, then by the tool's own name.
     pub upstreams: BTreeMap<String, BTreeMap<String, Pin>>,
+    /// Pins of what else upstreams list, by upstream, list, and name or URI.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub listed: BTreeMap<String, BTreeMap<ListedKind, BTreeMap<String, Pin>>>,
 }
 
 /// One tool's definition as it was pinned. The whole definition is kept, because a digest alone cannot say what changed.
@@ -56,7 +63,7 @@ pub struct Pin {
 
 impl Default for Lock {
     fn default() -> Self {
-        Self { servanda_lock: LOCK_VERSION, upstreams: BTreeMap::new() }
+        Self { servanda_lock: LOCK_VERSION, upstreams: BTreeMap::new(), listed: BTreeMap::new() }
     }
 }
 
@@ -69,9 +76,10 @@ impl Lock {
             let reason = format!("this servanda reads version {LOCK_VERSION} of the file, not {}", lock.servanda_lock);
             return Err(DocumentError::new(file, "servanda_lock", reason));
         }
-        for (upstream, tool, pin) in lock.pins() {
+        let listed = lock.listed_pins().map(|(upstream, _, name, pin)| (upstream, name, pin));
+        for (upstream, tool, pin) in lock.pins().chain(listed) {
             let wrong = if pin.definition.name != *tool {
-                Some("is about a tool of another name")
+                Some("is about another name")
             } else if pin.digest != pin.definition.digest() {
                 Some("its digest is not its definition's: it was edited by hand, or cut off")
             } else {
@@ -101,14 +109,36 @@ impl Lock {
         self.upstreams.iter().flat_map(of)
     }
 
+    /// Every pin of what else upstreams list, in order.
+    pub fn listed_pins(&self) -> impl Iterator<Item = (&String, ListedKind, &String, &Pin)> {
+        self.listed.iter().flat_map(|(upstream, lists)| {
+            lists.iter().flat_map(move |(kind, pins)| pins.iter().map(move |(name, pin)| (upstream, *kind, name, pin)))
+        })
+    }
+
+    /// Pins an item of a list; says whether that changed anything.
+    pub fn set_listed(&mut self, upstream: &str, kind: ListedKind, definition: &Definition, now: Timestamp) -> bool {
+        let pins = self.listed.entry(upstream.to_owned()).or_default().entry(kind).or_default();
+        set_pin(pins, definition, now)
+    }
+
+    /// Says that an upstream's lists were agreed to, whatever is in them.
+    pub fn agree_to_lists(&mut self, upstream: &str) {
+        self.listed.entry(upstream.to_owned()).or_default();
+    }
+
     /// Pins a definition; says whether that changed anything. A definition that is pinned already keeps its date.
     pub fn set(&mut self, upstream: &str, definition: &Definition, now: Timestamp) -> bool {
-        let digest = definition.digest();
-        if self.pin(upstream, &definition.name).is_some_and(|pin| pin.digest == digest) {
-            return false;
-        }
-        let pin = Pin { digest, pinned_at: now.to_string(), definition: definition.in_order() };
-        self.upstreams.entry(upstream.to_owned()).or_default().insert(definition.name.clone(), pin);
-        true
+        set_pin(self.upstreams.entry(upstream.to_owned()).or_default(), definition, now)
     }
+}
+
+fn set_pin(pins: &mut BTreeMap<String, Pin>, definition: &Definition, now: Timestamp) -> bool {
+    let digest = definition.digest();
+    if pins.get(&definition.name).is_some_and(|pin| pin.digest == digest) {
+        return false;
+    }
+    let pin = Pin { digest, pinned_at: now.to_string(), definition: definition.in_order() };
+    pins.insert(definition.name.clone(), pin);
+    true
 }
