@@ -11,9 +11,8 @@ use servanda_contract::{
     tool::ToolContract,
 };
 use servanda_mcp::{envelope::to_json, fields::meta};
-use servanda_upstream::PerformFailure;
 
-use crate::{gateway::ToolResult, observe::Observed, relay::Exposure, upstream_failure};
+use crate::{bridge::PutFailure, gateway::ToolResult, observe::Observed, relay::Exposure, upstream_failure};
 
 /// The answer of an upstream that may be passed on.
 pub(crate) fn of_observed(
@@ -52,8 +51,8 @@ pub(crate) fn of_refusal(refusal: &Refusal, observation: &Observation) -> ToolRe
     ToolResult { json, is_error: true, scopes_needed: refusal.scopes_needed.clone() }
 }
 
-/// A refusal beside which the upstream's own error stands, as it wrote it: nothing it said gets lost.
-pub(crate) fn with_upstream_error(refused: ToolResult, failure: &PerformFailure) -> ToolResult {
+/// A refusal beside which the upstream's own error stands.
+pub(crate) fn with_upstream_error(refused: ToolResult, failure: &PutFailure) -> ToolResult {
     let Some(error) = upstream_failure::error_of(failure) else { return refused };
     let Some(members) = refused.json.strip_suffix("}}") else { return refused };
     ToolResult { json: format!("{members},\"{}\":{}}}}}", meta::UPSTREAM_ERROR, to_json(&error)), ..refused }

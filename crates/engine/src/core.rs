@@ -32,6 +32,7 @@ use crate::{
     keys::Keys,
     probes::Lookout,
     quarantine::Quarantine,
+    refused_calls::RefusedCalls,
     repairs::Repairs,
     scene::Scene,
     sessions::Sessions,
@@ -63,6 +64,7 @@ pub(crate) struct Core {
     pub(crate) gate_limits: GateLimits,
     pub(crate) accepts_lost_commits: bool,
     pub(crate) repairs: Repairs,
+    pub(crate) refused_calls: RefusedCalls,
     pub(crate) in_flight: TaskTracker,
     /// How long a caller waits for long work; none if it waits for the end.
     pub(crate) long_wait_ms_max: Option<u64>,

@@ -15,7 +15,7 @@ use servanda_gates::{
     repair::RepairLimits,
 };
 use servanda_mcp::{LogLevel, RpcError, fields::method};
-use servanda_upstream::{Remark, Upstream};
+use servanda_upstream::Upstream;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -33,7 +33,10 @@ use crate::{
     names, news,
     probes::Lookout,
     quarantine::{self, Quarantine},
-    recovery, relay,
+    recovery,
+    refused_calls::{RefusedCalls, RefusedLimits},
+    relay,
+    remark::Remark,
     repairs::Repairs,
     scene::{Scene, World},
     sessions::{self, Sessions},
@@ -93,6 +96,8 @@ pub struct Limits {
     pub gates: GateLimits,
     /// Of repair loops.
     pub repair: RepairLimits,
+    /// Of refused calls.
+    pub refused: RefusedLimits,
     /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
     pub accepts_lost_commits: bool,
     /// How long a caller waits for long work before it gets a handle, unless it says less itself; none if it waits for the end
@@ -106,6 +111,7 @@ impl Default for Limits {
         Self {
             gates,
             repair: RepairLimits::default(),
+            refused: RefusedLimits::default(),
             accepts_lost_commits: false,
             long_wait_ms_max: Some(LONG_WAIT_MS_MAX),
         }
@@ -174,7 +180,7 @@ impl Gateway for Engine {
     }
 
     fn attend(&self, affinity: &str) -> mpsc::Receiver<Remark> {
-        self.core.sessions.attend(affinity, &self.core.scene())
+        self.core.sessions.attend(affinity, &self.core)
     }
 
     fn leave(&self, affinity: &str) {
@@ -215,6 +221,7 @@ impl Engine {
             gate_limits: limits.gates,
             accepts_lost_commits: limits.accepts_lost_commits,
             repairs: Repairs::new(limits.repair),
+            refused_calls: RefusedCalls::new(limits.refused),
             in_flight: TaskTracker::new(),
             long_wait_ms_max: limits.long_wait_ms_max,
             works: Arc::default(),
@@ -271,7 +278,7 @@ impl Engine {
         // The new world is followed before the old one is not: what both say is said twice, which harms nobody.
         news::follow(&self.core, &scene);
         before.stop.cancel();
-        self.core.sessions.attach_all(&scene);
+        self.core.sessions.attach_all(&self.core, &scene);
         watches::watch_again(&self.core, &scene);
         for news in [News::Tools, News::Prompts, News::Resources] {
             self.core.announce(news);

@@ -13,11 +13,13 @@ use servanda_catalog::Listing;
 use servanda_contract::{Caller, OperationKeys, Refusal, expectation::Aims};
 use servanda_gates::Notebook;
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
-use servanda_upstream::{Remark, RemarkSink};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::watch::Watch;
+use crate::{
+    remark::{Remark, RemarkSink},
+    watch::Watch,
+};
 
 /// The engine as doors see it.
 pub trait Gateway: Send + Sync + 'static {

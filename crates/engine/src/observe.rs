@@ -12,7 +12,7 @@ use servanda_contract::{
     schema::CompiledSchema,
 };
 use servanda_gates::CompiledContract;
-use servanda_mcp::{RawObject, fields};
+use servanda_mcp::{RawObject, fields, shape};
 
 use crate::upstream_failure::mapped_in_text;
 
@@ -43,6 +43,7 @@ pub(crate) struct Broken {
 
 /// Checks an answer against the contract.
 pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Result<Observed<'a>, Broken> {
+    shape::inspect(answer).map_err(|fault| broken(fault.to_string()))?;
     let members: RawObject<'a> =
         serde_json::from_slice(answer).map_err(|error| broken(format!("is not a tool result: {error}")))?;
     match members.get("resultType").map(RawValue::get) {
@@ -69,10 +70,11 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         None => RawObject::default(),
         Some(raw) => serde_json::from_str::<RawObject<'a>>(raw.get())
             .map_err(|_| broken("has a `_meta` that is not an object".to_owned()))?
-            // Only Servanda says what Servanda observed.
-            .without(&[fields::meta::OBSERVATION]),
+            // Only Servanda says what is Servanda's to say.
+            .without_prefix(fields::meta::OWN),
     };
-    let mut left_out = vec!["_meta", "resultType"];
+    // A result asks nothing: what looks like it would reach the guest as it was written.
+    let mut left_out = vec!["_meta", "resultType", fields::member::INPUT_REQUESTS, fields::member::REQUEST_STATE];
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();
         // An error need not have the shape of a result; what has no promised shape is not passed on as structured.

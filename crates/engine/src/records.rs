@@ -31,6 +31,9 @@ const SETTLE_TOLD_EVERY: u32 = 16;
 /// Puts a record down and tells the operator. An answer is never held back for its record: the ledger counts and reports
 /// what it could not keep.
 pub(crate) async fn put_down(core: &Core, record: CallRecord, durable: bool, quarantine: Option<Bytes>) {
+    if record.outcome == Outcome::Refused && !core.refused_calls.count(&record.caller) {
+        return;
+    }
     tell_operator(&record);
     let call_id = record.call_id.clone();
     let notes = core.told(&core.scene()).of_record(&record);

@@ -316,6 +316,20 @@ pub(crate) fn input_not_given(call_id: &CallId, what: &NotGiven, effect: EffectK
     refusal
 }
 
+/// A caller whose calls were refused too often.
+pub(crate) fn too_many_refused(call_id: &CallId, wait_ms: u64) -> Refusal {
+    let mut refusal = Refusal::new(
+        call_id.clone(),
+        GateName::Resolve,
+        TaxonomyClass::RateLimited,
+        "too many of your calls were refused in the last minute; this one was not looked at".to_owned(),
+        "nothing was sent; wait, read why the earlier calls were refused, and correct them before calling again"
+            .to_owned(),
+    );
+    refusal.retry_after_ms = Some(wait_ms);
+    refusal
+}
+
 /// A task whose id could not be kept: it runs, and nobody could ask for it.
 pub(crate) fn task_not_kept(call_id: &CallId) -> Refusal {
     Refusal::new(

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     authorities::Authorities,
+    bridge::QuestionRules,
     callbacks::Callbacks,
     discovery::{Discovery, Doubts},
     gateway::Guest,
@@ -171,6 +172,18 @@ impl Scene {
         !self.authorities.has_tenants()
             || long_entries(&self.catalog)
                 .any(|entry| !self.is_foreign(&entry.contract.contract().binding.upstream, caller))
+    }
+
+    /// What a server may ask during a call, before anything is said about that call.
+    pub(crate) fn question_rules(&self, member: &Member) -> QuestionRules {
+        QuestionRules::of(&member.id, self.members.len() == 1)
+    }
+
+    /// What it may ask outside of any one call: what every contract of its tools permits, and nothing where policies decide.
+    pub(crate) fn question_rules_outside_calls(&self, member: &Member) -> QuestionRules {
+        let contracts = self.catalog.entries().map(|(_, entry)| entry.contract.contract());
+        let contracts = contracts.filter(|contract| *contract.binding.upstream == *member.id);
+        self.question_rules(member).outside_calls(contracts, self.authorities.policies().look_at_questions())
     }
 
     /// A server by its id.

@@ -1,12 +1,12 @@
 //! What the engine needs of an upstream: a port, so that bridge, relays and tasks can be held against a scripted peer.
 //! There is one implementation outside tests, and it adds nothing.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::value::RawValue;
 use servanda_gates::{Fenced, PortFuture};
 use servanda_upstream::{
-    Announcement, Answer, Counterpart, Delivery, Offer, OwnWatch, PerformFailure, Performed, Question, RemarkSink,
+    Announcement, Answer, Bystander, Counterpart, Delivery, Offer, OwnWatch, PerformFailure, Performed, Question,
     ToolList, Upstream, UpstreamError,
 };
 use tokio::{sync::broadcast, time::Instant};
@@ -28,7 +28,7 @@ pub(crate) trait Server: fmt::Debug + Send + Sync {
     fn unwatch(&self, uri: &str);
     fn watch_task<'a>(&'a self, task_id: &'a str, deadline: Instant) -> PortFuture<'a, Result<(), PerformFailure>>;
     fn unwatch_task(&self, task_id: &str);
-    fn attach(&self, affinity: &str, remarks: RemarkSink);
+    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>);
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>);
     fn release(&self, affinity: &str);
     fn edition(&self, counterpart: &Counterpart) -> Option<u64>;
@@ -82,8 +82,8 @@ impl Server for Upstream {
         self.unwatch_task(task_id);
     }
 
-    fn attach(&self, affinity: &str, remarks: RemarkSink) {
-        self.attach(affinity, remarks);
+    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
+        self.attach(affinity, bystander);
     }
 
     fn notify(&self, counterpart: &Counterpart, method: &'static str, params: Option<Box<RawValue>>) {

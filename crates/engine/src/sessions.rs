@@ -9,11 +9,14 @@ use std::{
 use serde_json::value::RawValue;
 use servanda_contract::Caller;
 use servanda_mcp::{Era, LogLevel, capabilities::TASKS_EXTENSION, fields::method};
-use servanda_upstream::{Behalf, Counterpart, Delivery, Question, Remark, RemarkSink};
+use servanda_upstream::{Behalf, Bystander, Counterpart, Delivery, Question};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
+    bridge::{Hearer, Outlet, SessionBystander},
+    core::Core,
     gateway::Guest,
+    remark::{Remark, RemarkSink},
     scene::{Member, Scene},
 };
 
@@ -21,6 +24,8 @@ use crate::{
 const REMARKS_MAX: usize = 64;
 /// Sessions that are remembered at once; doors allow fewer.
 const SESSIONS_MAX: usize = 65_536;
+/// Connections of which it is remembered how much their server was told to log. Beyond them all is forgotten, and servers are told again.
+const TOLD_MAX: usize = 65_536;
 
 /// Everything that is kept.
 #[derive(Debug, Default)]
@@ -41,23 +46,19 @@ struct Session {
 
 impl Sessions {
     /// Begins to hear what servers say to an affinity between its requests.
-    pub(crate) fn attend(&self, affinity: &str, scene: &Scene) -> mpsc::Receiver<Remark> {
+    pub(crate) fn attend(&self, affinity: &str, core: &Core) -> mpsc::Receiver<Remark> {
         let (sink, remarks) = mpsc::channel(REMARKS_MAX);
-        for member in scene.members() {
-            member.server.attach(affinity, sink.clone());
-        }
+        attach(core, &core.scene(), &Arc::from(affinity), &sink);
         self.change(affinity, |session| session.sink = Some(sink));
         remarks
     }
 
     /// Attaches everybody who attends to the servers of another world.
-    pub(crate) fn attach_all(&self, scene: &Scene) {
+    pub(crate) fn attach_all(&self, core: &Core, scene: &Scene) {
         let sessions = locked(&self.sessions);
         let attending = sessions.iter().filter_map(|(affinity, session)| Some((affinity, session.sink.as_ref()?)));
         for (affinity, sink) in attending {
-            for member in scene.members() {
-                member.server.attach(affinity, sink.clone());
-            }
+            attach(core, scene, affinity, sink);
         }
     }
 
@@ -115,7 +116,11 @@ impl Sessions {
                 return;
             }
         }
-        locked(&self.told).insert(key, (level, member.server.edition(counterpart)));
+        let mut told = locked(&self.told);
+        if told.len() >= TOLD_MAX {
+            told.clear();
+        }
+        told.insert(key, (level, member.server.edition(counterpart)));
     }
 
     fn change(&self, affinity: &str, change: impl FnOnce(&mut Session)) {
@@ -123,6 +128,20 @@ impl Sessions {
         if sessions.len() < SESSIONS_MAX || sessions.contains_key(affinity) {
             change(sessions.entry(Arc::from(affinity)).or_default());
         }
+    }
+}
+
+/// Attaches a session to every server of a world.
+fn attach(core: &Core, scene: &Scene, affinity: &Arc<str>, sink: &RemarkSink) {
+    for member in scene.members() {
+        let bystander = SessionBystander {
+            hearer: Hearer { sink: Some(sink.clone()), level: None },
+            // Only legacy sessions are spoken to outside of their requests.
+            outlet: Outlet::new(core, member, Era::Legacy, affinity),
+            rules: scene.question_rules_outside_calls(member).asking(affinity, &core.bridge.elicitations),
+        };
+        let bystander: Arc<dyn Bystander> = Arc::new(bystander);
+        member.server.attach(affinity, bystander);
     }
 }
 

@@ -29,8 +29,8 @@ use servanda_gates::{
 };
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 use servanda_upstream::{
-    Announcement, Answer, Ask, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure, Performed, Question,
-    Remark, RemarkSink, Reply, ToolList, UpstreamError,
+    Announcement, Answer, Ask, Bystander, Counterpart, Delivery, ListedTool, Offer, OwnWatch, PerformFailure,
+    Performed, Question, Remark as ServerRemark, Reply, ToolList, UpstreamError,
 };
 use tokio::{
     sync::{broadcast, mpsc, oneshot},
@@ -38,7 +38,7 @@ use tokio::{
 };
 
 use crate::{
-    CallRequest, Engine, Guest, Inquiry, Limits, Subject, SystemClock, Terms,
+    CallRequest, Engine, Guest, Inquiry, Limits, Remark, Subject, SystemClock, Terms,
     engine::Stores,
     scene::{Member, Scene},
     server::Server,
@@ -69,7 +69,7 @@ pub(crate) struct Scripted {
     pub(crate) log: Mutex<Vec<String>>,
     pub(crate) said: broadcast::Sender<Announcement>,
     pub(crate) tools: Mutex<Vec<Value>>,
-    pub(crate) attached: Mutex<BTreeMap<String, RemarkSink>>,
+    pub(crate) attached: Mutex<BTreeMap<String, Arc<dyn Bystander>>>,
     /// Why nothing can be watched, if nothing can.
     pub(crate) watches_fail: Mutex<Option<PerformFailure>>,
     /// Which connection it is on.
@@ -201,9 +201,9 @@ impl Server for Scripted {
         self.note(format!("unwatch task {task_id}"));
     }
 
-    fn attach(&self, affinity: &str, remarks: RemarkSink) {
+    fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
         self.note(format!("attach {affinity}"));
-        self.attached.lock().unwrap().insert(affinity.to_owned(), remarks);
+        self.attached.lock().unwrap().insert(affinity.to_owned(), bystander);
     }
 
     fn notify(&self, counterpart: &Counterpart, method: &'static str, _: Option<Box<RawValue>>) {
@@ -449,7 +449,7 @@ pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot:
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
     let question = Ask { method: method.to_owned(), params, reply };
-    delivery.remarks.as_ref().expect("somebody hears").try_send(Remark::Ask(question)).expect("there is room");
+    delivery.remarks.as_ref().expect("somebody hears").try_send(ServerRemark::Ask(question)).expect("there is room");
     replied
 }
 

@@ -9,6 +9,8 @@ use servanda_gates::effect::{Rules, after_attempt};
 use servanda_mcp::{Era, RpcError, envelope::code};
 use servanda_upstream::{CredentialLack, PerformFailure};
 
+use crate::bridge::PutFailure;
+
 /// The refusal a failure becomes, and the outcome to record. `was_sent_before` says that an earlier dispatch of the key may have
 /// done it.
 pub(crate) fn interpret(
@@ -65,7 +67,7 @@ fn earlier_dispatch_in_doubt(
 
 /// The error to pass on as it is: one that the protocol defines to mean that the server did not take the request. No tool
 /// result can say what it says, and the client knows what to do about it. That is for the client; it proves nothing.
-pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
+pub(crate) fn of_protocol(failure: &PutFailure, guest_era: Era, wants_task: bool) -> Option<RpcError> {
     let error = error_of(failure)?;
     let passes = match error.code {
         code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION => true,
@@ -77,9 +79,9 @@ pub(crate) fn of_protocol(failure: &PerformFailure, guest_era: Era, wants_task: 
     passes.then_some(error)
 }
 
-/// The server's own error, where it answered with one.
-pub(crate) fn error_of(failure: &PerformFailure) -> Option<RpcError> {
-    let PerformFailure::Rejected { code, message, data, .. } = failure else { return None };
+/// The server's own error, where it answered with one, as a caller may be told.
+pub(crate) fn error_of(failure: &PutFailure) -> Option<RpcError> {
+    let PerformFailure::Rejected { code, message, data, .. } = &**failure else { return None };
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })
 }
 
@@ -231,6 +233,11 @@ mod tests {
     use servanda_upstream::PerformFailure;
 
     use super::{interpret, of_protocol};
+    use crate::bridge::{PutFailure, QuestionRules};
+
+    fn put(failure: PerformFailure) -> PutFailure {
+        QuestionRules::of(&std::sync::Arc::from("up"), true).put_failure(failure, &mut Vec::new())
+    }
 
     fn contract(class: EffectClass) -> ToolContract {
         let text = include_str!("../../contract/tests/fixtures/void_invoice.yaml");
@@ -257,12 +264,12 @@ mod tests {
             (-32603, false, false, false),
         ];
         for (code, modern, legacy, with_task) in table {
-            let failure = rejected(code, "why");
+            let failure = put(rejected(code, "why"));
             let passes = |era, task| of_protocol(&failure, era, task).is_some();
             let found = [passes(Era::Modern, false), passes(Era::Legacy, false), passes(Era::Legacy, true)];
             assert_eq!(found, [modern, legacy, with_task], "{code}");
         }
-        let died = PerformFailure::Died { why: String::new() };
+        let died = put(PerformFailure::Died { why: String::new() });
         assert!(of_protocol(&died, Era::Legacy, true).is_none());
     }
 

@@ -53,16 +53,19 @@ pub(crate) async fn watch(core: &Arc<Core>, guest: &Guest, exposed: &str) -> Res
         }
     });
     let deadline = within_ms(INQUIRY_MS_MAX);
-    let failed = |failure: &PerformFailure| relay::of_read_failure(failure, member, guest.era, exposed);
+    let rules = scene.question_rules_outside_calls(member).asking(&guest.affinity, &core.bridge.elicitations);
+    let failed = |failure: PerformFailure| {
+        relay::of_read_failure(&rules.put_failure(failure, &mut Vec::new()), member, guest.era, exposed)
+    };
     // A legacy server that knows this guest by a connection of its own tells it there.
     let alone = member.server.watch_alone(&sessions::counterpart(guest), uri, deadline).await;
-    if let Some(alone) = alone.map_err(|failure| failed(&failure))? {
+    if let Some(alone) = alone.map_err(failed)? {
         // In another world it is watched on the shared connection.
         return Ok(Watch::new(move || drop((alone, watch))));
     }
     match member.server.watch(uri, deadline).await {
         Ok(()) => Ok(watch),
-        Err(failure) => Err(failed(&failure)),
+        Err(failure) => Err(failed(failure)),
     }
 }
 

@@ -49,20 +49,6 @@ pub(crate) fn read(method: &str, params: Option<&RawValue>) -> Option<Announceme
     }
 }
 
-/// Whether a method is one of those that are read here, so that a malformed one is not taken for something else.
-pub(crate) fn is_known(method: &str) -> bool {
-    matches!(
-        method,
-        method::RESOURCES_UPDATED
-            | method::TASKS_NOTIFICATION
-            | method::TASKS_STATUS
-            | method::PROGRESS
-            | method::CANCELLED
-            | method::LOG_MESSAGE
-            | method::SUBSCRIPTIONS_ACKNOWLEDGED
-    )
-}
-
 impl Default for News {
     fn default() -> Self {
         Self { changes: watch::Sender::new(0), announcements: broadcast::Sender::new(ANNOUNCEMENTS_MAX) }

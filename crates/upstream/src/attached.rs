@@ -6,26 +6,26 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::RemarkSink;
+use crate::Bystander;
 
-/// How many affinities may have a sink.
+/// How many affinities may have a bystander.
 const ATTACHED_MAX: usize = 4_096;
 
-/// The sinks.
+/// The bystanders.
 #[derive(Debug, Default)]
-pub(crate) struct Attached(Mutex<HashMap<Arc<str>, RemarkSink>>);
+pub(crate) struct Attached(Mutex<HashMap<Arc<str>, Arc<dyn Bystander>>>);
 
 impl Attached {
-    /// Attaches a sink in place of a former one. False if there is no room.
-    pub(crate) fn attach(&self, affinity: &str, sink: RemarkSink) -> bool {
-        let mut sinks = self.lock();
-        if sinks.len() >= ATTACHED_MAX {
-            sinks.retain(|_, sink| !sink.is_closed());
+    /// Attaches a bystander in place of a former one. False if there is no room.
+    pub(crate) fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) -> bool {
+        let mut bystanders = self.lock();
+        if bystanders.len() >= ATTACHED_MAX {
+            bystanders.retain(|_, bystander| !bystander.is_gone());
         }
-        if sinks.len() >= ATTACHED_MAX && !sinks.contains_key(affinity) {
+        if bystanders.len() >= ATTACHED_MAX && !bystanders.contains_key(affinity) {
             return false;
         }
-        sinks.insert(Arc::from(affinity), sink);
+        bystanders.insert(Arc::from(affinity), bystander);
         true
     }
 
@@ -33,11 +33,11 @@ impl Attached {
         self.lock().remove(affinity);
     }
 
-    pub(crate) fn of(&self, affinity: &str) -> Option<RemarkSink> {
-        self.lock().get(affinity).filter(|sink| !sink.is_closed()).cloned()
+    pub(crate) fn of(&self, affinity: &str) -> Option<Arc<dyn Bystander>> {
+        self.lock().get(affinity).filter(|bystander| !bystander.is_gone()).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, RemarkSink>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<dyn Bystander>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -49,19 +49,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sinks_are_bounded_and_the_abandoned_make_room() {
+    fn bystanders_are_bounded_and_the_abandoned_make_room() {
         let attached = Attached::default();
         let mut receivers = Vec::new();
         for number in 0..ATTACHED_MAX {
             let (sink, receiver) = mpsc::channel(1);
-            assert!(attached.attach(&number.to_string(), sink));
+            assert!(attached.attach(&number.to_string(), Arc::new(sink)));
             receivers.push(receiver);
         }
         let (sink, _receiver) = mpsc::channel(1);
-        assert!(!attached.attach("one more", sink.clone()));
-        assert!(attached.attach("0", sink.clone()), "a known affinity is no one more");
+        assert!(!attached.attach("one more", Arc::new(sink.clone())));
+        assert!(attached.attach("0", Arc::new(sink.clone())), "a known affinity is no one more");
         receivers.pop();
-        assert!(attached.attach("one more", sink));
+        assert!(attached.attach("one more", Arc::new(sink)));
         assert!(attached.of("one more").is_some());
         attached.detach("one more");
         assert!(attached.of("one more").is_none());

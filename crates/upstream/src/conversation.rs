@@ -17,12 +17,13 @@ use servanda_mcp::{
     Era, Id, RawObject,
     envelope::code,
     fields::{meta, method},
+    shape::{self, ShapeFault},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Counterpart, Remark, RemarkSink, announcement,
+    Bystander, Counterpart, Remark, announcement,
     link::Terms,
     parcel::Parcel,
     patience::Patience,
@@ -52,7 +53,7 @@ pub(crate) enum Audience {
 /// A caller who hears what is said about its request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    pub(crate) sink: RemarkSink,
+    pub(crate) sink: Arc<dyn Bystander>,
     pub(crate) wants_progress: bool,
     /// Whether a modern server was asked for its log.
     pub(crate) wants_log: bool,
@@ -115,7 +116,7 @@ pub(crate) struct UnderWay<'a> {
 enum Recipient {
     /// A client.
     Client {
-        sink: RemarkSink,
+        sink: Arc<dyn Bystander>,
         /// Whose time stands still while the client is asked.
         clocks: Vec<Patience>,
         /// When the request that the question belongs to is over, where that is known.
@@ -193,6 +194,10 @@ impl Conversations {
 
     /// Takes a notification in. `of` is the request whose stream it came on.
     pub(crate) fn on_notification(&self, method: &str, params: Option<&RawValue>, of: Option<i64>) {
+        if let Err(fault) = inspect(params) {
+            tracing::warn!(upstream = %self.setting.spec.id, %fault, "a notification of the server is dropped");
+            return;
+        }
         match (method, params) {
             (method::PROGRESS, Some(params)) => self.on_progress(params, of),
             (method::CANCELLED, Some(params)) => self.on_cancelled(params),
@@ -203,12 +208,13 @@ impl Conversations {
             }
             (method, params) => match announcement::read(method, params) {
                 Some(announcement) => self.setting.announce(announcement),
-                None if announcement::is_known(method) => {}
-                None => {
+                None if method == method::ELICITATION_COMPLETE => {
                     let remark =
                         Remark::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
                     self.pass_on(of, |_| true, remark);
                 }
+                // What no revision defines, a client would read in the gateway's name.
+                None => tracing::debug!(upstream = %self.setting.spec.id, "an unknown notification is dropped"),
             },
         }
     }
@@ -219,6 +225,10 @@ impl Conversations {
         // A modern server has no requests of its own, and a client must not answer any.
         if self.era() == Era::Modern {
             return;
+        }
+        if let Err(fault) = inspect(params) {
+            tracing::warn!(upstream = %self.setting.spec.id, %fault, "a request of the server is refused");
+            return self.mouth().refuse(id, code::INVALID_PARAMS, &format!("the message {fault}"));
         }
         if method == method::PING {
             return self.mouth().respond(id, "{}");
@@ -237,7 +247,7 @@ impl Conversations {
             Recipient::Client { sink, clocks, over } => {
                 let clocks = clocks.iter().map(Patience::stand_still).collect();
                 let asked = Asked { id: id.clone(), method, params, clocks, over };
-                self.questions.ask(&sink, asked);
+                self.questions.ask(sink.as_ref(), asked);
             }
         }
     }
@@ -251,7 +261,7 @@ impl Conversations {
         let Ok(params) = serde_json::from_str::<RawObject<'_>>(params.get()) else { return };
         let params = params.without(&[meta::PROGRESS_TOKEN]).to_json();
         if let Ok(params) = RawValue::from_string(params) {
-            let _ = sink.try_send(Remark::Progress(params));
+            let _ = sink.hear(Remark::Progress(params));
         }
     }
 
@@ -292,7 +302,7 @@ impl Conversations {
     /// Hands a remark to whom it is meant for; what does not fit is dropped.
     fn pass_on(&self, of: Option<i64>, wants: impl Fn(bool) -> bool, remark: Remark) {
         if let Recipient::Client { sink, .. } = self.recipient(of, wants) {
-            let _ = sink.try_send(remark);
+            let _ = sink.hear(remark);
         }
     }
 
@@ -364,7 +374,8 @@ impl Conversation {
         if self.over.is_cancelled() {
             return Recipient::Nobody("the request that this belongs to was cancelled");
         }
-        Recipient::Client { sink: caller.sink.clone(), clocks: vec![self.patience.clone()], over: self.over.clone() }
+        let sink = Arc::clone(&caller.sink);
+        Recipient::Client { sink, clocks: vec![self.patience.clone()], over: self.over.clone() }
     }
 }
 
@@ -393,6 +404,11 @@ impl Drop for UnderWay<'_> {
         let outstanding = !self.withdraw() && !self.settled;
         self.conversations.lock().leave(self.id, outstanding);
     }
+}
+
+/// Looks at parameters that are to be passed on.
+fn inspect(params: Option<&RawValue>) -> Result<(), ShapeFault> {
+    params.map_or(Ok(()), |params| shape::inspect(params.get().as_bytes()))
 }
 
 /// The token of a progress notification, if it is one of ours.

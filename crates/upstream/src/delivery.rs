@@ -1,6 +1,7 @@
 //! The terms of one request, what is said on the way, and what became of it.
 
 use std::{
+    fmt,
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -19,6 +20,26 @@ use crate::{Behalf, Entrusted, Lease, PerformFailure};
 
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
+
+/// Where remarks go that no one request can be said to have caused. They are told as the server made them: who listens decides
+/// what a client gets of them.
+pub trait Bystander: fmt::Debug + Send + Sync {
+    /// Takes a remark. False if it was not taken; a question is declined then.
+    fn hear(&self, remark: Remark) -> bool;
+
+    /// Whether nobody listens any more.
+    fn is_gone(&self) -> bool;
+}
+
+impl Bystander for RemarkSink {
+    fn hear(&self, remark: Remark) -> bool {
+        self.try_send(remark).is_ok()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_closed()
+    }
+}
 
 /// For whom a request is made. Two are the same if they are of one user, whatever software and session they use.
 #[derive(Debug, Clone)]
@@ -41,7 +62,7 @@ pub enum Remark {
     LogMessage(Box<RawValue>),
     /// A question to the client.
     Ask(Ask),
-    /// Another notification of this request, to be passed on as it is.
+    /// Another notification that concerns the client.
     Notification {
         /// Its method.
         method: String,

@@ -241,7 +241,7 @@ impl Connections {
 fn terms(draft: &Draft<'_>, delivery: &Delivery, patience: Patience) -> Terms {
     let caller = delivery.remarks.clone().map(|sink| {
         let wants_log = delivery.log_level.is_some();
-        Caller { sink, wants_progress: delivery.wants_progress, wants_log }
+        Caller { sink: Arc::new(sink), wants_progress: delivery.wants_progress, wants_log }
     });
     Terms {
         patience,

@@ -3,6 +3,7 @@
 //! What to do about it (refuse, retry, record as unknown) is decided by the engine from the contract.
 
 use serde_json::value::RawValue;
+use servanda_contract::legibility;
 use servanda_mcp::{Era, envelope::code};
 
 use crate::NotPresented;
@@ -181,14 +182,15 @@ pub(crate) fn is_modern(code: i64) -> bool {
     matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
 }
 
-/// Foreign text made fit for one of our sentences: one line, bounded.
+/// Foreign text made fit for one of our sentences: one line, bounded, with nothing in it that does not show.
 pub(crate) fn quote(text: &str) -> String {
-    let mut quoted: String = text
+    let line: String = text
         .trim()
         .chars()
         .take(QUOTE_CHARS_MAX)
         .map(|character| if character.is_control() { ' ' } else { character })
         .collect();
+    let mut quoted = legibility::reveal(&line).into_owned();
     if text.trim().chars().nth(QUOTE_CHARS_MAX).is_some() {
         quoted.push('…');
     }

@@ -75,7 +75,7 @@ impl Inbound {
         if line.trim_ascii().is_empty() {
             return;
         }
-        let line = &self.setting.redaction.clean(line);
+        let line = &self.setting.take_in(line);
         match Message::parse(line) {
             Ok(Message::Response { id, result }) => self.tell(&id, Ok(line.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id: Some(id), error }) => {

@@ -61,8 +61,8 @@ pub use credential::{
     Rejection, Remedy,
 };
 pub use delivery::{
-    Announcement, Answer, Ask, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark, RemarkSink,
-    Reply,
+    Announcement, Answer, Ask, Bystander, Continuation, Counterpart, Delivery, Offer, Performed, Question, Remark,
+    RemarkSink, Reply,
 };
 pub use failure::{PerformFailure, UpstreamError};
 pub use injection::is_argument_pointer;

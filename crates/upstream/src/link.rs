@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
-use servanda_mcp::{Era, ProtocolVersion, RpcError};
+use servanda_mcp::{Era, ProtocolVersion, RpcError, shape};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -309,6 +309,14 @@ impl Wire {
 /// A server's error as a failure of ours.
 pub(crate) fn rejected(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
     let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
-    let data = error.data.map(|data| redaction.remove_in_json(data));
+    // What readers would read differently is nobody's to read; the code and the message say enough.
+    let data = error.data.filter(|data| match shape::inspect(data.get().as_bytes()) {
+        Ok(()) => true,
+        Err(fault) => {
+            tracing::warn!(code = error.code, %fault, "the data of an upstream's error is dropped");
+            false
+        }
+    });
+    let data = data.map(|data| redaction.remove_in_json(data));
     PerformFailure::Rejected { code: error.code, message, data, era }
 }

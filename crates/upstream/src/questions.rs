@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Ask, Remark, RemarkSink, Reply, link::Departure, message::on_one_line, parcel::Parcel, patience::Standstill,
+    Ask, Bystander, Remark, Reply, link::Departure, message::on_one_line, parcel::Parcel, patience::Standstill,
     setting::Setting,
 };
 
@@ -63,7 +63,7 @@ impl Questions {
     }
 
     /// Asks a client, or declines where that cannot be done.
-    pub(crate) fn ask(self: &Arc<Self>, sink: &RemarkSink, asked: Asked<'_>) {
+    pub(crate) fn ask(self: &Arc<Self>, client: &dyn Bystander, asked: Asked<'_>) {
         let Asked { id, method, params, clocks, over } = asked;
         let withdrawn = CancellationToken::new();
         {
@@ -80,7 +80,7 @@ impl Questions {
         }
         let (reply, replied) = oneshot::channel();
         let ask = Ask { method: method.to_owned(), params: params.map(ToOwned::to_owned), reply };
-        if sink.try_send(Remark::Ask(ask)).is_err() {
+        if !client.hear(Remark::Ask(ask)) {
             self.lock().remove(&id);
             return self.mouth.refuse(&id, code::INTERNAL_ERROR, "the client does not take questions now");
         }

@@ -5,8 +5,9 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
 };
 
+use bytes::Bytes;
 use servanda_gates::Notebook;
-use servanda_mcp::Era;
+use servanda_mcp::{Era, shape};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -50,6 +51,12 @@ pub(crate) struct KnownEra {
 }
 
 impl Setting {
+    /// A message of the server's, as it is taken in: without what was presented to the server, and without what is ours to say.
+    pub(crate) fn take_in(&self, message: &Bytes) -> Bytes {
+        let clean = self.redaction.clean(message);
+        shape::without_own_meta(&clean).map_or(clean, Bytes::from)
+    }
+
     pub(crate) fn new(
         spec: UpstreamSpec,
         notebook: Arc<dyn Notebook>,

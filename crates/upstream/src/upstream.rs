@@ -14,8 +14,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Announcement, Answer, CallErrand, Counterpart, CredentialSource, Delivery, Offer, PerformFailure, Performed,
-    Question, RemarkSink, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
+    Announcement, Answer, Bystander, CallErrand, Counterpart, CredentialSource, Delivery, Offer, PerformFailure,
+    Performed, Question, ToolList, UpstreamError, UpstreamId, UpstreamSpec, UpstreamStatus,
     connection::Connection,
     dispatch::{Called, Connections, Draft},
     link::{Link, Terms},
@@ -205,8 +205,8 @@ impl Upstream {
 
     /// Where remarks go that no request of this affinity can be said to have caused: questions and log lines that a legacy
     /// server sends between requests. Without it such questions are declined.
-    pub fn attach(&self, affinity: &str, remarks: RemarkSink) {
-        if !self.setting().attached.attach(affinity, remarks) {
+    pub fn attach(&self, affinity: &str, bystander: Arc<dyn Bystander>) {
+        if !self.setting().attached.attach(affinity, bystander) {
             tracing::warn!(upstream = %self.id(), "too many clients listen to remarks outside requests");
         }
     }

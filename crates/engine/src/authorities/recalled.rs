@@ -38,6 +38,7 @@ impl<'a> Recalled<'a> {
             client: caller.client.as_deref(),
             task: policy.task.as_deref(),
             intent: policy.intent.as_deref(),
+            question: None,
         };
         Ok(Some(Self { principal, tool: &contract.name, circumstances, groups_known: policy.groups.is_some() }))
     }

@@ -106,6 +106,7 @@ impl View<'_> {
             client: self.client(),
             task: None,
             intent: None,
+            question: None,
         };
         let shows = |tool: &&Arc<ListedTool>| {
             let entry = self.catalog.entry(&tool.name);

@@ -3,12 +3,14 @@
 
 use std::{collections::BTreeMap, future::Future, pin::pin, sync::Arc, time::Duration};
 
+use servanda_contract::record::QuestionRecord;
 use servanda_mcp::{
     Era, RawObject, RpcError,
     envelope::code,
     fields::{member, result_type},
+    shape,
 };
-use servanda_upstream::{Answer, Ask, Continuation, PerformFailure, Remark, RemarkSink, Reply};
+use servanda_upstream::{Answer, Ask as ServerAsk, Continuation, PerformFailure, Remark as ServerRemark, Reply};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -17,12 +19,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Bridge, INPUT_MS_MAX, at,
-    dialogue::{Action, Asking, Dialogue, End, Event, Listener, NotGiven, read_input_requests},
+    dialogue::{Action, Asking, Dialogue, End, Event, Listener, NotGiven, input_requests, read_input_requests},
     outlet::{Hearer, Outlet},
+    questions::{NotPut, PutFailure, PutQuestion, QuestionRules},
     reception::{Reception, Turn, Visitor, still_waited_for},
     with_state,
 };
-use crate::upstream_failure;
+use crate::{
+    remark::{Ask, Remark},
+    upstream_failure,
+};
 
 /// How long questions are gathered that arrive one after another and belong together.
 const GATHER_MS: u64 = 20;
@@ -39,7 +45,7 @@ pub(crate) trait Errand: Send {
 #[derive(Debug, Clone)]
 pub(crate) struct Leg {
     pub(crate) deadline: Instant,
-    pub(crate) remarks: Option<RemarkSink>,
+    pub(crate) remarks: Option<servanda_upstream::RemarkSink>,
     pub(crate) continuation: Continuation,
 }
 
@@ -57,6 +63,16 @@ pub(crate) struct Conversation<'a> {
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Instant,
     pub(crate) continuation: Continuation,
+    /// What the server may ask meanwhile.
+    pub(crate) rules: QuestionRules,
+}
+
+/// What a modern server wants before it goes on.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) answer: Answer,
+    /// Its questions as the guest gets them, as JSON.
+    pub(crate) input_requests: String,
 }
 
 /// How a request ended.
@@ -67,9 +83,9 @@ pub(crate) enum Ending {
     /// A modern server's, that the last word comes later.
     Task(Answer),
     /// There is none.
-    Failed(PerformFailure),
+    Failed(PutFailure),
     /// The server wants input, and the modern guest can give it.
-    Input(Answer),
+    Input(Wanted),
     /// The server wants input that the modern guest never said it could give; what it would have to declare, as JSON.
     Undeclared { answer: Answer, required: String },
     /// The legacy guest did not give what the server wanted.
@@ -89,6 +105,9 @@ struct Shell<'a> {
     lapse_at: Option<Instant>,
     /// Whether the server asked for anything.
     asked: bool,
+    rules: QuestionRules,
+    /// What it asked, for the record.
+    questions: &'a mut Vec<QuestionRecord>,
 }
 
 /// What follows an answer of the server.
@@ -98,9 +117,9 @@ enum Next {
 }
 
 impl Conversation<'_> {
-    /// Makes the request and whatever follows from it.
-    pub(crate) async fn run<E: Errand>(self, errand: &mut E) -> Ending {
-        let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation } = self;
+    /// Makes the request and whatever follows from it. What the server asks is put into `questions`.
+    pub(crate) async fn run<E: Errand>(self, errand: &mut E, questions: &mut Vec<QuestionRecord>) -> Ending {
+        let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation, rules } = self;
         let hears = hearer.sink.is_some() || reception.is_some() || outlet.ear.is_some();
         let (sink, mut remarks) = hears.then(|| mpsc::channel(REMARKS_MAX)).unzip();
         let host = reception.clone();
@@ -110,26 +129,42 @@ impl Conversation<'_> {
         };
         let dialogue = Some(Dialogue::new(listener));
         let (kept, gather_at, lapse_at) = (BTreeMap::new(), None, None);
-        let mut shell = Shell { dialogue, bridge, outlet, hearer, reception, kept, gather_at, lapse_at, asked: false };
+        let mut shell = Shell {
+            dialogue,
+            bridge,
+            outlet,
+            hearer,
+            reception,
+            kept,
+            gather_at,
+            lapse_at,
+            asked: false,
+            rules,
+            questions,
+        };
         let mut answered_before = false;
         loop {
             let leg = Leg { deadline, remarks: sink.clone(), continuation };
             let sent = errand.send(leg);
             let answer = match shell.attend(sent, remarks.as_mut(), arrivals.as_deref_mut()).await {
                 Ok(answer) => answer,
-                // A server that asked may have done something first, whatever became of what it was told.
-                Err(failure) if answered_before => return Ending::Failed(upstream_failure::after_sending(failure)),
-                Err(failure) => return Ending::Failed(failure),
+                Err(failure) => return shell.failed(failure, answered_before),
             };
             answered_before = true;
             let asked_at = Instant::now();
-            let event = match kind(&answer) {
-                Kind::Last => Event::Concluded,
+            let (event, input_requests) = match kind(&answer) {
+                Kind::Last => (Event::Concluded, String::new()),
                 Kind::Task => return Ending::Task(answer),
-                Kind::WantsInput(event) => event,
+                Kind::WantsInput { requests, state } => match shell.put(requests) {
+                    Ok(requests) => {
+                        let input_requests = input_requests(&requests);
+                        (Event::WantsInput { requests, state }, input_requests)
+                    }
+                    Err(what) => return Ending::NotGiven { answer, what },
+                },
             };
             match shell.follow(event, &cancel).await {
-                Next::End(end) => return Ending::of(end, answer, shell.asked),
+                Next::End(end) => return Ending::of(end, Wanted { answer, input_requests }, shell.asked),
                 Next::Again(again) => (continuation, shell.asked) = (again, true),
             }
             // The server's time stands still while the guest is being asked.
@@ -139,10 +174,13 @@ impl Conversation<'_> {
 }
 
 impl Ending {
-    fn of(end: End, answer: Answer, asked: bool) -> Self {
+    fn of(end: End, wanted: Wanted, asked: bool) -> Self {
+        if end == End::Input {
+            return Self::Input(wanted);
+        }
+        let answer = wanted.answer;
         match end {
-            End::Answer => Self::Answered { answer, asked },
-            End::Input => Self::Input(answer),
+            End::Answer | End::Input => Self::Answered { answer, asked },
             End::Undeclared(required) => Self::Undeclared { answer, required },
             End::NotGiven(what) => Self::NotGiven { answer, what },
         }
@@ -150,12 +188,18 @@ impl Ending {
 }
 
 impl Shell<'_> {
+    fn failed(&mut self, failure: PerformFailure, answered_before: bool) -> Ending {
+        // A server that asked may have done something first, whatever became of what it was told.
+        let failure = if answered_before { upstream_failure::after_sending(failure) } else { failure };
+        Ending::Failed(self.rules.put_failure(failure, self.questions))
+    }
+
     /// Waits for the server's answer and hears everything else meanwhile. What was said before the answer is passed on
     /// before it.
     async fn attend(
         &mut self,
         sent: impl Future<Output = Result<Answer, PerformFailure>>,
-        mut remarks: Option<&mut mpsc::Receiver<Remark>>,
+        mut remarks: Option<&mut mpsc::Receiver<ServerRemark>>,
         mut arrivals: Option<&mut mpsc::Receiver<Visitor>>,
     ) -> Result<Answer, PerformFailure> {
         let mut sent = pin!(sent);
@@ -175,7 +219,7 @@ impl Shell<'_> {
         };
         while let Some(remark) = remarks.as_mut().and_then(|remarks| remarks.try_recv().ok()) {
             // A question whose request is over needs no answer.
-            if !matches!(remark, Remark::Ask(_)) {
+            if !matches!(remark, ServerRemark::Ask(_)) {
                 self.pass_on(remark);
             }
         }
@@ -214,17 +258,31 @@ impl Shell<'_> {
         }
     }
 
-    fn hear(&mut self, remark: Remark) {
-        let Remark::Ask(Ask { method, params, reply }) = remark else {
+    /// The questions of a modern server as the guest gets them. One that may not be asked is the end of the request: there is no
+    /// place for an error among the answers.
+    fn put(&mut self, requests: Vec<(String, Asking)>) -> Result<Vec<(String, PutQuestion)>, NotGiven> {
+        let put = requests.into_iter().map(|(key, asking)| match self.rules.put_under(&key, asking, self.questions) {
+            Ok(asking) => Ok((key, asking)),
+            Err(NotPut { method, why }) => Err(NotGiven { method, why }),
+        });
+        put.collect()
+    }
+
+    fn hear(&mut self, remark: ServerRemark) {
+        let ServerRemark::Ask(ServerAsk { method, params, reply }) = remark else {
             return self.pass_on(remark);
         };
         self.asked = true;
         let params = self.outlet.params(params);
+        let asking = match self.rules.put(Asking { method, params }, self.questions) {
+            Ok(asking) => asking,
+            Err(not_put) => return drop(reply.send(Err(not_put.to_error()))),
+        };
         let mut reply = Some(reply);
-        for action in self.step(Event::Asked(Asking { method, params })) {
+        for action in self.step(Event::Asked(asking)) {
             match (action, reply.take()) {
-                (Action::PassOn(Asking { method, params }), Some(reply)) => {
-                    self.outlet.pass(&self.hearer, Remark::Ask(Ask { method, params, reply }));
+                (Action::PassOn(question), Some(reply)) => {
+                    self.outlet.pass(&self.hearer, Remark::Ask(Ask { question, reply }));
                 }
                 (Action::Keep(key), Some(reply)) => drop(self.kept.insert(key, reply)),
                 (Action::Gather, _) => self.gather_at = Some(Instant::now() + Duration::from_millis(GATHER_MS)),
@@ -308,10 +366,9 @@ impl Shell<'_> {
     }
 
     /// Asks the legacy guest; the answer comes on what is returned.
-    fn ask(&self, asking: Asking) -> oneshot::Receiver<Reply> {
+    fn ask(&self, question: PutQuestion) -> oneshot::Receiver<Reply> {
         let (reply, replied) = oneshot::channel();
-        let Asking { method, params } = asking;
-        self.outlet.pass(&self.hearer, Remark::Ask(Ask { method, params, reply }));
+        self.outlet.pass(&self.hearer, Remark::Ask(Ask { question, reply }));
         replied
     }
 
@@ -322,10 +379,11 @@ impl Shell<'_> {
         actions
     }
 
-    fn pass_on(&self, remark: Remark) {
+    fn pass_on(&self, remark: ServerRemark) {
+        let Some(remark) = self.outlet.translate(remark) else { return };
         self.outlet.keep_progress(&remark);
         match &self.reception {
-            None => self.outlet.pass(&self.hearer, remark),
+            None => drop(self.outlet.pass(&self.hearer, remark)),
             Some(reception) => reception.pass(&self.outlet, remark),
         }
     }
@@ -335,10 +393,10 @@ impl Shell<'_> {
 enum Kind {
     Last,
     Task,
-    WantsInput(Event),
+    WantsInput { requests: Vec<(String, Asking)>, state: Option<String> },
 }
 
-/// The kind of an answer. A request for input that cannot be read is left to whoever checks answers.
+/// The kind of an answer. A task or a request for input that cannot be read is left to whoever checks answers.
 fn kind(answer: &Answer) -> Kind {
     if answer.era == Era::Legacy {
         return Kind::Last;
@@ -346,13 +404,14 @@ fn kind(answer: &Answer) -> Kind {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
     let written = members.get(member::RESULT_TYPE).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     match written.as_deref() {
+        Some(result_type::TASK | result_type::INPUT_REQUIRED) if shape::inspect(&answer.result).is_err() => Kind::Last,
         Some(result_type::TASK) => Kind::Task,
-        Some(result_type::INPUT_REQUIRED) => wants_input(&members).map_or(Kind::Last, Kind::WantsInput),
+        Some(result_type::INPUT_REQUIRED) => wants_input(&members).unwrap_or(Kind::Last),
         _ => Kind::Last,
     }
 }
 
-fn wants_input(members: &RawObject<'_>) -> Option<Event> {
+fn wants_input(members: &RawObject<'_>) -> Option<Kind> {
     let requests = members.get(member::INPUT_REQUESTS);
     let state = members.get(member::REQUEST_STATE);
     if requests.is_none() && state.is_none() {
@@ -360,7 +419,7 @@ fn wants_input(members: &RawObject<'_>) -> Option<Event> {
     }
     let state = state.map(|raw| serde_json::from_str(raw.get())).transpose().ok()?;
     let requests = requests.map_or_else(|| Some(Vec::new()), read_input_requests)?;
-    Some(Event::WantsInput { requests, state })
+    Some(Kind::WantsInput { requests, state })
 }
 
 fn not_asked() -> RpcError {

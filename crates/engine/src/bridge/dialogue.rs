@@ -8,12 +8,14 @@ use serde_json::value::RawValue;
 use servanda_mcp::{ClientCapabilities, Era, RawObject, envelope::to_json};
 use servanda_upstream::{Continuation, Reply};
 
+use super::questions::PutQuestion;
+
 /// How often a request is made again for a legacy client, who does not see the rounds.
 pub(crate) const ROUNDS_MAX: u32 = 16;
 /// Questions of one request that wait for their answers at once.
 pub(crate) const QUESTIONS_MAX: usize = 64;
 
-/// A request that a server makes of the client.
+/// A request that a server makes of the client, as the server wrote it.
 #[derive(Debug)]
 pub(crate) struct Asking {
     pub(crate) method: String,
@@ -38,7 +40,7 @@ pub(crate) struct Dialogue {
     /// Questions of a legacy server so far; the next gets the next number.
     numbered: u32,
     /// Those that the modern client has not answered, in order.
-    open: Vec<(String, Asking)>,
+    open: Vec<(String, PutQuestion)>,
     /// Whether more questions are waited for before the client is told of the first.
     gathering: bool,
     /// Whether the client waits for what happens next. A modern one that was told a question does not.
@@ -63,7 +65,7 @@ struct Asked {
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A legacy server asks something on the way.
-    Asked(Asking),
+    Asked(PutQuestion),
     /// The short moment is over in which questions arrive that belong together.
     Gathered,
     /// There is no place for a request that waits for its client.
@@ -75,7 +77,7 @@ pub(crate) enum Event {
     /// The server's answer is its last word.
     Concluded,
     /// The server's answer asks for input.
-    WantsInput { requests: Vec<(String, Asking)>, state: Option<String> },
+    WantsInput { requests: Vec<(String, PutQuestion)>, state: Option<String> },
     /// The legacy client answered what it was asked.
     Replied { key: String, reply: Reply },
 }
@@ -84,7 +86,7 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) enum Action {
     /// Hands the question at hand to the legacy client.
-    PassOn(Asking),
+    PassOn(PutQuestion),
     /// Keeps the question at hand under a key.
     Keep(String),
     /// Declines the question at hand.
@@ -100,7 +102,7 @@ pub(crate) enum Action {
     /// Declines a kept question.
     Decline(String),
     /// Asks the legacy client.
-    Ask { key: String, asking: Asking },
+    Ask { key: String, asking: PutQuestion },
     /// Makes the request again.
     SendAgain(Continuation),
     /// The request is over.
@@ -170,17 +172,17 @@ impl Dialogue {
         (self, actions)
     }
 
-    fn may_be_asked(&self, asking: &Asking) -> bool {
-        self.listener.can_be_asked && self.listener.capabilities.answers(&asking.method, asking.params.as_deref())
+    fn may_be_asked(&self, asking: &PutQuestion) -> bool {
+        self.listener.can_be_asked && self.listener.capabilities.answers(asking.method(), asking.params())
     }
 
     /// Legacy to legacy.
-    fn pass_on(&self, asking: Asking) -> Vec<Action> {
+    fn pass_on(&self, asking: PutQuestion) -> Vec<Action> {
         vec![if self.may_be_asked(&asking) { Action::PassOn(asking) } else { Action::Refuse }]
     }
 
     /// Legacy server, modern client: the question waits here.
-    fn keep(&mut self, asking: Asking) -> Vec<Action> {
+    fn keep(&mut self, asking: PutQuestion) -> Vec<Action> {
         let nobody_comes = self.lapsed && !self.attended;
         if nobody_comes || !self.may_be_asked(&asking) || self.open.len() >= QUESTIONS_MAX {
             return vec![Action::Refuse];
@@ -228,29 +230,28 @@ impl Dialogue {
     }
 
     /// Modern to modern: passed on, if the client ever said that it can be asked that.
-    fn declared(&self, requests: &[(String, Asking)]) -> End {
-        let undeclared =
-            |asking: &&Asking| !self.listener.capabilities.answers(&asking.method, asking.params.as_deref());
+    fn declared(&self, requests: &[(String, PutQuestion)]) -> End {
+        let undeclared = |asking: &&PutQuestion| !self.listener.capabilities.answers(asking.method(), asking.params());
         match requests.iter().map(|(_, asking)| asking).find(undeclared) {
             None => End::Input,
             Some(asking) => {
-                let required = ClientCapabilities::required_for(&asking.method, asking.params.as_deref());
+                let required = ClientCapabilities::required_for(asking.method(), asking.params());
                 End::Undeclared(required.unwrap_or("{}").to_owned())
             }
         }
     }
 
     /// Modern server, legacy client: the client is asked everything at once.
-    fn ask(&mut self, requests: Vec<(String, Asking)>, state: Option<String>) -> Vec<Action> {
+    fn ask(&mut self, requests: Vec<(String, PutQuestion)>, state: Option<String>) -> Vec<Action> {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
             return not_given("input", &format!("the upstream asked again and again, more than {ROUNDS_MAX} times"));
         }
         if let Some((_, asking)) = requests.iter().find(|(_, asking)| !self.may_be_asked(asking)) {
-            return not_given(&asking.method, "the client does not take this kind of question");
+            return not_given(asking.method(), "the client does not take this kind of question");
         }
         self.state = state;
-        let asked = requests.iter().map(|(key, asking)| (key.clone(), asking.method.clone()));
+        let asked = requests.iter().map(|(key, asking)| (key.clone(), asking.method().to_owned()));
         self.asked = asked.map(|(key, method)| Asked { key, method, answer: None }).collect();
         if requests.is_empty() {
             return self.send_again();
@@ -285,10 +286,10 @@ fn not_given(method: &str, why: &str) -> Vec<Action> {
 }
 
 /// Questions as a modern client reads them.
-fn input_requests(open: &[(String, Asking)]) -> String {
-    let member = |(key, asking): &(String, Asking)| {
-        let params = asking.params.as_ref().map_or_else(String::new, |params| format!(r#","params":{}"#, params.get()));
-        format!(r#"{}:{{"method":{}{params}}}"#, to_json(key), to_json(&asking.method))
+pub(crate) fn input_requests(open: &[(String, PutQuestion)]) -> String {
+    let member = |(key, asking): &(String, PutQuestion)| {
+        let params = asking.params().map_or_else(String::new, |params| format!(r#","params":{}"#, params.get()));
+        format!(r#"{}:{{"method":{}{params}}}"#, to_json(key), to_json(asking.method()))
     };
     format!("{{{}}}", open.iter().map(member).collect::<Vec<_>>().join(","))
 }

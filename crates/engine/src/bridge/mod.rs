@@ -2,12 +2,14 @@
 //! directions' forms.
 //!
 //! [`dialogue`] decides, [`conversation`] performs, [`reception`] is where requests wait for guests that have gone to find
-//! answers, [`outlet`] puts what servers say on the way into the guest's terms. It is about requests, not about tool calls:
-//! prompts and resources cross it the same way.
+//! answers, [`outlet`] puts what servers say on the way into the guest's terms, [`questions`] what they ask, [`bystander`] both for what
+//! belongs to no request. It is about requests, not about tool calls: prompts and resources cross it the same way.
 
+mod bystander;
 mod conversation;
 mod dialogue;
 mod outlet;
+mod questions;
 mod reception;
 
 use std::{future::Future, pin::Pin, sync::Arc};
@@ -20,20 +22,21 @@ use servanda_mcp::{
     envelope::{code, to_json},
     fields::member,
 };
-use servanda_upstream::{Answer, Continuation};
+use servanda_upstream::Continuation;
 use tokio::{
     sync::{OnceCell, oneshot},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
-#[cfg(test)]
-pub(crate) use self::dialogue::QUESTIONS_MAX;
+pub use self::questions::PutQuestion;
 use self::reception::Parked;
 pub(crate) use self::{
-    conversation::{Conversation, Ending, Errand, Leg},
-    dialogue::{Listener, NotGiven},
+    bystander::SessionBystander,
+    conversation::{Conversation, Ending, Errand, Leg, Wanted},
+    dialogue::{Listener, NotGiven, QUESTIONS_MAX},
     outlet::{Hearer, Outlet},
+    questions::{Elicitations, PutAll, PutFailure, QuestionRules, legible},
     reception::{Claim, Final, Reception, Turn},
 };
 use crate::{
@@ -53,6 +56,7 @@ pub(crate) struct Bridge {
     clock: Arc<dyn Clock>,
     seal: OnceCell<Seal>,
     parked: Parked,
+    pub(crate) elicitations: Arc<Elicitations>,
     /// Cancelled when nobody will come again: the gateway ends.
     closing: CancellationToken,
 }
@@ -101,7 +105,7 @@ pub(crate) type Underway = Pin<Box<dyn Future<Output = Final> + Send>>;
 impl Bridge {
     pub(crate) fn new(notebook: Arc<dyn Notebook>, clock: Arc<dyn Clock>) -> Self {
         let (parked, closing) = (Parked::default(), CancellationToken::new());
-        Self { notebook, clock, seal: OnceCell::new(), parked, closing }
+        Self { notebook, clock, seal: OnceCell::new(), parked, elicitations: Arc::default(), closing }
     }
 
     /// Nobody comes again from now on: what is asked is declined.
@@ -152,15 +156,19 @@ impl Bridge {
     /// The members of an `input_required` result for a modern guest: the server's, with its state inside ours.
     pub(crate) async fn pass_input(
         &self,
-        answer: &Answer,
+        wanted: &Wanted,
         claim: &Claim,
         upstream: &str,
     ) -> Result<PassedInput, RpcError> {
-        let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+        let members: RawObject<'_> = serde_json::from_slice(&wanted.answer.result).unwrap_or_default();
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let (nonce, expires_at) = (uuid::Uuid::new_v4().to_string(), self.expiry(ROUND_MS_MAX));
         let state = self.close_state(&claim.round(expires_at, upstream, &nonce, theirs)).await?;
-        let json = with_state(&members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), &state);
+        // Such a result says nothing else: what else stands in it would be read beside the questions.
+        let notes = members.get(member::META).map_or_else(String::new, |raw| format!(r#""{}":{raw},"#, member::META));
+        let put = format!(r#"{{{notes}"{}":{}}}"#, member::INPUT_REQUESTS, wanted.input_requests);
+        let put: RawObject<'_> = serde_json::from_str(&put).unwrap_or_default();
+        let json = with_state(&put, &state);
         Ok(PassedInput { json, nonce, expires_at })
     }
 

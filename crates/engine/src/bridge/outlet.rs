@@ -1,18 +1,30 @@
-//! What a server says on the way, in the guest's own terms: exposed URIs, our task ids, and only as much of the log as the
-//! guest asked for.
+//! What a server says on the way, in the guest's own terms: our task ids, nothing that does not show, the server's name on its log, and
+//! only as much of the log as the guest asked for.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
-use servanda_catalog::names::Naming;
+use servanda_contract::legibility;
 use servanda_mcp::{
     Era, LogLevel, RawObject,
     envelope::to_json,
     fields::{member, meta, method},
+    shape,
 };
-use servanda_upstream::{Remark, RemarkSink};
+use servanda_upstream::Remark as ServerRemark;
 
-use crate::{log_level, relay::Exposure, tasks::TaskIndex, works::Ear};
+use super::questions::{Elicitations, legible};
+use crate::{
+    core::Core,
+    log_level,
+    remark::{Remark, RemarkSink},
+    scene::Member,
+    tasks::TaskIndex,
+    works::Ear,
+};
+
+/// How the gateway itself is named in logs; no server's log is.
+const OWN_LOGGER: &str = "servanda";
 
 /// Who hears it.
 #[derive(Debug, Clone, Default)]
@@ -25,21 +37,39 @@ pub(crate) struct Hearer {
 /// How it is put.
 #[derive(Debug, Clone)]
 pub(crate) struct Outlet {
-    pub(crate) naming: Naming,
-    pub(crate) upstream: Arc<str>,
-    pub(crate) guest_era: Era,
-    pub(crate) tasks: Arc<TaskIndex>,
+    upstream: Arc<str>,
+    guest_era: Era,
+    /// The guest's.
+    affinity: Arc<str>,
+    tasks: Arc<TaskIndex>,
+    elicitations: Arc<Elicitations>,
     /// Who keeps the progress of long work.
-    pub(crate) ear: Option<Ear>,
+    pub(super) ear: Option<Ear>,
 }
 
 impl Outlet {
-    /// Hands a remark to whoever hears. What does not fit is lost; a question that is lost is declined.
-    pub(crate) fn pass(&self, hearer: &Hearer, remark: Remark) {
-        let Some(sink) = &hearer.sink else { return };
-        if let Some(remark) = self.translate(hearer.level, remark) {
-            let _ = sink.try_send(remark);
+    /// Of one server, for a guest of that era and affinity.
+    pub(crate) fn new(core: &Core, member: &Member, guest_era: Era, affinity: &Arc<str>) -> Self {
+        Self {
+            upstream: Arc::clone(&member.id),
+            guest_era,
+            affinity: Arc::clone(affinity),
+            tasks: Arc::clone(&core.tasks),
+            elicitations: Arc::clone(&core.bridge.elicitations),
+            ear: None,
         }
+    }
+
+    /// The same where somebody keeps the progress.
+    pub(crate) fn kept_by(self, ear: Option<Ear>) -> Self {
+        Self { ear, ..self }
+    }
+
+    /// Hands a remark to whoever hears. What does not fit is lost; a question that is lost is declined. False if it was not taken.
+    pub(crate) fn pass(&self, hearer: &Hearer, remark: Remark) -> bool {
+        let Some(sink) = &hearer.sink else { return false };
+        let wants = !matches!(&remark, Remark::LogMessage(line) if !self.wants(hearer.level, line));
+        wants && sink.try_send(remark).is_ok()
     }
 
     /// Writes the progress of long work down, so that a client can ask for it later. The client that waits is told by [`Outlet::pass`].
@@ -55,12 +85,27 @@ impl Outlet {
         Some(self.with_our_related_task(&params).unwrap_or(params))
     }
 
-    fn translate(&self, level: Option<LogLevel>, remark: Remark) -> Option<Remark> {
+    /// A remark as the guest may get it. None if it may not: a question has to be put first.
+    pub(crate) fn translate(&self, remark: ServerRemark) -> Option<Remark> {
         match remark {
-            Remark::LogMessage(line) => self.wants(level, &line).then_some(Remark::LogMessage(line)),
-            Remark::Notification { method, params } => self.notification(method, params),
-            other => Some(other),
+            ServerRemark::Progress(params) => legible_json(&params).map(Remark::Progress),
+            ServerRemark::LogMessage(line) => self.log_line(&line).map(Remark::LogMessage),
+            ServerRemark::Notification { method, params } => self.notification(method, &params?),
+            ServerRemark::Ask(_) => None,
         }
+    }
+
+    /// A line of the server's log. One that names the gateway as its logger gets the server's name instead.
+    fn log_line(&self, line: &RawValue) -> Option<Box<RawValue>> {
+        let line = legible_json(line)?;
+        let members: RawObject<'_> = serde_json::from_str(line.get()).ok()?;
+        let is_forged =
+            |raw: &RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|name| is_own_logger(&name));
+        if !members.get("logger").is_some_and(is_forged) {
+            return Some(line);
+        }
+        let upstream = to_json(self.upstream.as_ref());
+        RawValue::from_string(members.to_json_with(|name, _| (name == "logger").then(|| upstream.clone()))).ok()
     }
 
     /// What a guest asked for, whatever a server says to others on the same connection. A modern guest that did not ask
@@ -72,18 +117,18 @@ impl Outlet {
         }
     }
 
-    fn notification(&self, method: String, params: Option<Box<RawValue>>) -> Option<Remark> {
-        let params = match (method.as_str(), params) {
-            (method::RESOURCES_UPDATED, Some(params)) => {
-                let exposure = Exposure { naming: self.naming, upstream: &self.upstream };
-                let other = exposure.member(&params, "uri").and_then(|json| RawValue::from_string(json).ok());
-                Some(other.unwrap_or(params))
-            }
-            // Somebody else's task, or one that nobody knows here.
-            (method::TASKS_STATUS | method::TASKS_NOTIFICATION, params) => Some(self.with_our_id(&params?)?),
-            (_, params) => self.params(params),
-        };
-        Some(Remark::Notification { method, params })
+    /// That an elicitation is done, if the guest was given it. No other notification is a guest's to hear on the way.
+    fn notification(&self, method: String, params: &RawValue) -> Option<Remark> {
+        if method != method::ELICITATION_COMPLETE {
+            return None;
+        }
+        let members: RawObject<'_> = serde_json::from_str(params.get()).ok()?;
+        let id: String = serde_json::from_str(members.get("elicitationId")?.get()).ok()?;
+        if !self.elicitations.knows(&self.upstream, &self.affinity, &id) {
+            tracing::debug!(upstream = %self.upstream, "the end of an elicitation that nobody was given is dropped");
+            return None;
+        }
+        Some(Remark::Notification { method, params: self.params(legible_json(params)) })
     }
 
     fn with_our_id(&self, params: &RawValue) -> Option<Box<RawValue>> {
@@ -109,45 +154,61 @@ impl Outlet {
     }
 }
 
+/// JSON with nothing in it that does not show; none if it cannot be read.
+fn legible_json(json: &RawValue) -> Option<Box<RawValue>> {
+    match shape::with_texts(json.get(), legible)? {
+        Cow::Borrowed(_) => Some(json.to_owned()),
+        Cow::Owned(shown) => RawValue::from_string(shown).ok(),
+    }
+}
+
+/// Whether a logger's name looks like the gateway's.
+fn is_own_logger(name: &str) -> bool {
+    let looks: String =
+        legibility::skeleton(&name.to_lowercase()).chars().filter(|each| each.is_alphanumeric()).collect();
+    looks.starts_with(&legibility::skeleton(OWN_LOGGER))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::value::RawValue;
-    use servanda_catalog::names::Naming;
+    use serde_json::{json, value::RawValue};
     use servanda_mcp::{Era, LogLevel};
-    use servanda_upstream::Remark;
+    use servanda_upstream::Remark as ServerRemark;
     use tokio::sync::mpsc;
 
     use super::{Hearer, Outlet};
-    use crate::tasks::TaskIndex;
+    use crate::{bridge::questions::Elicitations, remark::Remark, tasks::TaskIndex};
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
     fn outlet(guest_era: Era) -> Outlet {
-        let tasks = TaskIndex::default();
+        let (tasks, elicitations) = (TaskIndex::default(), Elicitations::default());
         tasks.learn("up", "theirs", "ours");
-        Outlet { naming: Naming::Prefixed, upstream: Arc::from("up"), guest_era, tasks: Arc::new(tasks), ear: None }
+        let [upstream, affinity] = ["up", "client"].map(Arc::from);
+        elicitations.learn(&upstream, &affinity, "given");
+        let (tasks, elicitations) = (Arc::new(tasks), Arc::new(elicitations));
+        Outlet { upstream, guest_era, affinity, tasks, elicitations, ear: None }
     }
 
     /// What a guest of that era hears of a remark.
-    fn heard(guest_era: Era, level: Option<LogLevel>, remark: Remark) -> Option<String> {
+    fn heard(guest_era: Era, level: Option<LogLevel>, remark: ServerRemark) -> Option<String> {
         let (sink, mut remarks) = mpsc::channel(1);
-        outlet(guest_era).pass(&Hearer { sink: Some(sink), level }, remark);
+        let outlet = outlet(guest_era);
+        outlet.pass(&Hearer { sink: Some(sink), level }, outlet.translate(remark)?);
         Some(match remarks.try_recv().ok()? {
             Remark::Progress(params) | Remark::LogMessage(params) => params.get().to_owned(),
-            Remark::Notification { method, params } => {
-                format!("{method} {}", params.map_or("-".into(), |raw| raw.get().to_owned()))
-            }
-            Remark::Ask(ask) => ask.method,
+            Remark::Notification { params, .. } => params.map_or("-".into(), |raw| raw.get().to_owned()),
+            Remark::Ask(ask) => ask.question.method().to_owned(),
         })
     }
 
     #[test]
     fn a_modern_guest_hears_of_the_log_what_it_asked_for() {
-        let line = |level: &str| Remark::LogMessage(raw(&format!(r#"{{"level":"{level}","data":1}}"#)));
+        let line = |level: &str| ServerRemark::LogMessage(raw(&format!(r#"{{"level":"{level}","data":1}}"#)));
         let table = [
             (Era::Legacy, None, "debug", true),
             (Era::Legacy, Some(LogLevel::Error), "debug", false),
@@ -162,36 +223,50 @@ mod tests {
     }
 
     #[test]
-    fn notifications_have_the_names_the_guest_knows() {
-        let said =
-            |method: &str, params: &str| Remark::Notification { method: method.to_owned(), params: Some(raw(params)) };
+    fn a_log_has_its_servers_name_and_nothing_hidden() {
         let table = [
+            (r#"{"level":"info","data":1e400,"logger":"db"}"#, r#"{"level":"info","data":1e400,"logger":"db"}"#),
+            (r#"{"level":"info","logger":"servanda"}"#, r#"{"level":"info","logger":"up"}"#),
+            (r#"{"level":"info","logger":" Servanda.gateway"}"#, r#"{"level":"info","logger":"up"}"#),
+            (r#"{"level":"info","logger":"s\u0435rv\u0430nda"}"#, r#"{"level":"info","logger":"up"}"#),
             (
-                "notifications/resources/updated",
-                r#"{"uri":"a://b","x":1.0}"#,
-                Some(r#"{"uri":"servanda://up/a://b","x":1.0}"#),
-            ),
-            (
-                "notifications/tasks/status",
-                r#"{"taskId":"theirs","status":"working"}"#,
-                Some(r#"{"taskId":"ours","status":"working"}"#),
-            ),
-            ("notifications/tasks/status", r#"{"taskId":"another's"}"#, None),
-            ("notifications/elicitation/complete", r#"{"elicitationId": "x"}"#, Some(r#"{"elicitationId": "x"}"#)),
-            (
-                "acme/said",
-                r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"theirs"},"a":1}}"#,
-                Some(r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"ours"},"a":1}}"#),
-            ),
-            (
-                "acme/said",
-                r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"made by us"},"a":1}}"#,
-                Some(r#"{"_meta":{"a":1}}"#),
+                r#"{"level":"info","data":{"a":"\u001b[2J\u202e"}}"#,
+                r#"{"level":"info","data":{"a":"<U+001B>[2J<U+202E>"}}"#,
             ),
         ];
+        for (said, expected) in table {
+            let line = ServerRemark::LogMessage(raw(said));
+            assert_eq!(heard(Era::Legacy, None, line).as_deref(), Some(expected));
+        }
+        assert_eq!(
+            heard(Era::Legacy, None, ServerRemark::LogMessage(raw(r#"{"level":"info","data":"\ud800"}"#))),
+            None
+        );
+        let progress = ServerRemark::Progress(raw(r#"{"progress":1.0,"message":"a\u200bb"}"#));
+        assert_eq!(heard(Era::Legacy, None, progress).as_deref(), Some(r#"{"progress":1.0,"message":"a<U+200B>b"}"#));
+    }
+
+    #[test]
+    fn no_notification_passes_but_the_end_of_an_elicitation_that_was_given() {
+        let complete = "notifications/elicitation/complete";
+        let related = |id: &str| {
+            let meta = json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
+            json!({"_meta": meta, "elicitationId": "given"}).to_string()
+        };
+        let given = r#"{"elicitationId": "given"}"#;
+        let table = [
+            (complete, given.to_owned(), Some(given.to_owned())),
+            (complete, related("theirs"), Some(related("ours"))),
+            (complete, related("made by us"), Some(r#"{"_meta":{},"elicitationId":"given"}"#.to_owned())),
+            (complete, r#"{"elicitationId":"another's"}"#.to_owned(), None),
+            (complete, "{}".to_owned(), None),
+            ("notifications/elicitation/create", given.to_owned(), None),
+            ("notifications/tasks/status", r#"{"taskId":"theirs"}"#.to_owned(), None),
+            ("acme/said", given.to_owned(), None),
+        ];
         for (method, params, expected) in table {
-            let expected = expected.map(|params| format!("{method} {params}"));
-            assert_eq!(heard(Era::Legacy, None, said(method, params)), expected, "{params}");
+            let remark = ServerRemark::Notification { method: method.to_owned(), params: Some(raw(&params)) };
+            assert_eq!(heard(Era::Legacy, None, remark), expected, "{method} {params}");
         }
     }
 }

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use servanda_contract::{CallId, Caller, Digest, Timestamp};
 use servanda_gates::effect::ClientKey;
 use servanda_mcp::{RpcError, envelope::code};
-use servanda_upstream::Remark;
 use tokio::{
     sync::{Mutex as AsyncMutex, mpsc, oneshot},
     time::Instant,
@@ -28,6 +27,7 @@ use super::{
 };
 use crate::{
     gateway::{CallAnswer, InquiryAnswer},
+    remark::Remark,
     seal::{Bearer, Carried, Purpose},
     works::Work,
 };
@@ -195,7 +195,7 @@ impl Reception {
     pub(super) fn pass(&self, outlet: &Outlet, remark: Remark) {
         let hearer = locked(&self.waiting).as_ref().map(|waiter| waiter.hearer.clone());
         match hearer {
-            Some(hearer) => outlet.pass(&hearer, remark),
+            Some(hearer) => drop(outlet.pass(&hearer, remark)),
             None if self.lapses_at().is_some() => {
                 let mut unheard = locked(&self.unheard);
                 if unheard.len() < REMARKS_MAX {

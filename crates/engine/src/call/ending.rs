@@ -18,7 +18,7 @@ use servanda_gates::{
     effect::{self, Awaits, Concluded, End, Rules, Target},
 };
 use servanda_mcp::{Era, RpcError, envelope::code};
-use servanda_upstream::{Answer, PerformFailure};
+use servanda_upstream::Answer;
 
 use super::{
     passage::{Exchange, Mark, Passage},
@@ -26,14 +26,14 @@ use super::{
 };
 use crate::{
     answer,
-    bridge::{Claim, NotGiven, ROUND_MS_MAX},
+    bridge::{Claim, NotGiven, PutFailure, ROUND_MS_MAX, Wanted},
     budgets::Made,
     cache::UnderWay,
     gateway::{CallAnswer, ToolResult},
     observe,
     records::{self, Settled, Settling},
     refusals,
-    tasks::{self, Began, Created},
+    tasks::{self, Began, Created, NewTask},
     upstream_failure,
 };
 
@@ -102,7 +102,7 @@ impl Passage<'_> {
         }
     }
 
-    pub(super) async fn failed(mut self, exchange: &Exchange, failure: PerformFailure) -> CallAnswer {
+    pub(super) async fn failed(mut self, exchange: &Exchange, failure: PutFailure) -> CallAnswer {
         let contract = exchange.contract.contract();
         if !failure.provably_not_executed() {
             // The state it went on from is used up.
@@ -129,12 +129,12 @@ impl Passage<'_> {
     pub(super) async fn input_required(
         mut self,
         exchange: &Exchange,
-        answer: &Answer,
+        wanted: &Wanted,
         claim: Option<Claim>,
     ) -> CallAnswer {
-        self.wants_input(answer);
+        self.wants_input(&wanted.answer);
         let passed = match claim {
-            Some(claim) => self.core.bridge.pass_input(answer, &claim, &exchange.member.id).await,
+            Some(claim) => self.core.bridge.pass_input(wanted, &claim, &exchange.member.id).await,
             None => Err(no_claim()),
         };
         let end = match &passed {
@@ -185,10 +185,13 @@ impl Passage<'_> {
     async fn task_created(mut self, exchange: Exchange, answer: &Answer, created: Created) -> CallAnswer {
         let Exchange { contract, fenced, guest_era, member, .. } = &exchange;
         let claim = self.mark.as_ref().map(|mark| mark.claim.clone());
-        let began = Began { claim, touches: contract.touched(fenced.arguments()) };
+        let touches = contract.touched(fenced.arguments());
+        let began = Began { claim, touches, refused_questions: exchange.refused_questions.clone() };
         self.record.outcome = Outcome::TaskCreated;
         self.record.verdicts = self.trail.verdicts().to_vec();
-        match tasks::keep(self.core, member, answer, &created, *guest_era, &self.record, began).await {
+        let rules = self.question_rules(&exchange);
+        let task = NewTask { answer, created: &created, guest_era: *guest_era };
+        match tasks::keep(self.core, member, task, &rules, &mut self.record, began).await {
             Ok(kept) => {
                 let for_ms = kept.expires_at.since_ms(self.core.clock.now());
                 let end = End::Awaits(Awaits::Task(kept.id.clone()), for_ms);

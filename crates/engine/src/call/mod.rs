@@ -9,6 +9,7 @@ mod fetching;
 pub(crate) mod headers;
 mod passage;
 mod paying;
+mod questions;
 mod replay;
 mod way;
 mod working;
@@ -16,8 +17,12 @@ mod working;
 use std::sync::Arc;
 
 use servanda_contract::{
-    CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass, digest::Domain, record::Outcome,
+    CallId, CallRecord, Digest, GateName, Proposal, Refusal, TaxonomyClass,
+    digest::Domain,
+    observation::{Observation, Verification},
+    record::Outcome,
 };
+use servanda_gates::effect::{ClientKey, EffectKey};
 use servanda_mcp::{Era, RpcError, fields::method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,10 +32,11 @@ use self::{
     way::{Round, Way},
 };
 use crate::{
+    answer,
     bridge::{Brought, Claim, Final, Opening, Reception, Turn},
     core::{Core, lost},
     gateway::{CallAnswer, CallRequest},
-    records,
+    records, refusals,
     scene::Scene,
     strict, trace,
     works::{self, Work},
@@ -42,6 +48,10 @@ pub(crate) async fn call(core: &Arc<Core>, request: CallRequest) -> CallAnswer {
     let scene = core.scene();
     let (proposal, mut way) = propose(core, request, started);
     let record = CallRecord::new(&proposal);
+    if let Some(wait_ms) = core.refused_calls.wait_ms(&proposal.caller) {
+        let is_keyed = given_key(&scene, &proposal).is_some();
+        return too_many_refused(core, record, is_keyed, wait_ms);
+    }
     let task = way.task.as_deref().map_or(Ok(()), |task| strict::check("task", task, core.gate_limits));
     if let Err(error) = task.and_then(|()| strict::check_terms(&way.terms, core.gate_limits)) {
         return refuse_early(core, record, error, "make the call anew, with strict JSON beside its arguments too")
@@ -194,6 +204,32 @@ fn answer(turn: Turn) -> CallAnswer {
 }
 
 /// A call whose state or terms are not taken did nothing, and is on record like any other.
+/// What the effect of a call would be looked up by whose client gave a key of its own: known before anything is judged, so that no
+/// refusal claims that nothing was done under it.
+fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
+    let keys = &proposal.keys;
+    let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
+    let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
+    contract.effect_class().mutates().then(|| EffectKey {
+        tenant: proposal.caller.tenant.clone(),
+        principal: proposal.caller.principal.clone(),
+        tool: contract.identity.name.clone(),
+        contract_major: contract.identity.major(),
+        client_key: ClientKey::Given(key.clone()),
+    })
+}
+
+/// A call of somebody whose calls were refused too often. It is not on record: those that it follows are.
+fn too_many_refused(core: &Core, mut record: CallRecord, is_keyed: bool, wait_ms: u64) -> CallAnswer {
+    let mut refusal = refusals::too_many_refused(&record.call_id, wait_ms);
+    if is_keyed {
+        refusal.mark_unknown_before();
+    }
+    record.finished_at = Some(core.clock.now());
+    let observation = Observation::of_refusal(&answer::occasion(&record), &refusal, Verification::none());
+    CallAnswer::Result(answer::of_refusal(&refusal, &observation))
+}
+
 async fn refuse_early(core: &Core, mut record: CallRecord, error: RpcError, hint: &str) -> CallAnswer {
     let call_id = record.call_id.clone();
     let class = TaxonomyClass::StructuralViolation;

@@ -6,17 +6,23 @@ use std::{sync::Arc, time::Duration};
 use servanda_authority::Authenticated;
 use servanda_catalog::NotResolved;
 use servanda_contract::{
-    CallRecord, GateName, Proposal, Refusal, TaxonomyClass, record::Outcome, refusal::EffectKnowledge,
-    tool::EffectClass,
+    CallRecord, GateName, Proposal, Refusal, TaxonomyClass,
+    record::Outcome,
+    refusal::EffectKnowledge,
+    tool::{EffectClass, QuestionKind},
 };
 use servanda_gates::{
     CompiledContract, Fenced, Mandate, Permit, Resolved, Stopwatch as _, Trail,
-    effect::{self, ClientKey, Effect, EffectKey, Reply},
+    effect::{self, Effect, EffectKey, Reply},
     pass_all,
 };
 use servanda_mcp::Era;
 use servanda_upstream::{Counterpart, Entrusted};
-use tokio::time::Instant;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -32,7 +38,7 @@ use crate::{
     cache::UnderWay,
     clock::CallStopwatch,
     core::{Core, Held},
-    expectations,
+    destinations, expectations,
     gateway::{CallAnswer, Guest},
     outline::Outline,
     probes::{self, Around, GivenUp, Mutation},
@@ -42,6 +48,9 @@ use crate::{
     turns::Turn,
     works::{self, Entered, Work},
 };
+
+/// Larger arguments are judged where they hold up no other call: reading a program takes about a microsecond for every byte.
+const AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// One call on its way.
 pub(super) struct Passage<'a> {
@@ -96,6 +105,8 @@ pub(super) struct Exchange {
     pub(super) was_task: bool,
     /// When an answer has to be there.
     pub(super) deadline: Instant,
+    /// What its server may not ask of the caller.
+    pub(super) refused_questions: Vec<QuestionKind>,
 }
 
 /// A call that was not performed.
@@ -118,7 +129,7 @@ impl Passage<'_> {
         let trail = Trail::new(&stopwatch);
         let (started, chain) = (way.started, proposal.chain.clone());
         record.continues.clone_from(&way.continues);
-        let unread_key = given_key(scene, &proposal);
+        let unread_key = super::given_key(scene, &proposal);
         let (stopwatch, mark, nonce, turn, entered) = (&stopwatch, None, None, None, None);
         let (begun, asked_at, work, around, mutation) = (started, started, way.work.clone(), None, None);
         let bill = Bill::new(&core.till);
@@ -147,7 +158,7 @@ impl Passage<'_> {
         let expected = expectations::of(self.core, self.scene, resolved.proposal(), &contract).await;
         let judged = self.judge(resolved.expecting(expected.clone()), &way.guest.authority);
         self.record.policy = self.trail.take_policy();
-        let permit = match judged {
+        let permit = match destinations::look_up(judged).await {
             Ok(permit) => permit,
             Err(mut refusal) => {
                 expectations::name_fitting(&mut refusal, self.scene, &way.guest, &expected, &contract);
@@ -200,7 +211,7 @@ impl Passage<'_> {
 
     /// Ends a call that was performed, each way to end in its own way.
     async fn end(
-        self,
+        mut self,
         exchange: Exchange,
         ending: Ending,
         kept: Option<Box<UnderWay>>,
@@ -212,16 +223,20 @@ impl Passage<'_> {
                 let kept = kept.filter(|_| !asked && !exchange.was_task && works::plan(&exchange.contract).is_none());
                 match self.see_through(&exchange, answer, cancel).await {
                     Ok(answer) => Box::pin(self.answered(exchange, answer, kept)).await,
-                    Err(failure) => self.failed(&exchange, failure).await,
+                    Err(failure) => {
+                        let rules = self.question_rules(&exchange);
+                        let failure = rules.put_failure(failure, &mut self.record.questions);
+                        self.failed(&exchange, failure).await
+                    }
                 }
             }
             Ending::Task(answer) => Box::pin(self.answered_with_task(exchange, answer)).await,
             Ending::Failed(failure) => self.failed(&exchange, failure).await,
-            Ending::Input(answer) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
+            Ending::Input(wanted) if self.work.as_ref().is_some_and(|work| work.is_left()) => {
                 let why = "the call goes on as long work, and nobody waits who could be asked".to_owned();
-                self.not_given(&exchange, &answer, NotGiven { method: "input".to_owned(), why }).await
+                self.not_given(&exchange, &wanted.answer, NotGiven { method: "input".to_owned(), why }).await
             }
-            Ending::Input(answer) => self.input_required(&exchange, &answer, claim).await,
+            Ending::Input(wanted) => self.input_required(&exchange, &wanted, claim).await,
             Ending::Undeclared { answer, required } => self.undeclared(&exchange, &answer, &required).await,
             Ending::NotGiven { answer, what } => self.not_given(&exchange, &answer, what).await,
         }
@@ -230,6 +245,15 @@ impl Passage<'_> {
     /// Takes a call through the gates, under its caller's credential and the policies in force. The gateway's own tool gives a
     /// caller what is theirs already, and is nobody's to permit.
     fn judge(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
+        let is_large = resolved.proposal().arguments.len() > AT_ONCE_BYTES_MAX;
+        let is_shared = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        if is_large && is_shared {
+            return block_in_place(|| self.judge_here(resolved, authority));
+        }
+        self.judge_here(resolved, authority)
+    }
+
+    fn judge_here(&mut self, resolved: Resolved, authority: &Authenticated) -> Result<Permit, Box<Refusal>> {
         let limits = self.core.gate_limits;
         if self.own_tool(&self.record.tool).is_some() {
             return pass_all(resolved, &Mandate::Gateway, limits, &mut self.trail);
@@ -307,6 +331,7 @@ impl Passage<'_> {
         let contract = permit.shared_contract();
         let changes = permit.effect_class().mutates().then(|| permit.changes());
         let operation_id = permit.operation().operation_id().map(str::to_owned);
+        let refused_questions = self.refused_questions(&permit, &way.guest.authority);
         let cleared = self.clear(permit, &key, &way.guest.authority, deadline).await?;
         let permit = cleared.permit();
         self.take_turn(permit, &key, deadline, &way.terms.cancel).await.map_err(NotSent::Refused)?;
@@ -324,20 +349,27 @@ impl Passage<'_> {
         let submits = self.begin_work(&member, &fenced, deadline, &mut way).await;
         let wants_task = way.task.is_some();
         let started_us = self.stopwatch.elapsed_us();
-        let (mut errand, conversation) = self.prepare(&member, &contract, fenced, deadline, way, submits).await;
+        let (mut errand, mut conversation) = self.prepare(&member, &contract, fenced, deadline, way, submits).await;
         let marked = errand.fenced.as_ref().filter(|fenced| fenced.claim().is_some());
         errand.outline.lease = marked.map(|fenced| self.core.lease(self.asked_at, fenced.effect_class()));
         errand.outline.carry_key(contract.contract(), errand.fenced.as_ref(), operation_id.as_deref());
         // Before, because what is read from now on may be new; and after, because it may still have been old.
         self.changed(&member, changes.as_deref());
-        let ending = conversation.run(&mut errand).await;
+        conversation.rules = conversation.rules.refusing(&refused_questions);
+        let mut questions = Vec::new();
+        let ending = conversation.run(&mut errand, &mut questions).await;
+        self.record.questions = questions;
         self.changed(&member, changes.as_deref());
         self.trail.note(GateName::Perform, !matches!(ending, Ending::Failed(_)), started_us);
         self.record.attempts = Some(errand.persistence.made).filter(|made| *made > 1);
         // The upstream always gives the call back; without it there is no evidence to go on with.
         let fenced = errand.fenced.ok_or_else(|| NotSent::Refused(refusals::lost_evidence(call_id)))?;
         let (retry_after_ms, was_task) = (errand.persistence.retry_after_ms, errand.was_task);
-        Ok((Exchange { member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task, deadline }, ending))
+        #[rustfmt::skip]
+        let exchange = Exchange {
+            member, contract, fenced, guest_era, wants_task, retry_after_ms, was_task, deadline, refused_questions,
+        };
+        Ok((exchange, ending))
     }
 
     async fn prepare(
@@ -372,18 +404,13 @@ impl Passage<'_> {
             entrusted,
             lease: None,
         };
+        let affinity = Arc::clone(&guest.affinity);
         let listener = Listener {
             era: guest.era,
             can_be_asked: if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() },
             capabilities: guest.capabilities,
         };
-        let outlet = Outlet {
-            naming: member.naming,
-            upstream: Arc::clone(&member.id),
-            guest_era: guest.era,
-            tasks: Arc::clone(&self.core.tasks),
-            ear: ear.clone(),
-        };
+        let outlet = Outlet::new(self.core, member, guest.era, &guest.affinity).kept_by(ear.clone());
         let persistence = Persistence {
             retries_max: contract.runtime.max_retries,
             policy: contract.execution.as_ref().and_then(|execution| execution.retry.clone()),
@@ -405,7 +432,9 @@ impl Passage<'_> {
             was_task: false,
         };
         let bridge = &self.core.bridge;
-        let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
+        let rules = self.scene.question_rules(member).asking(&affinity, &bridge.elicitations);
+        let conversation =
+            Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
         (errand, conversation)
     }
 
@@ -434,21 +463,6 @@ impl Passage<'_> {
         let id = &permit.contract().contract().binding.upstream;
         self.scene.member(id).cloned().ok_or_else(|| refusals::no_upstream(permit.call_id().clone(), id))
     }
-}
-
-/// What the effect of a call would be looked up by whose client gave a key of its own: known before anything is judged, so that no
-/// refusal claims that nothing was done under it.
-fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
-    let keys = &proposal.keys;
-    let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
-    let contract = scene.catalog.entry(&proposal.tool)?.contract.contract();
-    contract.effect_class().mutates().then(|| EffectKey {
-        tenant: proposal.caller.tenant.clone(),
-        principal: proposal.caller.principal.clone(),
-        tool: contract.identity.name.clone(),
-        contract_major: contract.identity.major(),
-        client_key: ClientKey::Given(key.clone()),
-    })
 }
 
 /// How a call that was not sent is recorded.

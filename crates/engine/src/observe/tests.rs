@@ -44,7 +44,7 @@ fn answers_that_break_it_do_not() {
         ("", "not a tool result"),
         ("[]", "not a tool result"),
         ("null", "not a tool result"),
-        (r#"{"content":[],"content":[]}"#, "not a tool result"),
+        (r#"{"content":[],"content":[]}"#, "stands twice"),
         ("{}", "no `content`"),
         (r#"{"content":"text"}"#, "not an array"),
         (r#"{"content":[],"isError":"yes"}"#, "neither true nor false"),
@@ -54,7 +54,7 @@ fn answers_that_break_it_do_not() {
         (r#"{"content":[],"structuredContent":null}"#, "output schema"),
         (r#"{"content":[],"structuredContent":{"invoice_id":"i","status":"open"}}"#, "output schema"),
         (r#"{"content":[],"structuredContent":{"invoice_id":"i"}}"#, "status"),
-        (r#"{"content":[],"structuredContent":{"invoice_id":"i","status":"open","status":"void"}}"#, "strict JSON"),
+        (r#"{"content":[],"structuredContent":{"invoice_id":"i","status":"open","status":"void"}}"#, "stands twice"),
     ];
     let compiled = contract(|_| {});
     for (answer, reason) in cases {

@@ -1,4 +1,4 @@
-//! Why an inquiry has no answer, in the guest's era and with its own names. What a server says itself passes as it is.
+//! Why an inquiry has no answer, in the guest's era and with its own names. What a server says itself passes as it was put.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{
@@ -7,7 +7,7 @@ use servanda_mcp::{
 };
 use servanda_upstream::PerformFailure;
 
-use crate::{scene::Member, upstream_failure};
+use crate::{bridge::PutFailure, scene::Member, upstream_failure};
 
 /// Parameters that do not fit.
 pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
@@ -15,7 +15,7 @@ pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
 }
 
 /// A server that did not answer; its own error where it did.
-pub(crate) fn of_failure(failure: &PerformFailure, member: &Member) -> RpcError {
+pub(crate) fn of_failure(failure: &PutFailure, member: &Member) -> RpcError {
     upstream_failure::error_of(failure).unwrap_or_else(|| {
         RpcError::new(code::INTERNAL_ERROR, format!("`{}`: {failure}", member.id))
             .with_hint("try again later; operators: `servanda doctor` looks at every upstream")
@@ -23,9 +23,9 @@ pub(crate) fn of_failure(failure: &PerformFailure, member: &Member) -> RpcError 
 }
 
 /// The same for a request about one resource: that there is none is said with the code of the guest's era.
-pub(crate) fn of_read_failure(failure: &PerformFailure, member: &Member, guest_era: Era, exposed: &str) -> RpcError {
+pub(crate) fn of_read_failure(failure: &PutFailure, member: &Member, guest_era: Era, exposed: &str) -> RpcError {
     let error = of_failure(failure, member);
-    let PerformFailure::Rejected { code, .. } = failure else { return error };
+    let PerformFailure::Rejected { code, .. } = &**failure else { return error };
     let named = error.data.as_deref().is_some_and(names_uri);
     let not_found = match *code {
         code::RESOURCE_NOT_FOUND => true,
@@ -77,11 +77,18 @@ mod tests {
     use servanda_upstream::PerformFailure;
 
     use super::{no_resource, of_read_failure};
-    use crate::testing::member;
+    use crate::{
+        bridge::{PutFailure, QuestionRules},
+        testing::member,
+    };
 
-    fn rejected(code: i64, data: Option<&str>) -> PerformFailure {
+    fn put(failure: PerformFailure) -> PutFailure {
+        QuestionRules::of(&Arc::from("up"), true).put_failure(failure, &mut Vec::new())
+    }
+
+    fn rejected(code: i64, data: Option<&str>) -> PutFailure {
         let data = data.map(|text| RawValue::from_string(text.to_owned()).unwrap());
-        crate::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data })
+        put(crate::upstream_failure::rejected(RpcError { code, message: "theirs".to_owned(), data }))
     }
 
     #[test]
@@ -114,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_down_is_an_error_with_a_hint() {
-        let failure = PerformFailure::Unavailable { why: "refused".to_owned() };
+        let failure = put(PerformFailure::Unavailable { why: "refused".to_owned() });
         let error = of_read_failure(&failure, &member("up"), Era::Modern, "x");
         assert_eq!(error.code, -32603);
         assert!(error.message.contains("`up`") && error.data.unwrap().get().contains("servanda doctor"));

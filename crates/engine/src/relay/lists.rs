@@ -2,12 +2,12 @@
 //! asks for a second page still sees something of each. An upstream that cannot be asked is left out and named in the page:
 //! one bad upstream never hides the rest.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 use servanda_authority::rights::Resources;
-use servanda_catalog::names::Naming;
+use servanda_catalog::{Catalog, names::Naming, pins::ListedKind};
 use servanda_mcp::{
     RawObject, RpcError,
     envelope::{code, to_json},
@@ -18,9 +18,10 @@ use servanda_upstream::{Answer, PerformFailure, Question};
 use super::{
     INQUIRY_MS_MAX, Party,
     cursor::{Cursor, Place},
-    invalid_params,
+    invalid_params, showing,
 };
 use crate::{
+    bridge::PutFailure,
     core::{Core, within_ms},
     gateway::{Inquiry, Subject},
     scene::{Member, Scene},
@@ -32,10 +33,16 @@ const EMPTY_PAGES_MAX: usize = 64;
 /// How long one upstream may take to be connected.
 const CONNECT_MS_MAX: u64 = 20_000;
 
+/// What a page says about how it may be kept.
+const TTL_MS: &str = "ttlMs";
+const CACHE_SCOPE: &str = "cacheScope";
+const PUBLIC: &str = "\"public\"";
+
 /// What is listed.
 #[derive(Debug, Clone, Copy)]
 struct List {
     subject: Subject,
+    kind: ListedKind,
     /// The array in the result.
     items: &'static str,
     /// What a server must have to be asked.
@@ -46,7 +53,8 @@ struct List {
 struct Page<'a> {
     member: &'a Member,
     members: RawObject<'a>,
-    items: &'a RawValue,
+    /// Those of the upstream's that agents are shown.
+    items: Vec<Cow<'a, str>>,
     next: Option<String>,
 }
 
@@ -82,14 +90,14 @@ pub(super) async fn page(core: &Arc<Core>, inquiry: Inquiry) -> Result<String, R
         }
         let (mut pages, mut next) = (Vec::new(), Vec::new());
         for (place, member, answer) in &answers {
-            let Ok(page) = list.read(member, answer) else {
+            let Ok(page) = list.read(&scene.catalog, member, answer) else {
                 unavailable.push(member.id.to_string());
                 continue;
             };
             let Some(page) = page else { continue };
             let again = page.next.clone().filter(|again| Some(again) != place.theirs.as_ref());
             next.extend(again.map(|theirs| Place { upstream: place.upstream.clone(), theirs: Some(theirs) }));
-            if !page.is_empty() {
+            if !page.items.is_empty() {
                 pages.push(page);
             }
         }
@@ -120,12 +128,12 @@ fn start(scene: &Scene, inquiry: &Inquiry) -> Result<Vec<Place>, RpcError> {
 
 impl List {
     const fn of(subject: Subject) -> Self {
-        let (items, capability) = match subject {
-            Subject::ResourceTemplates => ("resourceTemplates", "resources"),
-            Subject::Prompts => ("prompts", "prompts"),
-            _ => ("resources", "resources"),
+        let (kind, items, capability) = match subject {
+            Subject::ResourceTemplates => (ListedKind::ResourceTemplates, "resourceTemplates", "resources"),
+            Subject::Prompts => (ListedKind::Prompts, "prompts", "prompts"),
+            _ => (ListedKind::Resources, "resources", "resources"),
         };
-        Self { subject, items, capability }
+        Self { subject, kind, items, capability }
     }
 
     /// A page of one upstream; none if it has no such list.
@@ -136,9 +144,11 @@ impl List {
         member: &Arc<Member>,
         others: &[(String, Box<RawValue>)],
         cursor: Option<&str>,
-    ) -> Result<Option<Answer>, PerformFailure> {
+    ) -> Result<Option<Answer>, PutFailure> {
         let connected_by = party.deadline.min(within_ms(CONNECT_MS_MAX));
-        if member.offers(self.capability, connected_by).await?.is_none() {
+        let offer = member.offers(self.capability, connected_by).await;
+        let put = |failure| party.question_rules(core, member).put_failure(failure, &mut Vec::new());
+        if offer.map_err(put)?.is_none() {
             return Ok(None);
         }
         let mut params = others.to_vec();
@@ -148,7 +158,9 @@ impl List {
         let question = Question { method: self.subject.method(), name: None, params };
         match party.ask(core, member, question).await {
             Ok(answer) => Ok(Some(answer)),
-            Err(PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) => Ok(None),
+            Err(failure) if matches!(*failure, PerformFailure::Rejected { code: code::METHOD_NOT_FOUND, .. }) => {
+                Ok(None)
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -156,8 +168,9 @@ impl List {
     /// A page of an upstream's answer: none if it has no such list.
     fn read<'a>(
         self,
+        catalog: &Catalog,
         member: &'a Member,
-        answer: &'a Result<Option<Answer>, PerformFailure>,
+        answer: &'a Result<Option<Answer>, PutFailure>,
     ) -> Result<Option<Page<'a>>, LeftOut> {
         let answer = match answer {
             Ok(Some(answer)) => answer,
@@ -167,7 +180,7 @@ impl List {
                 return Err(LeftOut);
             }
         };
-        let page = Page::read(self, member, &answer.result);
+        let page = Page::read(self, catalog, member, &answer.result);
         if page.is_none() {
             tracing::warn!(upstream = %member.id, list = self.items, "an upstream's list is not one");
         }
@@ -182,14 +195,9 @@ impl List {
         resources: &Resources,
     ) -> String {
         let mut json = format!("{{\"{}\":[", self.items);
-        let shown: Vec<String> = pages.iter().map(|page| self.shown(page, resources)).collect();
-        let inside = |items: &String| {
-            let items = items.trim().strip_prefix('[').and_then(|items| items.strip_suffix(']'));
-            items.unwrap_or_default().to_owned()
-        };
-        let inside: Vec<String> = shown.iter().map(inside).filter(|items| !items.is_empty()).collect();
-        json.extend([&*inside.join(","), "],"]);
-        for (name, value) in self.others(pages) {
+        let items: Vec<String> = pages.iter().flat_map(|page| self.shown(page, resources)).collect();
+        json.extend([&*items.join(","), "],"]);
+        for (name, value) in Self::others(pages) {
             json.extend([&to_json(name), ":", &value, ","]);
         }
         if let Some(next) = next {
@@ -198,90 +206,68 @@ impl List {
         finish(json, pages, unavailable)
     }
 
-    /// The other members of the pages. What says for how long and for whom a page may be kept holds for all of it, so the
-    /// most careful word counts, and none where one of them says none; of everything else the first.
-    fn others<'a>(self, pages: &'a [Page<'_>]) -> BTreeMap<&'a str, String> {
-        let mut others = BTreeMap::new();
-        let ours = [self.items, field::NEXT_CURSOR, field::META, field::RESULT_TYPE];
-        for (name, value) in pages.iter().flat_map(|page| page.members.iter()).filter(|(name, _)| !ours.contains(name))
-        {
-            others.entry(name).or_insert_with(|| value.get().to_owned());
-        }
+    /// For how long and for whom the pages may be kept, where every one of them says so. It holds for all of them, so the most careful
+    /// word counts. What else a server writes beside its items is not passed on: nobody agreed to it.
+    fn others(pages: &[Page<'_>]) -> Vec<(&'static str, String)> {
         let said = |name: &str| pages.iter().map(|page| page.members.get(name)).collect::<Option<Vec<_>>>();
-        let least = |values: Vec<&RawValue>| {
-            values.into_iter().filter_map(|raw| serde_json::from_str::<u64>(raw.get()).ok()).min()
-        };
-        if pages.len() > 1 {
-            match said("ttlMs").and_then(least) {
-                Some(least) => others.insert("ttlMs", least.to_string()),
-                None => others.remove("ttlMs"),
-            };
-            match said("cacheScope") {
-                Some(scopes) if scopes.iter().all(|scope| scope.get() == "\"public\"") => {}
-                Some(_) => drop(others.insert("cacheScope", "\"private\"".to_owned())),
-                None => drop(others.remove("cacheScope")),
-            }
-        }
-        others
+        let said = |name: &str| said(name).filter(|values| !values.is_empty());
+        let times = said(TTL_MS).and_then(|values| {
+            values.into_iter().map(|raw| serde_json::from_str::<u64>(raw.get()).ok()).collect::<Option<Vec<_>>>()
+        });
+        let least = times.and_then(|times| times.into_iter().min()).map(|least| (TTL_MS, least.to_string()));
+        let scope = said(CACHE_SCOPE).map(|scopes| {
+            let is_public = scopes.iter().all(|scope| scope.get() == PUBLIC);
+            (CACHE_SCOPE, if is_public { PUBLIC } else { "\"private\"" }.to_owned())
+        });
+        scope.into_iter().chain(least).collect()
     }
 
     /// The items of a page as a guest of these resources may know them: what could not be read is not listed.
-    fn shown(self, page: &Page<'_>, resources: &Resources) -> String {
-        let items = self.expose(page.member, page.items).unwrap_or_else(|| page.items.get().to_owned());
-        let name = match self.subject {
-            Subject::Resources => "uri",
-            Subject::ResourceTemplates => "uriTemplate",
-            _ => return items,
-        };
-        if resources.is_all() {
-            return items;
-        }
-        let all: Vec<&RawValue> = serde_json::from_str(&items).unwrap_or_default();
-        let is_covered = |item: &&RawValue| {
-            let members: Option<RawObject<'_>> = serde_json::from_str(item.get()).ok();
-            let uri = members.and_then(|members| serde_json::from_str::<String>(members.get(name)?.get()).ok());
+    fn shown(self, page: &Page<'_>, resources: &Resources) -> Vec<String> {
+        let is_covered = |item: &String| {
+            let members: Option<RawObject<'_>> = serde_json::from_str(item).ok();
+            let uri =
+                members.and_then(|members| serde_json::from_str::<String>(members.get(self.kind.key())?.get()).ok());
             uri.is_some_and(|uri| resources.covers(&uri))
         };
-        let covered: Vec<&str> = all.into_iter().filter(is_covered).map(RawValue::get).collect();
-        format!("[{}]", covered.join(","))
+        let all = page.items.iter().map(|item| self.expose(page.member, item));
+        all.filter(|item| self.kind == ListedKind::Prompts || resources.is_all() || is_covered(item)).collect()
     }
 
-    /// The items as guests know them; none where nothing changes.
-    fn expose(self, member: &Member, items: &RawValue) -> Option<String> {
-        match self.subject {
-            Subject::Prompts if member.naming == Naming::Prefixed => {
-                let prompts: Vec<&RawValue> = serde_json::from_str(items.get()).ok()?;
-                let exposed = |prompt: &RawValue| {
-                    let members: RawObject<'_> = serde_json::from_str(prompt.get()).ok()?;
-                    let name: String = serde_json::from_str(members.get("name")?.get()).ok()?;
-                    let name = to_json(&member.naming.expose(&member.id, &name));
-                    Some(members.to_json_with(|member, _| (member == "name").then(|| name.clone())))
-                };
-                let prompts = prompts.into_iter();
-                let prompts: Vec<_> =
-                    prompts.map(|prompt| exposed(prompt).unwrap_or_else(|| prompt.get().to_owned())).collect();
-                Some(format!("[{}]", prompts.join(",")))
+    /// An item as guests know it.
+    fn expose(self, member: &Member, item: &str) -> String {
+        let exposed = match self.kind {
+            ListedKind::Prompts => exposed_prompt(member, item),
+            ListedKind::Resources | ListedKind::ResourceTemplates => {
+                let raw: Option<&RawValue> = serde_json::from_str(item).ok();
+                raw.and_then(|raw| member.exposure().member(raw, self.kind.key()))
             }
-            Subject::Prompts => None,
-            Subject::ResourceTemplates => member.exposure().of_each(items, "uriTemplate"),
-            _ => member.exposure().of_each(items, "uri"),
-        }
+        };
+        exposed.unwrap_or_else(|| item.to_owned())
     }
 }
 
+/// A prompt under its exposed name; none where that is its own.
+fn exposed_prompt(member: &Member, item: &str) -> Option<String> {
+    if member.naming == Naming::Bare {
+        return None;
+    }
+    let members: RawObject<'_> = serde_json::from_str(item).ok()?;
+    let name: String = serde_json::from_str(members.get("name")?.get()).ok()?;
+    let name = to_json(&member.naming.expose(&member.id, &name));
+    Some(members.to_json_with(|member, _| (member == "name").then(|| name.clone())))
+}
+
 impl<'a> Page<'a> {
-    fn read(list: List, member: &'a Member, result: &'a [u8]) -> Option<Self> {
+    fn read(list: List, catalog: &Catalog, member: &'a Member, result: &'a [u8]) -> Option<Self> {
         let members: RawObject<'a> = serde_json::from_slice(result).ok()?;
-        let items = members.get(list.items)?;
+        let items: Vec<&'a RawValue> = serde_json::from_str(members.get(list.items)?.get()).ok()?;
         let next = match members.get(field::NEXT_CURSOR) {
             None => None,
             Some(raw) => serde_json::from_str::<Option<String>>(raw.get()).ok()?,
         };
-        items.get().starts_with('[').then_some(Self { member, members, items, next })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.items.get().trim_start_matches('[').trim_start().starts_with(']')
+        let items = items.into_iter().filter_map(|item| showing::shown(catalog, member, list.kind, item)).collect();
+        Some(Self { member, members, items, next })
     }
 }
 
@@ -289,8 +275,8 @@ impl<'a> Page<'a> {
 fn finish(mut json: String, pages: &[Page<'_>], unavailable: &[String]) -> String {
     let mut notes: BTreeMap<String, String> = BTreeMap::new();
     for page in pages {
-        let said: RawObject<'_> =
-            page.members.get(field::META).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let said = page.members.get(field::META).filter(|raw| showing::is_legible(page.member, raw));
+        let said: RawObject<'_> = said.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
         for (name, value) in said.without(&[meta::UNAVAILABLE]).iter() {
             notes.entry(name.to_owned()).or_insert_with(|| value.get().to_owned());
         }

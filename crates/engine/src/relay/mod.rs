@@ -8,6 +8,7 @@ mod errors;
 mod lists;
 mod party;
 mod prompts;
+mod showing;
 mod single;
 mod uris;
 

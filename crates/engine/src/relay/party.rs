@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use servanda_mcp::{Era, LogLevel, RpcError, envelope::code};
+use servanda_contract::{record::QuestionRecord, tool::QuestionKind};
+use servanda_mcp::{Era, LogLevel, RpcError, envelope::code, shape};
 use servanda_upstream::{Answer, Continuation, PerformFailure, Question};
 use tokio::time::Instant;
 
 use crate::{
-    bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, Reception},
+    bridge::{Conversation, Ending, Errand, Hearer, Leg, Listener, Outlet, PutFailure, QuestionRules, Reception},
     core::{Core, within_ms},
     gateway::{Guest, Terms},
     outline::Outline,
@@ -25,6 +26,8 @@ pub(crate) struct Party {
     hearer: Hearer,
     level: Option<LogLevel>,
     reception: Option<Arc<Reception>>,
+    /// What upstreams may not ask of the guest on behalf of the call that the inquiry is about; none if it is about no call.
+    refused_questions: Option<Vec<QuestionKind>>,
 }
 
 /// A question that can be put again.
@@ -51,7 +54,7 @@ impl Party {
         };
         let deadline = within_ms(ms_max.min(terms.caller_wait_ms.unwrap_or(u64::MAX)));
         let hearer = Hearer { sink: terms.remarks, level };
-        Self { guest, deadline, outline, hearer, level, reception: None }
+        Self { guest, deadline, outline, hearer, level, reception: None, refused_questions: None }
     }
 
     /// The same with a place where the guest can come again.
@@ -61,49 +64,87 @@ impl Party {
         self
     }
 
+    /// The same about a call whose upstream may not ask these.
+    pub(crate) fn about_call_refusing(mut self, kinds: &[QuestionKind]) -> Self {
+        self.refused_questions = Some(kinds.to_vec());
+        self
+    }
+
     /// Who hears remarks first.
     pub(crate) fn hearer(&self) -> Hearer {
         self.hearer.clone()
     }
 
-    /// Puts a question and everything that follows from it.
+    /// Puts a question and everything that follows from it. What the upstream asks meanwhile is put into `asked`.
     pub(crate) async fn converse(
         &self,
         core: &Core,
         member: &Arc<Member>,
         question: Question,
         continuation: Continuation,
+        asked: &mut Vec<QuestionRecord>,
     ) -> Ending {
         core.sessions.tell_level(member, &self.outline.counterpart, self.level, self.deadline).await;
+        let rules = self.question_rules(core, member);
         let Self { guest, deadline, outline, hearer, reception, .. } = self.clone();
         let cancel = outline.cancel.clone();
         let can_be_asked = if guest.era == Era::Legacy { hearer.sink.is_some() } else { reception.is_some() };
         let listener = Listener { era: guest.era, capabilities: guest.capabilities, can_be_asked };
-        let outlet = Outlet {
-            naming: member.naming,
-            upstream: Arc::clone(&member.id),
-            guest_era: guest.era,
-            tasks: Arc::clone(&core.tasks),
-            ear: None,
-        };
+        let outlet = Outlet::new(core, member, guest.era, &guest.affinity);
         let bridge = &core.bridge;
-        let conversation = Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation };
-        conversation.run(&mut Inquiring { member: Arc::clone(member), question, outline }).await
+        let conversation =
+            Conversation { bridge, listener, outlet, hearer, reception, cancel, deadline, continuation, rules };
+        let mut inquiring = Inquiring { member: Arc::clone(member), question, outline };
+        match conversation.run(&mut inquiring, asked).await {
+            Ending::Answered { answer, asked } => match shape::inspect(&answer.result) {
+                Ok(()) => Ending::Answered { answer, asked },
+                Err(fault) => {
+                    tracing::warn!(upstream = %member.id, %fault, "an answer of an upstream is not passed on");
+                    Ending::Failed(self.malformed(core, member, format!("its answer {fault}")))
+                }
+            },
+            other => other,
+        }
     }
 
-    /// Puts a question that is never answered with another.
+    /// What an upstream may ask meanwhile.
+    pub(crate) fn question_rules(&self, core: &Core, member: &Member) -> QuestionRules {
+        let scene = core.scene();
+        let rules = match &self.refused_questions {
+            Some(refused) => scene.question_rules(member).refusing(refused),
+            None => scene.question_rules_outside_calls(member),
+        };
+        rules.asking(&self.guest.affinity, &core.bridge.elicitations)
+    }
+
+    fn malformed(&self, core: &Core, member: &Member, why: String) -> PutFailure {
+        self.question_rules(core, member).put_failure(PerformFailure::Malformed { why }, &mut Vec::new())
+    }
+
+    /// Puts a question that is never answered with another. It has no record; what is asked meanwhile is in the log.
     pub(crate) async fn ask(
         &self,
         core: &Core,
         member: &Arc<Member>,
         question: Question,
-    ) -> Result<Answer, PerformFailure> {
-        match self.converse(core, member, question, Continuation::default()).await {
+    ) -> Result<Answer, PutFailure> {
+        self.ask_for_record(core, member, question, &mut Vec::new()).await
+    }
+
+    /// The same about a call. What the upstream asks meanwhile is put into `asked`.
+    pub(crate) async fn ask_for_record(
+        &self,
+        core: &Core,
+        member: &Arc<Member>,
+        question: Question,
+        asked: &mut Vec<QuestionRecord>,
+    ) -> Result<Answer, PutFailure> {
+        match self.converse(core, member, question, Continuation::default(), asked).await {
             Ending::Answered { answer, .. } => Ok(answer),
             Ending::Failed(failure) => Err(failure),
-            Ending::Task(_) => Err(PerformFailure::Malformed { why: "it makes a task where it must not".to_owned() }),
+            Ending::Task(_) => Err(self.malformed(core, member, "it makes a task where it must not".to_owned())),
             Ending::Input(_) | Ending::Undeclared { .. } | Ending::NotGiven { .. } => {
-                Err(PerformFailure::Malformed { why: "it asks for input where it must not".to_owned() })
+                Err(self.malformed(core, member, "it asks for input where it must not".to_owned()))
             }
         }
     }

@@ -2,17 +2,23 @@
 //! says that its prompts changed, or when a name is not found. Nothing is found by taking a name apart.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use serde::Deserialize;
-use servanda_catalog::names::Naming;
+use serde_json::value::RawValue;
+use servanda_catalog::{
+    Catalog,
+    names::{Naming, is_reserved},
+    pins::ListedKind,
+};
 use servanda_mcp::fields::method;
 use servanda_upstream::{Delivery, PerformFailure, Question};
 use tokio::{sync::Mutex as AsyncMutex, task::JoinSet, time::Instant};
 
+use super::showing;
 use crate::{
     gateway::Guest,
     scene::{Member, Scene},
@@ -35,15 +41,19 @@ pub(crate) struct PromptTable {
 #[derive(Debug, Default)]
 struct Table {
     names: BTreeMap<String, String>,
+    /// Own names of prompts that agents are not shown.
+    withheld: BTreeSet<String>,
     read_at: Option<Instant>,
     /// Counts what the upstream says about changes; the names hold as long as it is what it was when they were read.
     changes: u64,
     changes_when_read: Option<u64>,
+    /// The edition of the pins that the names were judged by.
+    pins_edition: u64,
 }
 
 #[derive(Deserialize)]
 struct Page {
-    prompts: Vec<Named>,
+    prompts: Vec<Box<RawValue>>,
     #[serde(default, rename = "nextCursor")]
     next: Option<String>,
 }
@@ -60,21 +70,29 @@ pub(super) async fn find(
     guest: &Guest,
     deadline: Instant,
 ) -> Option<(Arc<Member>, String)> {
+    let catalog = &scene.catalog;
     if scene.naming == Naming::Bare {
-        return scene.members_read_by(guest).next().map(|member| (Arc::clone(member), exposed.to_owned()));
+        if is_reserved(exposed) {
+            return None;
+        }
+        let member = scene.members_read_by(guest).next()?;
+        // A prompt that its server does not list has no definition that could mislead; whether there is one is the server's to say.
+        if !member.prompts.holds(catalog) {
+            look(catalog, member, Instant::now(), deadline).await;
+        }
+        return (!member.prompts.withholds(exposed)).then(|| (Arc::clone(member), exposed.to_owned()));
     }
     let found = |member: &Arc<Member>| Some((Arc::clone(member), member.prompts.get(exposed)?));
-    if let Some(found) = scene.members_read_by(guest).filter(|member| member.prompts.holds()).find_map(found) {
+    if let Some(found) = scene.members_read_by(guest).filter(|member| member.prompts.holds(catalog)).find_map(found) {
         return Some(found);
     }
     // All at once: one that does not answer holds up none of the others.
     let mut reading = JoinSet::new();
     let missed_at = Instant::now();
     for member in scene.members_read_by(guest).cloned() {
+        let catalog = Arc::clone(catalog);
         reading.spawn(async move {
-            if let Err(error) = read(&member, missed_at, deadline).await {
-                tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");
-            }
+            look(&catalog, &member, missed_at, deadline).await;
             member
         });
     }
@@ -86,20 +104,31 @@ pub(super) async fn find(
     None
 }
 
+async fn look(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: Instant) {
+    if let Err(error) = read(catalog, member, missed_at, deadline).await {
+        tracing::warn!(upstream = %member.id, %error, "the prompts of an upstream could not be read");
+    }
+}
+
 /// Reads the list, unless somebody has since the name was missed, or a moment before.
-async fn read(member: &Member, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
+async fn read(catalog: &Catalog, member: &Member, missed_at: Instant, deadline: Instant) -> Result<(), PerformFailure> {
     let _reading = member.prompts.reading.lock().await;
-    if !member.prompts.may_be_read(missed_at) {
+    if !member.prompts.may_be_read(catalog, missed_at) {
         return Ok(());
     }
-    let changes = member.prompts.table().changes;
-    let mut names = BTreeMap::new();
+    let (changes, pins_edition) = (member.prompts.table().changes, catalog.pins_edition());
+    let (mut names, mut withheld) = (BTreeMap::new(), BTreeSet::new());
     if member.offers("prompts", deadline).await?.is_some() {
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let page = page(member, cursor.as_deref(), deadline).await?;
-            for Named { name } in page.prompts.into_iter().take(PROMPTS_MAX.saturating_sub(names.len())) {
-                names.insert(member.naming.expose(&member.id, &name), name);
+            for prompt in page.prompts.into_iter().take(PROMPTS_MAX.saturating_sub(names.len() + withheld.len())) {
+                let Ok(Named { name }) = serde_json::from_str(prompt.get()) else { continue };
+                if showing::shown(catalog, member, ListedKind::Prompts, &prompt).is_some() {
+                    names.insert(member.naming.expose(&member.id, &name), name);
+                } else {
+                    withheld.insert(name);
+                }
             }
             let repeated = page.next == cursor;
             cursor = page.next;
@@ -108,7 +137,7 @@ async fn read(member: &Member, missed_at: Instant, deadline: Instant) -> Result<
             }
         }
     }
-    member.prompts.fill(names, changes);
+    member.prompts.fill(Table { names, withheld, changes_when_read: Some(changes), pins_edition, ..Table::default() });
     Ok(())
 }
 
@@ -130,20 +159,23 @@ impl PromptTable {
         self.table().names.get(exposed).cloned()
     }
 
-    fn holds(&self) -> bool {
+    fn holds(&self, catalog: &Catalog) -> bool {
         let table = self.table();
-        table.changes_when_read == Some(table.changes)
+        table.changes_when_read == Some(table.changes) && table.pins_edition == catalog.pins_edition()
     }
 
-    fn may_be_read(&self, missed_at: Instant) -> bool {
+    fn may_be_read(&self, catalog: &Catalog, missed_at: Instant) -> bool {
         let read_at = self.table().read_at;
-        !self.holds() || read_at.is_none_or(|read_at| read_at < missed_at && read_at.elapsed() >= READ_INTERVAL)
+        !self.holds(catalog) || read_at.is_none_or(|read_at| read_at < missed_at && read_at.elapsed() >= READ_INTERVAL)
     }
 
-    fn fill(&self, names: BTreeMap<String, String>, changes: u64) {
+    fn withholds(&self, own_name: &str) -> bool {
+        self.table().withheld.contains(own_name)
+    }
+
+    fn fill(&self, read: Table) {
         let mut table = self.table();
-        *table =
-            Table { names, read_at: Some(Instant::now()), changes: table.changes, changes_when_read: Some(changes) };
+        *table = Table { read_at: Some(Instant::now()), changes: table.changes, ..read };
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -89,21 +89,23 @@ pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<Strin
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .ok_or_else(|| invalid_params("`ref` must be an object"))?;
     let member_text = |name: &str| reference.get(name).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-    let (member, name, theirs) = match (member_text("uri"), member_text("name")) {
+    let (member, [name, other], theirs) = match (member_text("uri"), member_text("name")) {
         (Some(uri), _) => {
             require_covered(&party.guest, &uri)?;
             let (member, theirs) = scene.by_uri(&uri, &party.guest).ok_or_else(|| no_resource(era, &uri))?;
-            (Arc::clone(member), "uri", theirs.to_owned())
+            (Arc::clone(member), ["uri", "name"], theirs.to_owned())
         }
         (None, Some(name)) => {
             require_unlimited(&party.guest)?;
             let found = prompts::find(&scene, &name, &party.guest, party.deadline).await.ok_or_else(no_prompt)?;
-            (found.0, "name", found.1)
+            (found.0, ["name", "uri"], found.1)
         }
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
     };
     let theirs = to_json(&theirs);
-    let reference = reference.to_json_with(|of_reference, _| (of_reference == name).then(|| theirs.clone()));
+    // The server sees only the one that was looked at.
+    let reference =
+        reference.without(&[other]).to_json_with(|of_reference, _| (of_reference == name).then(|| theirs.clone()));
     let reference = RawValue::from_string(reference).map_err(|_| invalid_params("`ref` must be an object"))?;
     let change = |(name, raw): &(String, Box<RawValue>)| {
         (name.clone(), if name == "ref" { reference.clone() } else { raw.clone() })
@@ -122,7 +124,7 @@ impl Reading {
                 .with_hint("make the request anew, without `requestState`"));
         }
         let exposure = member.exposure();
-        match self.party.converse(core, &member, question, self.continuation).await {
+        match self.party.converse(core, &member, question, self.continuation, &mut Vec::new()).await {
             Ending::Answered { answer, .. } => {
                 let expose = |name: &str, raw: &RawValue| match (self.subject, name) {
                     (Subject::Resource, "contents") => exposure.of_each(raw, "uri"),
@@ -135,9 +137,9 @@ impl Reading {
                 Err(of_read_failure(&failure, &member, self.party.guest.era, &exposed))
             }
             Ending::Failed(failure) => Err(of_failure(&failure, &member)),
-            Ending::Input(answer) => {
+            Ending::Input(wanted) => {
                 let claim = self.claim.ok_or_else(|| not_an_object(&member))?;
-                let passed = core.bridge.pass_input(&answer, &claim, &member.id).await;
+                let passed = core.bridge.pass_input(&wanted, &claim, &member.id).await;
                 passed.map(|passed| InquiryAnswer::InputRequired(passed.json))
             }
             Ending::Task(_) => Err(not_an_object(&member)),
@@ -190,7 +192,9 @@ fn result(
     expose: impl Fn(&str, &RawValue) -> Option<String>,
 ) -> Result<String, RpcError> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| not_an_object(member))?;
-    Ok(members.without(&[field::RESULT_TYPE]).to_json_with(|name, raw| expose(name, raw)))
+    // A result asks nothing: what looks like it would reach the guest as it was written.
+    let asks = [field::RESULT_TYPE, field::INPUT_REQUESTS, field::REQUEST_STATE];
+    Ok(members.without(&asks).to_json_with(expose))
 }
 
 fn no_prompt() -> RpcError {

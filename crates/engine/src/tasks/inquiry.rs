@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
+use servanda_contract::record::QuestionRecord;
 use servanda_mcp::{
     Era, RawObject, RpcError,
     capabilities::TASKS_EXTENSION,
@@ -17,9 +18,10 @@ use super::{
     driven::question,
     note::{self, TaskNote},
     settle::Ended,
-    shape::{Status, to_legacy, to_modern, with_id, with_members, with_related_task},
+    shape::{Status, to_legacy, to_modern, with_id, with_members, with_questions, with_related_task},
 };
 use crate::{
+    bridge::PutFailure,
     core::Core,
     gateway::{Guest, Inquiry, Subject},
     refusals,
@@ -76,6 +78,7 @@ pub(crate) async fn inquire(core: &Arc<Core>, inquiry: Inquiry) -> Result<String
         invalid_params("the server that works on this task is not there any more")
             .with_hint("operators: `servanda doctor` looks at every upstream")
     })?;
+    let party = party.about_call_refusing(&note.refused_questions);
     let asked = Asked { core: Arc::clone(core), scene, member, party, ours, note };
     match subject {
         Subject::TaskResult => asked.result().await,
@@ -115,7 +118,7 @@ fn allowed(guest: &Guest, subject: Subject) -> Result<(), RpcError> {
 
 impl Asked {
     /// How far the task has come.
-    async fn get(self) -> Result<String, RpcError> {
+    async fn get(mut self) -> Result<String, RpcError> {
         let guest_era = self.party.guest.era;
         let answer = self.ask(question(method::TASKS_GET, &self.note.theirs)).await?;
         let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| self.no_task())?;
@@ -131,7 +134,7 @@ impl Asked {
     }
 
     /// Waits for the end; a legacy guest's way.
-    async fn result(self) -> Result<String, RpcError> {
+    async fn result(mut self) -> Result<String, RpcError> {
         let ending = match self.note.upstream_era {
             Era::Legacy => self.ask_result().await,
             Era::Modern => self.await_modern_end().await,
@@ -153,7 +156,7 @@ impl Asked {
     }
 
     /// Does not want it any more. A modern guest gets an acknowledgement, a legacy one the task.
-    async fn cancel(self) -> Result<String, RpcError> {
+    async fn cancel(mut self) -> Result<String, RpcError> {
         let answer = self.ask(question(method::TASKS_CANCEL, &self.note.theirs)).await?;
         match (self.party.guest.era, self.note.upstream_era) {
             (Era::Modern, Era::Modern) => Ok(acknowledged(&answer)),
@@ -170,7 +173,7 @@ impl Asked {
     }
 
     /// Answers what the task asked; a modern guest's way.
-    async fn update(self, params: Vec<(String, Box<RawValue>)>) -> Result<String, RpcError> {
+    async fn update(mut self, params: Vec<(String, Box<RawValue>)>) -> Result<String, RpcError> {
         if self.note.upstream_era == Era::Legacy {
             // It asks while its result is waited for, and there it is answered.
             return Ok("{}".to_owned());
@@ -180,46 +183,57 @@ impl Asked {
         self.ask(question).await.map(|answer| acknowledged(&answer))
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, RpcError> {
-        self.party.ask_one(&self.core, &self.member, question).await
+    async fn ask(&mut self, question: Question) -> Result<Answer, RpcError> {
+        self.try_ask(question).await.map_err(|failure| of_failure(&failure, &self.member))
     }
 
-    async fn ask_result(&self) -> Result<Bytes, PerformFailure> {
+    async fn ask_result(&mut self) -> Result<Bytes, PutFailure> {
         let question = question(method::TASKS_RESULT, &self.note.theirs);
-        self.party.ask(&self.core, &self.member, question).await.map(|answer| answer.result)
+        self.try_ask(question).await.map(|answer| answer.result)
+    }
+
+    /// Asks the server about the task. What the server asks meanwhile goes on the record of the call.
+    async fn try_ask(&mut self, question: Question) -> Result<Answer, PutFailure> {
+        let mut asked = Vec::new();
+        let answer = self.party.ask_for_record(&self.core, &self.member, question, &mut asked).await;
+        self.keep(asked).await;
+        answer
+    }
+
+    async fn keep(&mut self, asked: Vec<QuestionRecord>) {
+        let mut ended = self.ended();
+        ended.asked(asked).await;
+        self.note = ended.note;
+    }
+
+    /// A failure as the guest may be told of it.
+    async fn put(&mut self, failure: PerformFailure) -> PutFailure {
+        let mut asked = Vec::new();
+        let failure = self.party.question_rules(&self.core, &self.member).put_failure(failure, &mut asked);
+        self.keep(asked).await;
+        failure
     }
 
     /// The end of a modern task, for a guest that waits for it.
-    async fn await_modern_end(&self) -> Result<Bytes, PerformFailure> {
+    async fn await_modern_end(&mut self) -> Result<Bytes, PutFailure> {
         loop {
-            let question = question(method::TASKS_GET, &self.note.theirs);
-            let answer = self.party.ask(&self.core, &self.member, question).await?;
-            let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
-            let task: RawObject<'_> =
-                serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
-            match Status::of(&task).ok_or_else(|| malformed("the task has no status"))? {
-                Status::Completed => {
-                    let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
-                    return Ok(Bytes::copy_from_slice(result.get().as_bytes()));
-                }
-                Status::Failed => return Err(upstream_failure::rejected(of_task_error(task.get("error")))),
-                Status::Cancelled => {
-                    let error = RpcError::new(code::INVALID_PARAMS, "the task was cancelled");
-                    return Err(upstream_failure::rejected(error));
-                }
-                Status::Working | Status::InputRequired => {}
-            }
-            let poll_ms = task.get("pollIntervalMs").and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
+            let answer = self.try_ask(question(method::TASKS_GET, &self.note.theirs)).await?;
+            let poll_ms = match look(&answer) {
+                Ok(Look::Over(result)) => return Ok(result),
+                Ok(Look::Runs { poll_ms }) => poll_ms,
+                Err(failure) => return Err(self.put(failure).await),
+            };
             let pause = Duration::from_millis(poll_ms.unwrap_or(POLL_MS_DEFAULT).clamp(POLL_MS.0, POLL_MS.1));
             if Instant::now() + pause >= self.party.deadline {
-                return Err(PerformFailure::TimedOut { note: Some("the task still runs".to_owned()) });
+                let still_runs = PerformFailure::TimedOut { note: Some("the task still runs".to_owned()) };
+                return Err(self.put(still_runs).await);
             }
             tokio::time::sleep(pause).await;
         }
     }
 
     /// A legacy task that is over, as a modern guest reads it.
-    async fn modern_end(self, base: &str, ending: Result<Bytes, PerformFailure>) -> String {
+    async fn modern_end(self, base: &str, ending: Result<Bytes, PutFailure>) -> String {
         match ending {
             Ok(result) => {
                 let result = with_related_task(&result, None).map_or(result, Bytes::from);
@@ -232,7 +246,7 @@ impl Asked {
             }
             Err(failure) => {
                 let error = of_failure(&failure, &self.member);
-                if matches!(failure, PerformFailure::Rejected { .. }) {
+                if matches!(&*failure, PerformFailure::Rejected { .. }) {
                     self.ended().with_error(&error).await;
                 }
                 with_members(&with_status(base, "failed"), &format!(r#""error":{}"#, to_json(&error)))
@@ -250,8 +264,34 @@ impl Asked {
     }
 }
 
-/// A task's state in the guest's era, with our id. An end is judged and recorded first.
-async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<String> {
+/// How a modern task stands.
+enum Look {
+    Over(Bytes),
+    Runs { poll_ms: Option<u64> },
+}
+
+/// How a modern task stands, for a guest that waits for its result.
+fn look(answer: &Answer) -> Result<Look, PerformFailure> {
+    let malformed = |why: &str| PerformFailure::Malformed { why: why.to_owned() };
+    let task: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| malformed("the task is no object"))?;
+    match Status::of(&task).ok_or_else(|| malformed("the task has no status"))? {
+        Status::Completed => {
+            let result = task.get("result").ok_or_else(|| malformed("the task has no result"))?;
+            Ok(Look::Over(Bytes::copy_from_slice(result.get().as_bytes())))
+        }
+        Status::Failed => Err(upstream_failure::rejected(of_task_error(task.get("error")))),
+        Status::Cancelled => {
+            Err(upstream_failure::rejected(RpcError::new(code::INVALID_PARAMS, "the task was cancelled")))
+        }
+        Status::Working | Status::InputRequired => {
+            let poll_ms = task.get("pollIntervalMs").and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
+            Ok(Look::Runs { poll_ms })
+        }
+    }
+}
+
+/// A task's state in the guest's era, with our id. An end is judged and recorded first, and so is what the task asks.
+async fn present(mut ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<String> {
     let task: RawObject<'_> = serde_json::from_slice(state).ok()?;
     let ours = ended.ours;
     let status = Status::of(&task)?;
@@ -263,19 +303,27 @@ async fn present(ended: Ended<'_>, state: &[u8], guest_era: Era) -> Option<Strin
         return Some(json);
     }
     let legacy = (guest_era == Era::Legacy).then(|| to_legacy(&task, ours));
+    let (rules, mut asked) = (ended.question_rules(), Vec::new());
     let modern = match status {
-        Status::Working | Status::InputRequired => with_id(task, ours),
+        Status::Working => with_id(task, ours),
+        Status::InputRequired => {
+            let json = with_questions(task, ours, &rules, &mut asked);
+            ended.asked(asked).await;
+            json
+        }
         Status::Cancelled => {
             ended.cancelled().await;
             with_id(task, ours)
         }
         Status::Failed => {
-            ended.with_error(&of_task_error(task.get("error"))).await;
-            with_id(task, ours)
+            let error = rules.put_error(of_task_error(task.get("error")), &mut asked);
+            ended.asked(asked).await;
+            ended.with_error(&error).await;
+            with_members(&with_id(task, ours), &format!(r#""error":{}"#, to_json(&error)))
         }
         Status::Completed => {
             let result = Bytes::copy_from_slice(task.get("result")?.get().as_bytes());
-            let base = with_id(task.without(&["result"]), ours);
+            let base = with_id(task, ours);
             match ended.with_result(&result).await {
                 Ok(result) => with_members(&base, &format!(r#""result":{result}"#)),
                 Err(error) => with_members(&with_status(&base, "failed"), &format!(r#""error":{}"#, to_json(&error))),
@@ -301,7 +349,8 @@ async fn list(core: &Arc<Core>, party: &Party) -> Result<String, RpcError> {
         let scene = core.scene();
         let Some(member) = scene.member(&note.upstream).cloned() else { continue };
         order.push(ours.clone());
-        let asked = Asked { core: Arc::clone(core), scene, member, party: party.clone(), ours: ours.clone(), note };
+        let party = party.clone().about_call_refusing(&note.refused_questions);
+        let asked = Asked { core: Arc::clone(core), scene, member, party, ours: ours.clone(), note };
         asking.spawn(async move { (ours, Box::pin(asked.get()).await) });
         if asking.len() >= ASKED_AT_ONCE_MAX
             && let Some(Ok((ours, Ok(task)))) = asking.join_next().await
@@ -325,7 +374,8 @@ pub(crate) fn of_task_error(raw: Option<&RawValue>) -> RpcError {
 }
 
 fn acknowledged(answer: &Answer) -> String {
-    without_result_type(std::str::from_utf8(&answer.result).unwrap_or_default())
+    let members: RawObject<'_> = serde_json::from_slice(&answer.result).unwrap_or_default();
+    members.without(&[field::RESULT_TYPE, field::INPUT_REQUESTS, field::REQUEST_STATE]).to_json()
 }
 
 fn without_result_type(json: &str) -> String {

@@ -14,7 +14,7 @@ mod shape;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use servanda_contract::{CallRecord, Caller, Timestamp};
+use servanda_contract::{CallRecord, Caller, Timestamp, tool::QuestionKind};
 use servanda_gates::{JournalError, effect::Claim};
 use servanda_mcp::{ClientCapabilities, Era, capabilities::TASKS_EXTENSION, envelope::to_json, fields::meta};
 use servanda_upstream::Answer;
@@ -28,6 +28,7 @@ pub(crate) use self::{
     shape::{Created, Status, created, with_members, with_related_task},
 };
 use crate::{
+    bridge::QuestionRules,
     core::{Core, within_ms},
     gateway::{Guest, News},
     scene::Member,
@@ -45,6 +46,16 @@ pub(crate) struct Began {
     pub(crate) claim: Option<Claim>,
     /// What it changes and reads, by name.
     pub(crate) touches: Vec<String>,
+    /// What its server may not ask of the caller.
+    pub(crate) refused_questions: Vec<QuestionKind>,
+}
+
+/// A task that an upstream made, as it said so.
+#[derive(Debug)]
+pub(crate) struct NewTask<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) created: &'a Created,
+    pub(crate) guest_era: Era,
 }
 
 /// A task that is kept.
@@ -58,22 +69,22 @@ pub(crate) struct Kept {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Keeps a task that an upstream made, before anybody is told of it.
+/// Keeps a task that an upstream made, before anybody is told of it. What it asks at once goes on record.
 pub(crate) async fn keep(
     core: &Arc<Core>,
     member: &Arc<Member>,
-    answer: &Answer,
-    created: &Created,
-    guest_era: Era,
-    record: &CallRecord,
+    task: NewTask<'_>,
+    rules: &QuestionRules,
+    record: &mut CallRecord,
     began: Began,
 ) -> Result<Kept, JournalError> {
+    let NewTask { answer, created, guest_era } = task;
     let id = uuid::Uuid::new_v4().to_string();
+    let json = shape::render_created(answer, guest_era, &id, rules, &mut record.questions)
+        .ok_or_else(|| JournalError::new("the task cannot be read"))?;
     let record = CallRecord { task_id: Some(id.clone()), ..record.clone() };
     let note = TaskNote::new(&member.id, created, guest_era, record, core.clock.now());
-    let note = note.settling(began.claim).touching(began.touches);
-    let json =
-        shape::render_created(answer, guest_era, &id).ok_or_else(|| JournalError::new("the task cannot be read"))?;
+    let note = note.settling(began.claim).touching(began.touches).refusing(began.refused_questions);
     note::write(core, &id, &note).await?;
     note::enlist(core, &note.record.caller, &id, note.expires_at).await?;
     listen(core, member, created, id.clone());

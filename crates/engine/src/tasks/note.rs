@@ -2,7 +2,7 @@
 //! the call it was. Another principal's task is as good as none.
 
 use serde::{Deserialize, Serialize};
-use servanda_contract::{CallRecord, Caller, Timestamp};
+use servanda_contract::{CallRecord, Caller, Timestamp, record::QuestionRecord, tool::QuestionKind};
 use servanda_gates::{
     JournalError, Note, NoteKind,
     effect::{Claim, EffectId},
@@ -10,7 +10,7 @@ use servanda_gates::{
 use servanda_mcp::{Era, RpcError};
 
 use super::shape::Created;
-use crate::{core::Core, gateway::Guest, past::PastCall, relay::invalid_params};
+use crate::{bridge::QUESTIONS_MAX, core::Core, gateway::Guest, past::PastCall, relay::invalid_params};
 
 /// How long a task is kept whose server names no time, and at the most.
 const KEPT_MS_MAX: u64 = 30 * 86_400_000;
@@ -44,6 +44,9 @@ pub(crate) struct TaskNote {
     /// What the call changes and reads, by name. A note without it may be of anything.
     #[serde(default = "anything")]
     pub(super) touches: Vec<String>,
+    /// What its server may not ask of the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) refused_questions: Vec<QuestionKind>,
 }
 
 /// An effect, and which time of it.
@@ -71,6 +74,7 @@ impl TaskNote {
             record,
             effect: None,
             touches: anything(),
+            refused_questions: Vec::new(),
         }
     }
 
@@ -79,9 +83,26 @@ impl TaskNote {
         Self { touches, ..self }
     }
 
+    /// The same of a call whose server may not ask these.
+    pub(super) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
+        Self { refused_questions, ..self }
+    }
+
     /// The same of a call that is an effect.
     pub(super) fn settling(self, claim: Option<Claim>) -> Self {
         Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
+    }
+
+    /// Adds what its server asked. False if that is there already.
+    pub(super) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
+        let questions = &mut self.record.questions;
+        let before = questions.len();
+        for question in asked {
+            if !questions.contains(&question) && questions.len() < QUESTIONS_MAX {
+                questions.push(question);
+            }
+        }
+        questions.len() > before
     }
 
     /// The evidence by which its end settles its effect.
@@ -107,6 +128,16 @@ pub(super) async fn write(core: &Core, ours: &str, note: &TaskNote) -> Result<()
     core.notebook.write(Note { kind: NoteKind::Task, key, value, expires_at }).await?;
     core.tasks.learn(&note.upstream, &note.theirs, ours);
     Ok(())
+}
+
+/// Keeps what a task asked, unless its end is on record already.
+pub(super) async fn write_questions(core: &Core, ours: &str, note: &TaskNote) {
+    let Some(mut kept) = read(core, ours).await.filter(|kept| !kept.settled) else { return };
+    if kept.ask(note.record.questions.clone())
+        && let Err(error) = write(core, ours, &kept).await
+    {
+        tracing::warn!(%error, task = ours, "what a task asked could not be kept");
+    }
 }
 
 /// A task that is that guest's.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use servanda_contract::{
     Digest, GateName, Refusal, TaxonomyClass,
     digest::Domain,
-    record::{Decision, Outcome, Verdict},
+    record::{Decision, Outcome, QuestionRecord, Verdict},
 };
 use servanda_gates::{
     CompiledContract,
@@ -22,6 +22,7 @@ use servanda_upstream::PerformFailure;
 use super::note::{self, TaskNote};
 use crate::{
     answer,
+    bridge::QuestionRules,
     core::Core,
     observe,
     records::{self, Settling},
@@ -41,6 +42,18 @@ pub(super) struct Ended<'a> {
 }
 
 impl Ended<'_> {
+    /// What the task may ask of the caller.
+    pub(super) fn question_rules(&self) -> QuestionRules {
+        self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
+    }
+
+    /// Keeps what the task asked, for its record. A task may be asked about often, and asks the same each time.
+    pub(super) async fn asked(&mut self, asked: Vec<QuestionRecord>) {
+        if self.note.ask(asked) {
+            note::write_questions(self.core, self.ours, &self.note).await;
+        }
+    }
+
     /// A result: as a guest may see it, or the error that it has to be told instead.
     pub(super) async fn with_result(self, result: &Bytes) -> Result<String, RpcError> {
         let contract = self.contract().ok_or_else(|| {

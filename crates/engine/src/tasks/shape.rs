@@ -1,7 +1,10 @@
 //! Tasks on the wire: flat with `ttlMs` in the modern era, in a `task` with `ttl` in the legacy one. Read as little as
 //! possible, and everything else as it was written.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
+use servanda_contract::record::QuestionRecord;
 use servanda_mcp::{
     Era, RawObject,
     envelope::to_json,
@@ -9,10 +12,13 @@ use servanda_mcp::{
 };
 use servanda_upstream::Answer;
 
+use crate::bridge::{PutAll, QuestionRules, legible};
+
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
-/// What a modern task says inline and a legacy one elsewhere.
-const INLINE: [&str; 3] = ["result", "error", member::INPUT_REQUESTS];
+/// What a modern task says inline and a legacy one elsewhere. A guest gets none of it as the server wrote it.
+pub(super) const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
+const STATUS_MESSAGE: &str = "statusMessage";
 
 /// A task that an upstream made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +64,9 @@ impl Status {
 }
 
 /// The task that an answer to a call is about, if it is about one. Whoever asks a legacy server must have wanted a task.
+/// One that readers would read differently is none.
 pub(crate) fn created(answer: &Answer) -> Option<Created> {
+    servanda_mcp::shape::inspect(&answer.result).ok()?;
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
     match answer.era {
         Era::Modern => {
@@ -80,28 +88,53 @@ fn read(task: &RawObject<'_>, era: Era) -> Option<Created> {
     Some(Created { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
 }
 
-/// The answer to the call, in the guest's era and with our id.
-pub(super) fn render_created(answer: &Answer, guest_era: Era, ours: &str) -> Option<String> {
+/// The answer to the call, in the guest's era and with our id. What the task asks at once goes on record.
+pub(super) fn render_created(
+    answer: &Answer,
+    guest_era: Era,
+    ours: &str,
+    rules: &QuestionRules,
+    record: &mut Vec<QuestionRecord>,
+) -> Option<String> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
-    Some(match (guest_era, answer.era) {
-        (Era::Modern, Era::Modern) => with_id(members.without(&[member::RESULT_TYPE, member::REQUEST_STATE]), ours),
-        (Era::Legacy, Era::Legacy) => {
-            let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
-            let task = with_id(task, ours);
-            members.to_json_with(|name, _| (name == member::TASK).then(|| task.clone()))
-        }
-        (Era::Legacy, Era::Modern) => format!(r#"{{"task":{}}}"#, to_legacy(&members, ours)),
-        (Era::Modern, Era::Legacy) => {
-            let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
-            to_modern(&task, ours)
-        }
-    })
+    if answer.era == Era::Modern {
+        let modern = with_questions(members.clone(), ours, rules, record);
+        return Some(match guest_era {
+            Era::Modern => modern,
+            Era::Legacy => format!(r#"{{"task":{}}}"#, to_legacy(&members, ours)),
+        });
+    }
+    let task = serde_json::from_str::<RawObject<'_>>(members.get(member::TASK)?.get()).ok()?;
+    if guest_era == Era::Modern {
+        return Some(to_modern(&task, ours));
+    }
+    let notes = members.get(member::META).map_or_else(String::new, |raw| format!(r#","{}":{raw}"#, member::META));
+    Some(format!(r#"{{"{}":{}{notes}}}"#, member::TASK, with_id(task, ours)))
 }
 
-/// A task with our id, otherwise as it is.
+/// A modern task with its questions as the guest gets them, which it has only while it waits for input. What may not be asked is left
+/// out, and the task says so: it cannot be declined, and whoever waits for it would wait for ever.
+pub(super) fn with_questions(
+    task: RawObject<'_>,
+    ours: &str,
+    rules: &QuestionRules,
+    record: &mut Vec<QuestionRecord>,
+) -> String {
+    let asked = task.get(member::INPUT_REQUESTS).filter(|_| Status::of(&task) == Some(Status::InputRequired));
+    let Some(raw) = asked else { return with_id(task, ours) };
+    let PutAll { input_requests, refused } = rules.put_all(raw, record);
+    let questions = format!(r#""{}":{input_requests}"#, member::INPUT_REQUESTS);
+    if refused.is_empty() {
+        return with_members(&with_id(task, ours), &questions);
+    }
+    let message = format!("the gateway did not pass on what the server asked: {}; cancel the task", refused.join("; "));
+    let task = with_id(task.without(&[STATUS_MESSAGE]), ours);
+    with_members(&task, &format!(r#"{questions},"{STATUS_MESSAGE}":{}"#, to_json(&message)))
+}
+
+/// A task with our id and without what stands inline, otherwise as it is.
 pub(super) fn with_id(task: RawObject<'_>, ours: &str) -> String {
-    let ours = to_json(ours);
-    task.without(&[member::RESULT_TYPE]).to_json_with(|name, _| (name == member::TASK_ID).then(|| ours.clone()))
+    renamed(&task.without(&[member::RESULT_TYPE]).without(&INLINE), ours, |_| None)
 }
 
 /// A modern task as legacy guests read it.
@@ -115,7 +148,7 @@ pub(super) fn to_legacy(task: &RawObject<'_>, ours: &str) -> String {
 
 /// A legacy task as modern guests read it.
 pub(super) fn to_modern(task: &RawObject<'_>, ours: &str) -> String {
-    let json = renamed(&task.clone().without(&[member::META]), ours, |name| {
+    let json = renamed(&task.clone().without(&[member::META]).without(&INLINE), ours, |name| {
         RENAMED.iter().find(|(_, legacy)| *legacy == name).map(|(modern, _)| *modern)
     });
     // Modern guests are promised one; none means that it is kept for as long as the server likes.
@@ -124,10 +157,19 @@ pub(super) fn to_modern(task: &RawObject<'_>, ours: &str) -> String {
 
 fn renamed(task: &RawObject<'_>, ours: &str, other_name: impl Fn(&str) -> Option<&'static str>) -> String {
     let member = |(name, raw): (&str, &RawValue)| {
-        let value = if name == member::TASK_ID { to_json(ours) } else { raw.get().to_owned() };
+        let value = match name {
+            member::TASK_ID => to_json(ours),
+            STATUS_MESSAGE => shown(raw),
+            _ => raw.get().to_owned(),
+        };
         format!("{}:{value}", to_json(other_name(name).unwrap_or(name)))
     };
     format!("{{{}}}", task.iter().map(member).collect::<Vec<_>>().join(","))
+}
+
+/// A server's words with nothing in them that does not show.
+fn shown(raw: &RawValue) -> String {
+    servanda_mcp::shape::with_texts(raw.get(), legible).map_or_else(|| "null".to_owned(), Cow::into_owned)
 }
 
 /// An object with more members, which must be JSON and new to it.
@@ -158,6 +200,8 @@ mod tests {
     use servanda_mcp::{Era, RawObject};
     use servanda_upstream::Answer;
 
+    use crate::bridge::QuestionRules;
+
     use super::{Created, Status, created, render_created, to_legacy, to_modern, with_related_task};
 
     fn answer(era: Era, text: &'static str) -> Answer {
@@ -182,6 +226,37 @@ mod tests {
         ];
         for (answer, expected) in table {
             assert_eq!(created(&answer), expected, "{answer:?}");
+        }
+    }
+
+    fn rules() -> QuestionRules {
+        QuestionRules::of(&std::sync::Arc::from("up"), true)
+    }
+
+    /// A question in whichever member, status and era: it is put while the task waits for input, and nowhere else.
+    #[test]
+    fn no_question_passes_as_it_was_written() {
+        const RAW: &str =
+            r#""inputRequests":{"k":{"method":"elicitation/create","params":{"message":"RAW"}}},"requestState":"RAW""#;
+        for status in ["working", "input_required", "completed", "failed", "cancelled"] {
+            let task = format!(
+                r#""taskId":"t","status":"{status}","statusMessage":"\u202ex","result":"RAW","error":"RAW",{RAW}"#
+            );
+            let modern = format!(r#"{{"resultType":"task",{task}}}"#);
+            let legacy = format!(r#"{{"task":{{{task}}},{RAW}}}"#);
+            for (era, text) in [(Era::Modern, modern), (Era::Legacy, legacy)] {
+                let answer = Answer { result: Bytes::from(text), era };
+                for guest_era in [Era::Modern, Era::Legacy] {
+                    let mut record = Vec::new();
+                    let made = render_created(&answer, guest_era, "o", &rules(), &mut record).unwrap();
+                    let is_put = era == Era::Modern && status == "input_required";
+                    assert_eq!(record.len(), usize::from(is_put), "{made}");
+                    let is_shown = is_put && guest_era == Era::Modern;
+                    assert_eq!(made.contains("[asked by the tool server `up`] RAW"), is_shown, "{made}");
+                    assert_eq!(made.matches("RAW").count(), usize::from(is_shown), "{made}");
+                    assert!(made.contains("<U+202E>x"), "{made}");
+                }
+            }
         }
     }
 
@@ -210,7 +285,7 @@ mod tests {
             ),
         ];
         for (guest_era, answer, expected) in table {
-            assert_eq!(render_created(&answer, guest_era, "o").as_deref(), Some(expected));
+            assert_eq!(render_created(&answer, guest_era, "o", &rules(), &mut Vec::new()).as_deref(), Some(expected));
         }
     }
 

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark};
+use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallAnswer, Gateway as _, Guest, Terms,
+    CallAnswer, Gateway as _, Guest, Remark, Terms,
     bridge::INPUT_MS_MAX,
     testing::{Heard, House, Scripted, again, ask, call, guest, listening, parse, text},
 };
@@ -72,7 +72,10 @@ async fn a_question_becomes_input_required_and_the_answer_comes_with_the_next_re
     let asked = input(house.engine.call(call(&modern(), "write", Terms::default())).await);
     assert_eq!(
         asked["inputRequests"],
-        json!({"ask-1": {"method": "elicitation/create", "params": {"message": "Who?"}}})
+        json!({"ask-1": {"method": "elicitation/create", "params": {
+            "message": "[asked by the tool server `up`] Who?",
+            "_meta": {"servanda/asked-by": "up"},
+        }}})
     );
     assert_eq!((house.outcomes().len(), house.engine.core().bridge.parked()), (0, 1), "the call is not over");
     let terms = again(&asked["requestState"], &named("Ada"));
@@ -163,7 +166,7 @@ async fn what_is_said_while_the_guest_is_away_is_told_when_it_comes_again() {
         let server = Scripted::new(Era::Legacy, &json!({}), move |heard| async move {
             let say = |count: u8| {
                 let progress = RawValue::from_string(format!(r#"{{"progress":{count}}}"#)).unwrap();
-                heard.delivery.remarks.as_ref().unwrap().try_send(Remark::Progress(progress)).unwrap();
+                heard.delivery.remarks.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
             };
             say(1);
             let reply = ask(&heard.delivery, "roots/list", &json!({}));

@@ -187,3 +187,32 @@ async fn a_program_that_is_refused_names_no_tools_of_the_same_kind() {
     assert!(!said.hint.contains("of that kind"), "{}", said.hint);
     assert_eq!(server.heard().len(), 0);
 }
+
+/// A name is judged by its addresses too: the contract names one host of this machine, and no other may be inside.
+#[tokio::test]
+async fn t20_a_url_is_judged_by_what_its_name_resolves_to() {
+    for (hosts, url, passes) in [
+        (json!(["localhost"]), "https://localhost:9/", true),
+        (json!(["127.0.0.1"]), "https://127.0.0.1:9/", true),
+        // Reserved: it never has an address.
+        (json!(["nowhere.invalid"]), "https://nowhere.invalid/", false),
+        (json!([]), "https://nowhere.invalid/", false),
+        (json!([]), "https://127.0.0.1/", false),
+    ] {
+        let server = server();
+        let mut reading = draft("up", "echo", false);
+        let schema = json!({ "type": "object", "properties": {
+            "text": { "type": "string", "x-effect": { "kind": "url", "hosts": hosts } } } });
+        reading.affordance.input_schema = schema.as_object().unwrap().clone();
+        reading.affordance.examples.clear();
+        let house = House::in_scene(scene_of(&server, vec![reading]), Arc::default(), Arc::new(SystemClock));
+        let mut request = call(&Guest::local(), "echo", Terms::default());
+        request.arguments = json!({ "text": url }).to_string().into();
+        let said = refused(house.engine.call(request).await);
+        assert_eq!((said.is_none(), server.heard().len()), (passes, usize::from(passes)), "{url}: {said:?}");
+        if let Some(refusal) = said {
+            assert_eq!((refusal.gate, refusal.field_errors[0].pointer.as_str()), (GateName::Behaviour, "/text"));
+            assert!(!refusal.message.contains("nowhere"), "a refusal never carries a value: {}", refusal.message);
+        }
+    }
+}

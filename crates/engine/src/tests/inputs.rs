@@ -7,12 +7,12 @@ use serde_json::{Value, json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_contract::refusal::EffectKnowledge;
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark};
+use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
 use tokio::sync::mpsc;
 
 use super::conversations::{failed, input, result, told};
 use crate::{
-    CallAnswer, Gateway as _, Guest, Subject, Terms,
+    CallAnswer, Gateway as _, Guest, Remark, Subject, Terms,
     bridge::QUESTIONS_MAX,
     testing::{Heard, House, Scripted, again, ask, call, guest, inquiry, listening, parse, said, text},
 };
@@ -68,7 +68,13 @@ async fn modern_to_modern_everything_passes_and_every_round_is_a_call() {
     let CallAnswer::InputRequired(json) = house.engine.call(call(&modern(), "write", Terms::default())).await else {
         panic!("no question");
     };
-    assert!(json.contains(REQUESTS), "byte for byte: {json}");
+    let (mut asked, mut expected) = (parse(&json)["inputRequests"].clone(), parse(REQUESTS));
+    for question in expected.as_object_mut().unwrap().values_mut() {
+        let message = format!("[asked by the tool server `up`] {}", question["params"]["message"].as_str().unwrap());
+        question["params"]["message"] = Value::String(message);
+        question["params"]["_meta"] = json!({"servanda/asked-by": "up"});
+    }
+    assert_eq!(asked.take(), expected);
     assert!(!json.contains("resultType") && !json.contains("\"one\""), "{json}");
     let mut state = parse(&json)["requestState"].clone();
     let second = input(house.engine.call(call(&modern(), "write", again(&state, &named("Ada")))).await);
@@ -252,8 +258,9 @@ fn answering(
     tokio::spawn(async move {
         while let Some(remark) = remarks.recv().await {
             if let Remark::Ask(ask) = remark {
-                let params = ask.params.map_or(Value::Null, |raw| parse(raw.get()));
-                let reply = reply(&ask.method, params).map(|value| serde_json::value::to_raw_value(&value).unwrap());
+                let params = ask.question.params().map_or(Value::Null, |raw| parse(raw.get()));
+                let reply =
+                    reply(ask.question.method(), params).map(|value| serde_json::value::to_raw_value(&value).unwrap());
                 let _ = ask.reply.send(reply);
             }
         }
@@ -269,7 +276,10 @@ async fn legacy_to_modern_the_guest_is_asked_and_the_request_made_again() {
     let answered = told(house.engine.call(call(&legacy(), "write", terms)).await);
     assert!(answered.contains("two"), "{answered}");
     let heard = parse(server.heard()[2].strip_prefix("tools/call ").unwrap());
-    assert_eq!(heard["inputResponses"], json!({"who": {"method": "elicitation/create", "asked": "Who?"}}));
+    assert_eq!(
+        heard["inputResponses"],
+        json!({"who": {"method": "elicitation/create", "asked": "[asked by the tool server `up`] Who?"}})
+    );
     assert_eq!(heard["arguments"], json!({"text": "hello"}));
     assert_eq!(house.outcomes(), ["completed"], "the guest made one call");
 }
@@ -370,7 +380,7 @@ async fn legacy_to_modern_a_guest_that_goes_away_ends_it_too() {
 async fn legacy_to_legacy_questions_and_progress_pass() {
     let server = Scripted::new(Era::Legacy, &json!({}), |heard| async move {
         let progress = serde_json::value::to_raw_value(&json!({"progress": 1})).unwrap();
-        heard.delivery.remarks.as_ref().unwrap().try_send(Remark::Progress(progress)).unwrap();
+        heard.delivery.remarks.as_ref().unwrap().try_send(ServerRemark::Progress(progress)).unwrap();
         let reply = ask(&heard.delivery, "sampling/createMessage", &json!({"messages": []})).await.unwrap().unwrap();
         Ok(text(Era::Legacy, reply.get()))
     });
@@ -380,7 +390,7 @@ async fn legacy_to_legacy_questions_and_progress_pass() {
     let client = async {
         let Some(Remark::Progress(progress)) = remarks.recv().await else { panic!("no progress") };
         let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("no question") };
-        ask.reply.send(Ok(serde_json::value::to_raw_value(&ask.method).unwrap())).unwrap();
+        ask.reply.send(Ok(serde_json::value::to_raw_value(ask.question.method()).unwrap())).unwrap();
         progress.get().to_owned()
     };
     let (answered, progress) = tokio::join!(calling, client);

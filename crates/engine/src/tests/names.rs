@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
-use servanda_catalog::{Catalog, names::Naming};
+use servanda_catalog::{
+    Catalog, CatalogError,
+    names::{NamePolicy, NameTable, Naming, upstream_tool},
+};
 use servanda_contract::{Caller, GateName, OperationKeys, Refusal, record::Outcome};
 use servanda_gates::{Note, NoteKind, Notebook as _, Registered, admit, effect::Ending};
 use servanda_mcp::Era;
@@ -168,6 +171,16 @@ async fn callbacks_know_a_tool_by_either_name() {
     }
 }
 
+#[test]
+fn nobody_else_has_a_name_of_the_gateways() {
+    for name in [RESULT_TOOL, "servanda__anything", "Servanda__Result", "SERVANDA__x"] {
+        let theirs = admit(draft("up", name, false), &Registered::new()).unwrap();
+        assert!(matches!(Catalog::new([theirs], Naming::Bare), Err(CatalogError::Reserved { .. })), "{name}");
+        let theirs = admit(draft("up", name, false), &Registered::new()).unwrap();
+        assert!(Catalog::new([theirs], Naming::Prefixed).is_ok(), "{name}");
+    }
+}
+
 /// The gateway's own tool does not get a name that was another's either.
 #[tokio::test]
 async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
@@ -180,9 +193,11 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     let fresh = scene_of(&server, vec![long()]);
     let guest = Guest::local();
     assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
-    let theirs = admit(draft("up", RESULT_TOOL, false), &Registered::new()).unwrap();
-    let before = Catalog::new([theirs], Naming::Bare).unwrap();
-    let after = fresh.after(before.names()).unwrap();
+    // As an earlier version may have remembered it; today nobody's tool has such a name.
+    let policy = NamePolicy::from(Naming::Bare);
+    let mut before = NameTable::new(policy.clone(), 10);
+    before.succeed(policy, [upstream_tool("up", RESULT_TOOL)]);
+    let after = fresh.after(&before).unwrap();
     assert!(after.own_tool(RESULT_TOOL, &guest.caller).is_none());
     let listed = after.with_own_tools(after.catalog.listing(&guest.capabilities), &guest.caller);
     assert_eq!(listed.tools.len(), 1);

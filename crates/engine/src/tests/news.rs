@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{json, value::RawValue};
 use servanda_catalog::names::Naming;
 use servanda_mcp::Era;
-use servanda_upstream::{Announcement, Remark};
+use servanda_upstream::{Announcement, Remark as ServerRemark};
 
 use crate::{
-    Gateway as _, Guest, News,
+    Gateway as _, Guest, News, Remark,
     testing::{House, Scripted, guest, said},
 };
 
@@ -59,8 +59,8 @@ async fn a_session_hears_every_upstream_until_it_leaves() {
     let house = House::new(Naming::Prefixed, &[("one", one.clone()), ("other", other.clone())]);
     let mut remarks = house.engine.attend("s");
     for server in [&one, &other] {
-        let sink = server.attached.lock().unwrap()["s"].clone();
-        sink.try_send(Remark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())).unwrap();
+        let bystander = server.attached.lock().unwrap()["s"].clone();
+        assert!(bystander.hear(ServerRemark::LogMessage(RawValue::from_string("{}".to_owned()).unwrap())));
         assert!(matches!(remarks.recv().await, Some(Remark::LogMessage(_))));
     }
     house.engine.roots_changed(&of_session("s"));

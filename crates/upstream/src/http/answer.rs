@@ -205,7 +205,7 @@ impl Reading<'_> {
     /// The outcome, if the message is the answer. Everything else is passed on or skipped.
     fn recognise(&self, bytes: &Bytes) -> Option<Result<Bytes, PerformFailure>> {
         let ours = |id: &Id| *id == Id::Number(self.id);
-        let bytes = &self.setting.redaction.clean(bytes);
+        let bytes = &self.setting.take_in(bytes);
         match Message::parse(bytes) {
             Ok(Message::Response { id, result }) if ours(&id) => Some(Ok(bytes.slice_ref(result.get().as_bytes()))),
             Ok(Message::Failure { id, error }) if id.as_ref().is_none_or(ours) => {

@@ -65,7 +65,7 @@ impl HttpWire {
     }
 
     fn on_event(&self, data: Vec<u8>) {
-        match Message::parse(&self.setting.redaction.clean(&data.into())) {
+        match Message::parse(&self.setting.take_in(&data.into())) {
             Ok(Message::Notification { method, params }) => self.conversations.on_notification(&method, params, None),
             Ok(Message::Request { id, method, params }) => self.conversations.on_request(&id, &method, params, None),
             // Answers come on the streams of their requests.

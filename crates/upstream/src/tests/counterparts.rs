@@ -145,7 +145,7 @@ async fn an_idle_connection_ends_and_one_in_use_does_not() {
     assert_eq!(json_text(asked)["result"], json!({}), "it was used all the time");
     // And a question after its call.
     let (sink, mut attached) = mpsc::channel(8);
-    upstream.attach("a", sink);
+    upstream.attach("a", Arc::new(sink));
     let asked = call_json(&upstream, "ask-and-answer", &question, delivery_for(&able)).await;
     assert_eq!(text(asked), "answered without waiting");
     let ask = next_ask(&mut attached).await;

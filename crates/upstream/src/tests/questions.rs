@@ -128,7 +128,7 @@ async fn a_question_that_may_be_anybodys_goes_to_the_client_and_to_no_request() 
         assert!(told["error"]["message"].as_str().unwrap().contains("not clear which request"), "{told}");
 
         let (sink, mut attached) = mpsc::channel(8);
-        upstream.attach("a", sink);
+        upstream.attach("a", Arc::new(sink));
         let (asking, _kept) = heard_delivery(&client);
         let question = question(2);
         let answering = async { next_ask(&mut attached).await.reply.send(Ok(raw("{}"))).unwrap() };
@@ -180,7 +180,7 @@ async fn calls_one_after_the_other_or_of_one_session_share_a_connection() {
     let first = pid().await;
     assert_eq!(pid().await, first);
     let (sink, _attached) = mpsc::channel(8);
-    upstream.attach("a", sink);
+    upstream.attach("a", Arc::new(sink));
     let cancel = CancellationToken::new();
     let hanging = call_with(&upstream, "hang", "{}", Delivery { cancel: cancel.clone(), ..delivery_for(&client) });
     let calling = async {
@@ -256,7 +256,7 @@ async fn a_question_on_the_standing_stream_is_treated_as_on_standard_streams() {
     let (delivery, mut remarks) = heard_delivery(&client);
     ask(1, &mut remarks, delivery).await;
     let (sink, mut attached) = mpsc::channel(8);
-    upstream.attach("a", sink);
+    upstream.attach("a", Arc::new(sink));
     ask(2, &mut attached, delivery_for(&client)).await;
 }
 
@@ -266,7 +266,7 @@ async fn two_clients_are_never_asked_each_others_questions() {
     for upstream in [stdio("legacy"), client(&server.url)] {
         let clients: Vec<Counterpart> = (0..4).map(|number| counterpart(&number.to_string(), CAPABILITIES)).collect();
         let (sink, mut strangers) = mpsc::channel(8);
-        upstream.attach("somebody else", sink);
+        upstream.attach("somebody else", Arc::new(sink));
         let ask = async |client: &Counterpart| {
             let (delivery, mut remarks) = heard_delivery(client);
             let name = format!("for {}", client.affinity);
@@ -390,7 +390,7 @@ async fn questions_are_bounded() {
     let upstream = stdio("legacy");
     let client = counterpart("a", CAPABILITIES);
     let (sink, mut attached): (RemarkSink, _) = mpsc::channel(1_000);
-    upstream.attach("a", sink);
+    upstream.attach("a", Arc::new(sink));
     // The last one asks again under an id that is open.
     let messages: Vec<Value> = (0..100).chain([0]).map(question).collect();
     let said = call_json(&upstream, "say", &json!({"messages": messages}), delivery_for(&client)).await;
@@ -403,4 +403,16 @@ async fn questions_are_bounded() {
     let received = json_text(call_with(&upstream, "received", "{}", delivery_for(&client)).await);
     let declined = received.as_array().unwrap().iter().filter(|message| message.get("error").is_some()).count();
     assert_eq!(declined, 36);
+}
+
+#[tokio::test]
+async fn a_message_with_a_name_that_is_no_text_reaches_nobody() {
+    let server = serve("legacy").await;
+    for upstream in [stdio("legacy"), client(&server.url)] {
+        let (delivery, mut remarks) = heard_delivery(&counterpart("a", CAPABILITIES));
+        let question = json!({"id": 1, "method": "elicitation/create", "params": {"_meta": {"<half a pair>": 1}}});
+        let told = asked(&upstream, &question, delivery).await;
+        assert_eq!(told["error"]["code"], -32602, "{told}");
+        assert!(remarks.try_recv().is_err());
+    }
 }

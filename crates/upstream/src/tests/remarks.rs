@@ -31,6 +31,10 @@ async fn what_is_said_about_a_request_reaches_whoever_made_it() {
                 log_line(),
                 {"method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}},
                 {"method": "notifications/resources/updated", "params": {}},
+                {"method": "notifications/elicitation/create", "params": {"message": "nobody knows this method"}},
+                {"method": "elicitation/create", "params": {"message": "nor this one"}},
+                {"method": "notifications/message", "params": {"level": "info", "<half a pair>": 1}},
+                {"method": "notifications/elicitation/complete", "params": {"elicitationId": "e", "<half a pair>": 1}},
                 {"method": "notifications/cancelled", "params": {"requestId": "nothing"}},
             ]});
             assert_eq!(text(call_json(&upstream, "say", &messages, delivery).await), "said");
@@ -47,9 +51,9 @@ async fn a_log_line_that_may_be_anybodys_goes_to_the_client_or_nowhere() {
     let client_of = |affinity: &str| counterpart(affinity, r#"{"roots":{}}"#);
     for (upstream, tool) in [(stdio("legacy"), "say"), (client(&server.url), "say-on-stream")] {
         let (sink, mut attached) = mpsc::channel(8);
-        upstream.attach("a", sink);
+        upstream.attach("a", Arc::new(sink));
         let (sink, mut strangers) = mpsc::channel(8);
-        upstream.attach("b", sink);
+        upstream.attach("b", Arc::new(sink));
         for affinity in ["a", "c"] {
             let messages = json!({"messages": [log_line()]});
             let called = call_json(&upstream, tool, &messages, delivery_for(&client_of(affinity))).await;

@@ -4,9 +4,9 @@ use serde_json::{json, value::RawValue};
 use servanda_mcp::{ClientCapabilities, Era, RpcError};
 
 use super::{
-    Action, Asking, Dialogue, End, Event, Listener, QUESTIONS_MAX, ROUNDS_MAX, read_input_requests,
-    read_input_responses,
+    Action, Dialogue, End, Event, Listener, QUESTIONS_MAX, ROUNDS_MAX, read_input_requests, read_input_responses,
 };
+use crate::bridge::PutQuestion;
 
 const FORM: &str = "elicitation/create";
 const MODEL: &str = "sampling/createMessage";
@@ -20,8 +20,8 @@ fn listener(era: Era) -> Listener {
     Listener { era, capabilities, can_be_asked: true }
 }
 
-fn asking(method: &str) -> Asking {
-    Asking { method: method.to_owned(), params: Some(raw(&json!({"m": 1}))) }
+fn asking(method: &str) -> PutQuestion {
+    PutQuestion::unseen(method, raw(&json!({"m": 1})))
 }
 
 fn asked(method: &str) -> Event {
@@ -45,7 +45,7 @@ fn replied(key: &str, reply: Result<serde_json::Value, &str>) -> Event {
 /// An action in a word or two.
 fn word(action: &Action) -> String {
     match action {
-        Action::PassOn(asking) => format!("pass on {}", asking.method),
+        Action::PassOn(asking) => format!("pass on {}", asking.method()),
         Action::Keep(key) => format!("keep {key}"),
         Action::Refuse => "refuse".to_owned(),
         Action::Gather => "gather".to_owned(),
@@ -53,7 +53,7 @@ fn word(action: &Action) -> String {
         Action::TurnAway => "turn away".to_owned(),
         Action::Give { key, answer } => format!("give {key} {answer}"),
         Action::Decline(key) => format!("decline {key}"),
-        Action::Ask { key, asking } => format!("ask {key} {}", asking.method),
+        Action::Ask { key, asking } => format!("ask {key} {}", asking.method()),
         Action::SendAgain(continuation) => {
             let responses = continuation.input_responses.as_ref().map_or("-", |raw| raw.get());
             format!("send again {responses} {}", continuation.request_state.as_deref().unwrap_or("-"))

@@ -12,14 +12,14 @@ use serde_json::json;
 use servanda_contract::{ToolContract, refusal::EffectKnowledge, tool::TimeoutClass};
 use servanda_gates::effect::{Effects as _, Target};
 use servanda_mcp::Era;
-use servanda_upstream::{Answer, PerformFailure, Remark};
+use servanda_upstream::{Answer, PerformFailure};
 
 use super::super::effects::{Bank, refusal};
 use super::{
     MINUTE_MS, TwoLives, about, keyed, legacy, of_class, plain, status, takes_tasks, task, until_status, with_task,
 };
 use crate::{
-    CallAnswer, Gateway as _, Subject, Terms,
+    CallAnswer, Gateway as _, Remark, Subject, Terms,
     testing::{Heard, KeptEffects, Scripted, call, parse, rejected, said, text},
 };
 

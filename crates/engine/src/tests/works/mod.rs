@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde_json::{Value, json, value::RawValue};
 use servanda_contract::{OperationKeys, ToolContract};
 use servanda_mcp::{Era, RpcError};
-use servanda_upstream::{Answer, PerformFailure, Remark};
+use servanda_upstream::{Answer, PerformFailure, Remark as ServerRemark};
 use tokio::{runtime::Runtime, sync::Semaphore};
 
 use super::effects::Bank;
@@ -94,7 +94,7 @@ pub(super) fn slow(progress: &'static [&'static str]) -> Slow {
         let (gate, cancelled) = (gate.clone(), cancelled.clone());
         async move {
             for params in progress {
-                let remark = Remark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
+                let remark = ServerRemark::Progress(RawValue::from_string((*params).to_owned()).unwrap());
                 heard.delivery.remarks.as_ref().inspect(|sink| sink.try_send(remark).unwrap());
             }
             let mutates = heard.params["name"] == "write";

@@ -1,0 +1,71 @@
+//! Which elicitations clients were given, so that a server can say that one of them is done, and nothing about any other.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Elicitations that are remembered; the oldest makes room.
+const GIVEN_MAX: usize = 16_384;
+/// How long the id of one may be.
+const ID_BYTES_MAX: usize = 1_024;
+
+/// The elicitations that clients were given.
+#[derive(Debug, Default)]
+pub(crate) struct Elicitations(Mutex<Given>);
+
+/// One of them: the upstream, the client's affinity, and the upstream's id.
+type Elicitation = (Arc<str>, Arc<str>, String);
+
+#[derive(Debug, Default)]
+struct Given {
+    all: HashSet<Elicitation>,
+    order: VecDeque<Elicitation>,
+}
+
+impl Elicitations {
+    /// Remembers that a client was given one.
+    pub(crate) fn learn(&self, upstream: &Arc<str>, affinity: &Arc<str>, id: &str) {
+        if id.len() > ID_BYTES_MAX {
+            return;
+        }
+        let elicitation = (Arc::clone(upstream), Arc::clone(affinity), id.to_owned());
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !given.all.insert(elicitation.clone()) {
+            return;
+        }
+        given.order.push_back(elicitation);
+        if given.order.len() > GIVEN_MAX
+            && let Some(oldest) = given.order.pop_front()
+        {
+            given.all.remove(&oldest);
+        }
+    }
+
+    /// Whether a client was given it.
+    pub(crate) fn knows(&self, upstream: &Arc<str>, affinity: &Arc<str>, id: &str) -> bool {
+        let elicitation = (Arc::clone(upstream), Arc::clone(affinity), id.to_owned());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.contains(&elicitation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Elicitations, GIVEN_MAX};
+
+    #[test]
+    fn they_are_known_by_server_and_client_and_bounded() {
+        let elicitations = Elicitations::default();
+        let [up, other, client]: [Arc<str>; 3] = ["up", "other", "client"].map(Arc::from);
+        elicitations.learn(&up, &client, "1");
+        assert!(elicitations.knows(&up, &client, "1"));
+        assert!(!elicitations.knows(&other, &client, "1") && !elicitations.knows(&up, &other, "1"));
+        for number in 0..GIVEN_MAX {
+            elicitations.learn(&up, &other, &number.to_string());
+        }
+        assert!(!elicitations.knows(&up, &client, "1"), "the oldest made room");
+        assert!(elicitations.knows(&up, &other, "0"));
+    }
+}

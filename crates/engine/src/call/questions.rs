@@ -1,0 +1,25 @@
+//! What the server of a call may ask its caller.
+
+use servanda_authority::Authenticated;
+use servanda_contract::tool::QuestionKind;
+use servanda_gates::Permit;
+
+use super::passage::{Exchange, Passage};
+use crate::bridge::QuestionRules;
+
+impl Passage<'_> {
+    /// What the server may not ask of the caller, by the contract and by the policies.
+    pub(super) fn refused_questions(&self, permit: &Permit, authority: &Authenticated) -> Vec<QuestionKind> {
+        let mut refused = permit.contract().contract().refused_questions();
+        let authorities = &self.scene.authorities;
+        if let Ok(principal) = authorities.principal(authority) {
+            refused.extend(permit.refused_questions(&authorities.mandate(authority, &principal)));
+        }
+        refused
+    }
+
+    /// What the server may ask on behalf of the call.
+    pub(super) fn question_rules(&self, exchange: &Exchange) -> QuestionRules {
+        self.scene.question_rules(&exchange.member).refusing(&exchange.refused_questions)
+    }
+}

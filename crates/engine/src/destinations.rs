@@ -1,0 +1,60 @@
+//! What the hosts of URLs among a call's arguments resolve to, before the call is sent: a public name may have an address inside (T20).
+//! The server resolves the name again, so this keeps out what points inside when it is asked, not what will point there a moment later.
+
+use std::{net::SocketAddr, time::Duration};
+
+use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
+use servanda_gates::{Destination, Permit};
+
+/// How long names may take.
+const LOOKUP_MS_MAX: u64 = 3_000;
+/// How many hosts one call may name.
+const HOSTS_MAX: usize = 16;
+
+/// What the gates said, unless a host of the call's URLs has an address that the tool may not be sent to.
+pub(crate) async fn look_up(judged: Result<Permit, Box<Refusal>>) -> Result<Permit, Box<Refusal>> {
+    let permit = judged?;
+    let destinations = permit.destinations();
+    if destinations.is_empty() {
+        return Ok(permit);
+    }
+    if destinations.len() > HOSTS_MAX {
+        return Err(refuse(&permit, "", &format!("more than {HOSTS_MAX} URLs in one call are not looked up")));
+    }
+    for (pointer, destination) in &destinations {
+        if let Err(why) = check(destination).await {
+            return Err(refuse(&permit, pointer, &why));
+        }
+    }
+    Ok(permit)
+}
+
+async fn check(destination: &Destination) -> Result<(), String> {
+    let lookup = tokio::net::lookup_host((destination.host.as_str(), destination.port));
+    let found = tokio::time::timeout(Duration::from_millis(LOOKUP_MS_MAX), lookup).await;
+    let found: Vec<SocketAddr> = match found {
+        Ok(Ok(found)) => found.collect(),
+        Ok(Err(_)) | Err(_) => return Err("its host has no address that can be found".to_owned()),
+    };
+    if found.iter().all(|address| destination.network_allowed(address.ip())) {
+        return Ok(());
+    }
+    Err("its host has an address inside of a network: the contract may name the host in `hosts`".to_owned())
+}
+
+fn refuse(permit: &Permit, pointer: &str, why: &str) -> Box<Refusal> {
+    let field = pointer.trim_start_matches('/').replace('/', ".");
+    let error = FieldError {
+        message: format!("`{field}`: {why}"),
+        field,
+        pointer: pointer.to_owned(),
+        expected: "a URL that the contract lets this tool be sent to".to_owned(),
+        actual: "another URL".to_owned(),
+        did_you_mean: None,
+    };
+    let hint = "use a URL of a public host, or ask the operator to name the host in the contract".to_owned();
+    let class = TaxonomyClass::SemanticInvalidity;
+    let mut refusal = Refusal::new(permit.call_id().clone(), GateName::Behaviour, class, error.message.clone(), hint);
+    refusal.field_errors = vec![error];
+    Box::new(refusal.with_effect(EffectKnowledge::None))
+}

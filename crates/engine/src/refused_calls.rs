@@ -1,0 +1,228 @@
+//! How often a principal's calls may be refused, and how many records of refused calls are kept. A refused call costs its caller
+//! nothing, and the gateway a look at every gate and a record on disk: without these limits one principal could fill the disk with calls
+//! that were never made.
+//!
+//! Whoever is refused too often waits before the gates. What is beyond the budget of records is refused as ever, counted and told in
+//! the log, and not written down.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use servanda_contract::Caller;
+use tokio::time::Instant;
+
+/// Principals that are remembered; those that were quiet for longest are forgotten first.
+const PRINCIPALS_MAX: usize = 4_096;
+/// One principal has no more than one in so many of the records.
+const PRINCIPALS_SHARE: u32 = 4;
+/// How often it is told that records were not kept.
+const TOLD_EVERY: Duration = Duration::from_mins(1);
+
+/// How much of each there may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefusedLimits {
+    /// Calls of one principal that may be refused in a minute, all at once or one by one.
+    pub calls_per_minute_max: u32,
+    /// Records of refused calls that are kept of a day, of all principals together.
+    pub records_per_day_max: u32,
+}
+
+impl Default for RefusedLimits {
+    fn default() -> Self {
+        Self { calls_per_minute_max: 1_200, records_per_day_max: 20_000 }
+    }
+}
+
+/// What was refused lately.
+#[derive(Debug)]
+pub(crate) struct RefusedCalls {
+    limits: RefusedLimits,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Debug)]
+struct Tally {
+    principals: HashMap<Principal, OfPrincipal>,
+    records: Bucket,
+    /// Records that were not kept and not told of yet.
+    not_kept: u64,
+    told_at: Option<Instant>,
+}
+
+/// Tenant and principal.
+type Principal = (String, String);
+
+#[derive(Debug)]
+struct OfPrincipal {
+    calls: Bucket,
+    records: Bucket,
+}
+
+/// So many at once, and as many again over a time.
+#[derive(Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl RefusedCalls {
+    pub(crate) fn new(limits: RefusedLimits) -> Self {
+        let records = Bucket::full(f64::from(limits.records_per_day_max));
+        let tally = Tally { principals: HashMap::new(), records, not_kept: 0, told_at: None };
+        Self { limits, tally: Mutex::new(tally) }
+    }
+
+    /// How long a caller has to wait whose calls were refused too often.
+    pub(crate) fn wait_ms(&self, caller: &Caller) -> Option<u64> {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most calls are of callers none of whose calls was ever refused.
+        if tally.principals.is_empty() {
+            return None;
+        }
+        let of_principal = tally.principals.get_mut(&principal(caller))?;
+        of_principal.calls.fill(self.calls());
+        of_principal.calls.wait_ms(self.calls())
+    }
+
+    /// Counts a refused call. Whether its record is to be kept.
+    pub(crate) fn count(&self, caller: &Caller) -> bool {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.make_room();
+        let (all, own) = (self.records(), self.own_records());
+        let of_principal = tally.principals.entry(principal(caller)).or_insert_with(|| OfPrincipal {
+            calls: Bucket::full(self.calls().count),
+            records: Bucket::full(own.count),
+        });
+        of_principal.calls.take(self.calls());
+        let is_kept = of_principal.records.take(own) && tally.records.take(all);
+        if !is_kept {
+            tally.tell(caller);
+        }
+        is_kept
+    }
+
+    fn calls(&self) -> Measure {
+        Measure { count: f64::from(self.limits.calls_per_minute_max), over: Duration::from_mins(1) }
+    }
+
+    fn records(&self) -> Measure {
+        Measure { count: f64::from(self.limits.records_per_day_max), over: Duration::from_hours(24) }
+    }
+
+    fn own_records(&self) -> Measure {
+        let count = (self.limits.records_per_day_max / PRINCIPALS_SHARE).max(1);
+        Measure { count: f64::from(count), ..self.records() }
+    }
+}
+
+impl Tally {
+    fn make_room(&mut self) {
+        while self.principals.len() >= PRINCIPALS_MAX {
+            let quietest =
+                self.principals.iter().min_by_key(|(_, of)| of.calls.at).map(|(principal, _)| principal.clone());
+            let Some(quietest) = quietest else { return };
+            self.principals.remove(&quietest);
+        }
+    }
+
+    fn tell(&mut self, caller: &Caller) {
+        self.not_kept += 1;
+        if self.told_at.is_some_and(|told_at| told_at.elapsed() < TOLD_EVERY) {
+            return;
+        }
+        tracing::warn!(
+            count = self.not_kept,
+            last = %format_args!("{}/{}", caller.tenant, caller.principal),
+            "refused calls are not on record: the budget of their records is used up"
+        );
+        (self.not_kept, self.told_at) = (0, Some(Instant::now()));
+    }
+}
+
+/// So many over so long.
+#[derive(Debug, Clone, Copy)]
+struct Measure {
+    count: f64,
+    over: Duration,
+}
+
+impl Bucket {
+    fn full(count: f64) -> Self {
+        Self { left: count, at: Instant::now() }
+    }
+
+    fn fill(&mut self, measure: Measure) {
+        let now = Instant::now();
+        let grown = (now - self.at).as_secs_f64() * measure.count / measure.over.as_secs_f64();
+        (self.left, self.at) = ((self.left + grown).min(measure.count), now);
+    }
+
+    fn take(&mut self, measure: Measure) -> bool {
+        self.fill(measure);
+        let is_there = self.left >= 1.0;
+        if is_there {
+            self.left -= 1.0;
+        }
+        is_there
+    }
+
+    /// How long until there is one; none if there is.
+    fn wait_ms(&self, measure: Measure) -> Option<u64> {
+        (self.left < 1.0).then(|| {
+            let seconds = (1.0 - self.left) * measure.over.as_secs_f64() / measure.count.max(1.0);
+            u64::try_from(Duration::from_secs_f64(seconds).as_millis()).unwrap_or(u64::MAX).max(1)
+        })
+    }
+}
+
+fn principal(caller: &Caller) -> Principal {
+    (caller.tenant.clone(), caller.principal.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use servanda_contract::Caller;
+
+    use super::{PRINCIPALS_MAX, RefusedCalls, RefusedLimits};
+
+    fn somebody(principal: &str) -> Caller {
+        Caller { principal: principal.to_owned(), ..Caller::local() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_refused_too_often_waits_and_nobody_else() {
+        let refused = RefusedCalls::new(RefusedLimits { calls_per_minute_max: 60, records_per_day_max: 1_000 });
+        let (one, other) = (somebody("one"), somebody("other"));
+        for _ in 0..60 {
+            assert_eq!(refused.wait_ms(&one), None);
+            refused.count(&one);
+        }
+        assert_eq!(refused.wait_ms(&one), Some(1_000));
+        assert_eq!(refused.wait_ms(&other), None);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(refused.wait_ms(&one), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn records_have_a_budget_of_which_one_principal_has_a_share() {
+        let refused = RefusedCalls::new(RefusedLimits { calls_per_minute_max: 1_000_000, records_per_day_max: 400 });
+        let kept = |who: &str| (0..1_000).filter(|_| refused.count(&somebody(who))).count();
+        assert_eq!(["a", "b", "c", "d", "e"].map(kept), [100, 100, 100, 100, 0]);
+        tokio::time::advance(Duration::from_hours(24)).await;
+        assert_eq!(kept("e"), 100);
+    }
+
+    #[tokio::test]
+    async fn only_so_many_principals_are_remembered() {
+        let refused = RefusedCalls::new(RefusedLimits::default());
+        for number in 0..PRINCIPALS_MAX + 10 {
+            refused.count(&somebody(&number.to_string()));
+        }
+        assert_eq!(refused.tally.lock().unwrap().principals.len(), PRINCIPALS_MAX);
+    }
+}

@@ -1,0 +1,340 @@
+//! Servers that speak past the rules: outside of calls, in errors, in tasks, in lists and in plain results. Issue 16.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json, value::RawValue};
+use servanda_catalog::names::Naming;
+use servanda_contract::{time::Clock as _, tool::QuestionKind};
+use servanda_mcp::Era;
+use servanda_upstream::{Answer, Ask as ServerAsk, Remark as ServerRemark, Reply};
+use tokio::sync::oneshot;
+
+use super::questions::{by_contract, by_policy, house};
+use crate::{
+    CallAnswer, Gateway as _, Guest, InquiryAnswer, NoteKind, Notebook as _, Remark, Subject, SystemClock, Terms,
+    testing::{Heard, House, Scripted, ask, call, guest, inquiry, listening, parse, rejected, said, text},
+};
+
+const MARK: &str = "[asked by the tool server `up`]";
+
+fn silent() -> Arc<Scripted> {
+    Scripted::new(Era::Legacy, &json!({}), |_| async { Ok(text(Era::Legacy, "done")) })
+}
+
+fn url(address: &str) -> Value {
+    json!({"mode": "url", "elicitationId": "e", "url": address, "message": "RAW"})
+}
+
+fn everybody() -> [Guest; 2] {
+    let modern = json!({"elicitation": {"form": {}, "url": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
+    [guest(Era::Legacy, &json!({"elicitation": {"form": {}, "url": {}}})), guest(Era::Modern, &modern)]
+}
+
+/// Asks the session `s` outside of any request, as a server does that was answered already.
+fn ask_outside(server: &Scripted, method: &str, params: &Value) -> oneshot::Receiver<Reply> {
+    let (reply, replied) = oneshot::channel();
+    let params = Some(serde_json::value::to_raw_value(params).unwrap());
+    let bystander = server.attached.lock().unwrap()["s"].clone();
+    assert!(bystander.hear(ServerRemark::Ask(ServerAsk { method: method.to_owned(), params, reply })));
+    replied
+}
+
+/// What a client is told of an answer, whatever kind it is.
+fn shown(answer: CallAnswer) -> String {
+    match answer {
+        CallAnswer::Result(result) => result.json,
+        CallAnswer::Task(json) | CallAnswer::InputRequired(json) => json,
+        CallAnswer::Failed(error) => serde_json::to_string(&error).unwrap(),
+        CallAnswer::UnknownTool(refusal) => refusal.message.clone(),
+    }
+}
+
+async fn about(house: &House, guest: &Guest, subject: Subject, params: &Value) -> String {
+    match house.engine.inquire(inquiry(guest, subject, params, Terms::default())).await {
+        Ok(InquiryAnswer::Complete(json) | InquiryAnswer::InputRequired(json)) => json,
+        Err(error) => serde_json::to_string(&error).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_question_outside_of_calls_is_put_like_any_other() {
+    let server = silent();
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let mut remarks = house.engine.attend("s");
+    let _waiting = ask_outside(&server, "elicitation/create", &json!({"message": "a\u{202e}b"}));
+    let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("nobody is asked") };
+    let params = parse(ask.question.params().unwrap().get());
+    assert_eq!(params["message"], format!("{MARK} a<U+202E>b"));
+    for (method, params) in [
+        ("elicitation/create", url("javascript:alert(1)")),
+        ("sampling/createMessage", json!({"messages": [], "includeContext": "allServers"})),
+        ("acme/ask", json!({})),
+    ] {
+        let told = ask_outside(&server, method, &params).await.unwrap().unwrap_err();
+        assert!(told.message.contains("did not ask"), "{}", told.message);
+        assert!(remarks.try_recv().is_err());
+    }
+}
+
+#[tokio::test]
+async fn outside_of_calls_nothing_is_asked_that_a_contract_or_a_policy_may_refuse() {
+    for (scene, roots) in [(by_contract as fn(&Arc<Scripted>) -> _, true), (by_policy, false)] {
+        let server = silent();
+        let house = house(scene(&server));
+        let mut remarks = house.engine.attend("s");
+        let told = ask_outside(&server, "elicitation/create", &json!({"message": "m"})).await.unwrap().unwrap_err();
+        assert!(told.message.contains("belongs to no one call"), "{}", told.message);
+        let _waiting = ask_outside(&server, "roots/list", &json!({}));
+        assert_eq!(remarks.try_recv().is_ok(), roots);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_an_elicitation_is_told_to_whoever_was_given_it() {
+    let server = silent();
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let mut remarks = house.engine.attend("s");
+    let complete = |id: &str| {
+        let params = serde_json::value::to_raw_value(&json!({"elicitationId": id})).unwrap();
+        let method = "notifications/elicitation/complete".to_owned();
+        let bystander = server.attached.lock().unwrap()["s"].clone();
+        bystander.hear(ServerRemark::Notification { method, params: Some(params) })
+    };
+    assert!(!complete("e"));
+    let _waiting = ask_outside(&server, "elicitation/create", &url("https://example.com/"));
+    assert!(complete("e") && !complete("another"));
+    assert!(matches!(remarks.recv().await, Some(Remark::Ask(_))));
+    assert!(matches!(remarks.recv().await, Some(Remark::Notification { .. })));
+}
+
+/// A server whose every answer is that a URL has to be visited first.
+fn demanding(address: &'static str) -> Arc<Scripted> {
+    Scripted::new(Era::Legacy, &json!({"resources": {}}), move |_| async move {
+        let data = json!({"elicitations": [url(address)], "servanda/x": "FORGED"});
+        Err(rejected(-32042, "\u{1b}[2Jlog in", Some(&data)))
+    })
+}
+
+#[tokio::test]
+async fn an_error_that_asks_for_a_visit_is_named_checked_and_on_record() {
+    for guest in everybody() {
+        let house = House::new(Naming::Bare, &[("up", demanding("https://example.com/"))]);
+        let told = shown(house.engine.call(call(&guest, "echo", Terms::default())).await);
+        assert!(told.contains(&format!("{MARK} RAW")) && !told.contains("FORGED"), "{told}");
+        assert!(!told.contains("\\u001b") && told.matches("RAW").count() == 1, "{told}");
+        let [question] = house.last_record().questions.try_into().unwrap();
+        assert_eq!((question.kind, question.refused), (Some(QuestionKind::Url), None));
+        let read = about(&house, &guest, Subject::Resource, &json!({"uri": "a://b"})).await;
+        assert!(read.contains(&format!("{MARK} RAW")), "{read}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_that_asks_for_what_may_not_be_asked_says_so() {
+    for guest in everybody() {
+        let unsafe_address = House::new(Naming::Bare, &[("up", demanding("javascript:alert(1)"))]);
+        let refused = house(by_contract(&demanding("https://example.com/")));
+        for house in [unsafe_address, refused] {
+            let told = shown(house.engine.call(call(&guest, "write", Terms::default())).await);
+            assert!(told.contains("did not ask") && !told.contains("RAW"), "{told}");
+            let [question] = house.last_record().questions.try_into().unwrap();
+            assert!(question.refused.is_some());
+            let read = about(&house, &guest, Subject::Resource, &json!({"uri": "a://b"})).await;
+            assert!(read.contains("did not ask") && !read.contains("RAW"), "{read}");
+        }
+    }
+}
+
+/// A server that makes tasks, whose answers a test sets: to the call, and to questions about the task.
+fn tasking(created: Value, state: &Arc<Mutex<Value>>) -> Arc<Scripted> {
+    let state = Arc::clone(state);
+    Scripted::new(Era::Modern, &json!({}), move |heard: Heard| {
+        let answer = match heard.method {
+            "tools/call" => said(Era::Modern, &created),
+            _ => said(Era::Modern, &state.lock().unwrap()),
+        };
+        async move { Ok(answer) }
+    })
+}
+
+fn task(status: &str, more: &Value) -> Value {
+    let mut task = json!({"resultType": "task", "taskId": "theirs", "status": status, "ttlMs": 60000});
+    task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    task
+}
+
+fn raw_questions(address: &str) -> Value {
+    json!({"inputRequests": {"k": {"method": "elicitation/create", "params": url(address)}}})
+}
+
+#[tokio::test]
+async fn a_task_asks_only_while_it_waits_and_what_it_asks_is_on_record() {
+    let guest = &everybody()[1];
+    let end = json!({"result": {"content": [], "inputRequests": {"k": "RAW"}, "requestState": "RAW"}});
+    let error =
+        json!({"error": {"code": -32042, "message": "m", "data": {"elicitations": [url("https://example.com/")]}}});
+    // the task's state, what it says beside its questions, and how often it may say RAW
+    for (status, more, puts) in [
+        ("working", json!({}), 0),
+        ("input_required", json!({}), 1),
+        ("completed", end, 0),
+        ("failed", error, 1),
+        ("cancelled", json!({}), 0),
+    ] {
+        let mut now = task(status, &raw_questions("https://example.com/"));
+        now.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        now["resultType"] = json!("complete");
+        let state = Arc::new(Mutex::new(now));
+        let house = House::new(Naming::Bare, &[("up", tasking(task("working", &json!({})), &state))]);
+        let created = parse(&shown(house.engine.call(call(guest, "echo", Terms::default())).await));
+        for _ in 0..2 {
+            let got = about(&house, guest, Subject::Task, &json!({"taskId": created["taskId"]})).await;
+            assert_eq!(got.matches("RAW").count(), puts, "{status}: {got}");
+            assert_eq!(got.matches(MARK).count(), puts, "{status}: {got}");
+        }
+        *state.lock().unwrap() = task("cancelled", &json!({"resultType": "complete"}));
+        about(&house, guest, Subject::Task, &json!({"taskId": created["taskId"]})).await;
+        assert_eq!(house.last_record().questions.len(), puts, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_asks_when_it_is_made_is_put_and_on_record() {
+    let state = Arc::new(Mutex::new(task("working", &json!({}))));
+    for (address, is_put) in [("https://example.com/", true), ("javascript:alert(1)", false)] {
+        let made = task("input_required", &raw_questions(address));
+        let house = House::new(Naming::Bare, &[("up", tasking(made, &state))]);
+        let created = shown(house.engine.call(call(&everybody()[1], "echo", Terms::default())).await);
+        assert_eq!(created.matches("RAW").count(), usize::from(is_put), "{created}");
+        assert_eq!(created.contains(MARK), is_put, "{created}");
+        let [question] = house.last_record().questions.try_into().unwrap();
+        assert_eq!(question.refused.is_none(), is_put);
+    }
+}
+
+#[tokio::test]
+async fn a_plain_result_asks_nothing() {
+    let server = Scripted::new(Era::Modern, &json!({"resources": {}}), |_| async {
+        let more = json!({"content": [], "contents": [], "requestState": "RAW"});
+        let mut result = raw_questions("javascript:alert(1)");
+        result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Ok(said(Era::Modern, &result))
+    });
+    let house = House::new(Naming::Bare, &[("up", server)]);
+    for guest in everybody() {
+        let told = shown(house.engine.call(call(&guest, "echo", Terms::default())).await);
+        assert!(!told.contains("RAW") && told.contains("\"content\""), "{told}");
+        let read = about(&house, &guest, Subject::Resource, &json!({"uri": "a://b"})).await;
+        assert!(!read.contains("RAW") && read.contains("\"contents\""), "{read}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_input_says_nothing_beside_its_questions() {
+    let server = Scripted::new(Era::Modern, &json!({}), |_| async {
+        let asked = json!({"k": {"method": "elicitation/create", "params": {"message": "m"}}});
+        let result =
+            json!({"resultType": "input_required", "inputRequests": asked, "extra": "RAW", "content": ["RAW"]});
+        Ok(said(Era::Modern, &result))
+    });
+    let house = House::new(Naming::Bare, &[("up", server)]);
+    let told = shown(house.engine.call(call(&everybody()[1], "echo", Terms::default())).await);
+    assert!(told.contains(MARK) && !told.contains("RAW"), "{told}");
+}
+
+#[tokio::test]
+async fn a_task_that_readers_would_read_differently_is_quarantined() {
+    for (era, task) in [
+        (
+            Era::Modern,
+            r#"{"resultType":"task","taskId":"t","status":"working","_meta":{"servanda/x":"RAW","\ud800":1}}"#,
+        ),
+        (Era::Modern, r#"{"resultType":"input_required","inputRequests":{},"_meta":{"servanda/x":"RAW","\udc00":1}}"#),
+        (Era::Legacy, r#"{"task":{"taskId":"t","status":"working","_meta":{"servanda/x":"RAW","\ud800":1}}}"#),
+    ] {
+        let server = Scripted::new(era, &json!({}), move |_| async move { Ok(Answer { result: task.into(), era }) });
+        let house = House::new(Naming::Bare, &[("up", server)]);
+        let mut request = call(&everybody()[usize::from(era == Era::Modern)], "echo", Terms::default());
+        request.task = (era == Era::Legacy).then(|| RawValue::from_string("{}".to_owned()).unwrap());
+        let told = shown(house.engine.call(request).await);
+        assert!(told.contains("no text") && !told.contains("RAW"), "{told}");
+        assert_eq!(house.outcomes(), ["quarantined"]);
+    }
+}
+
+#[tokio::test]
+async fn only_the_items_of_a_list_are_passed_on() {
+    let server = Scripted::new(Era::Legacy, &json!({"prompts": {}, "resources": {}}), |heard| async move {
+        let hidden = heard.method == "prompts/list";
+        let note = if hidden { "RAW\u{202e}" } else { "fine" };
+        let items = json!({"prompts": [{"name": "p"}], "resources": [{"uri": "a://b", "name": "b"}]});
+        let mut page = json!({"instructions": "RAW", "ttlMs": "RAW", "cacheScope": "RAW", "_meta": {"note": note}});
+        page.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
+        Ok(said(Era::Legacy, &page))
+    });
+    let house = House::new(Naming::Bare, &[("up", server)]);
+    for (subject, note) in [(Subject::Prompts, false), (Subject::Resources, true)] {
+        let page = about(&house, &everybody()[0], subject, &json!({})).await;
+        assert!(!page.contains("RAW"), "{page}");
+        assert_eq!(page.contains("fine"), note, "{page}");
+        assert!(page.contains("\"name\""), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_the_gateways_own_are_never_asked_for() {
+    let server = Scripted::new(Era::Legacy, &json!({"prompts": {}, "completions": {}}), |heard| async move {
+        Ok(said(
+            Era::Legacy,
+            &if heard.method == "prompts/list" { json!({"prompts": []}) } else { json!({"messages": []}) },
+        ))
+    });
+    let house = House::new(Naming::Bare, &[("up", server.clone())]);
+    let reference =
+        |name: &str| json!({"ref": {"type": "ref/prompt", "name": name}, "argument": {"name": "a", "value": ""}});
+    for name in ["servanda__x", "Servanda__result", "s\u{435}rvanda__x"] {
+        about(&house, &everybody()[0], Subject::Prompt, &json!({"name": name})).await;
+        about(&house, &everybody()[0], Subject::Completion, &reference(name)).await;
+    }
+    let both = json!({"ref": {"type": "ref/prompt", "uri": "a://b", "name": "servanda__x"}, "argument": {}});
+    about(&house, &everybody()[0], Subject::Completion, &both).await;
+    let heard = server.heard().join("\n");
+    assert!(!heard.contains("ervanda__") && heard.contains("a://b"), "{heard}");
+    about(&house, &everybody()[0], Subject::Prompt, &json!({"name": "unlisted"})).await;
+    assert!(server.heard().join("\n").contains("unlisted"), "another name is the server's to know");
+}
+
+/// A legacy server that makes tasks, and asks something whenever it is asked about one.
+fn curious(told: &Arc<Mutex<Vec<String>>>) -> Arc<Scripted> {
+    let told = Arc::clone(told);
+    Scripted::new(Era::Legacy, &json!({"tasks": {}}), move |heard: Heard| {
+        let told = Arc::clone(&told);
+        async move {
+            let task = json!({"taskId": "theirs", "status": "working", "ttl": 60000});
+            if heard.method == "tools/call" {
+                return Ok(said(Era::Legacy, &json!({"task": task})));
+            }
+            let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "m"})).await;
+            told.lock().unwrap().push(reply.unwrap().unwrap_err().message);
+            Ok(said(Era::Legacy, &task))
+        }
+    })
+}
+
+#[tokio::test]
+async fn what_a_task_may_not_ask_it_does_not_ask_in_a_list_either_and_it_is_on_record() {
+    let told = Arc::default();
+    let house = house(by_contract(&curious(&told)));
+    let guest = &everybody()[0];
+    let mut request = call(guest, "write", Terms::default());
+    request.task = Some(RawValue::from_string("{}".to_owned()).unwrap());
+    let created = parse(&shown(house.engine.call(request).await));
+    let id = created["task"]["taskId"].as_str().unwrap().to_owned();
+    let (terms, mut remarks) = listening();
+    house.engine.inquire(inquiry(guest, Subject::Tasks, &json!({}), terms)).await.unwrap();
+    assert!(remarks.try_recv().is_err(), "nobody is asked");
+    let [why] = told.lock().unwrap().clone().try_into().unwrap();
+    assert!(why.contains("the tool's contract"), "{why}");
+    let note = house.notebook.read(NoteKind::Task, &id, SystemClock.now()).await.unwrap().unwrap();
+    assert_eq!(parse(&note.value)["record"]["questions"][0]["kind"], "form");
+}

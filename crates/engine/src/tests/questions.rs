@@ -1,0 +1,107 @@
+//! Questions that contracts and policies do not permit: nobody is asked, in whichever way the server asks, and it is on record.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+use servanda_catalog::names::Naming;
+use servanda_contract::tool::QuestionKind;
+use servanda_mcp::Era;
+use servanda_upstream::Answer;
+
+use super::conversations::told;
+use crate::{
+    CallAnswer, Gateway as _, Guest, SystemClock, Terms,
+    scene::Scene,
+    testing::{House, Rules, Scripted, ask, call, draft, guest, listening, ruled, scene_of, text},
+};
+
+const FORBIDS_FORMS: &str = r#"
+    @id("no-forms")
+    forbid(principal, action, resource) when { context has question && context.question == "form" };
+"#;
+
+/// Asks on the way, and says what became of it.
+fn legacy_server() -> Arc<Scripted> {
+    Scripted::new(Era::Legacy, &json!({}), |heard| async move {
+        let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
+        let said = match reply {
+            Ok(Ok(answer)) => answer.get().to_owned(),
+            Ok(Err(error)) => error.message,
+            Err(_) => "declined".to_owned(),
+        };
+        Ok(text(Era::Legacy, &said))
+    })
+}
+
+/// Asks by its answer.
+fn modern_server() -> Arc<Scripted> {
+    Scripted::new(Era::Modern, &json!({}), |_| async {
+        let question = json!({"who": {"method": "elicitation/create", "params": {"message": "Who?"}}});
+        let result = json!({"resultType": "input_required", "inputRequests": question}).to_string();
+        Ok(Answer { result: Bytes::from(result), era: Era::Modern })
+    })
+}
+
+pub(super) fn by_policy(server: &Arc<Scripted>) -> Scene {
+    ruled(Naming::Bare, &[("up", server.clone())], &Rules { policies: FORBIDS_FORMS, ..Rules::default() })
+}
+
+pub(super) fn by_contract(server: &Arc<Scripted>) -> Scene {
+    let mut contract = draft("up", "write", true);
+    contract.questions = Some(vec![QuestionKind::Roots]);
+    scene_of(server, vec![contract])
+}
+
+pub(super) fn house(scene: Scene) -> House {
+    House::in_scene(scene, Arc::default(), Arc::new(SystemClock))
+}
+
+fn everybody() -> [Guest; 2] {
+    [Era::Legacy, Era::Modern].map(|era| guest(era, &json!({"elicitation": {}})))
+}
+
+fn refusal_on_record(house: &House) -> String {
+    let records = house.records.finished.lock().unwrap();
+    let [question] = records.last().unwrap().questions.as_slice() else { panic!("{records:?}") };
+    assert_eq!(question.kind, Some(QuestionKind::Form));
+    question.refused.clone().unwrap()
+}
+
+#[tokio::test]
+async fn a_legacy_server_is_told_that_nobody_was_asked() {
+    for scene in [by_policy, by_contract] {
+        for guest in everybody() {
+            let house = house(scene(&legacy_server()));
+            let (terms, mut remarks) = listening();
+            let answered = told(house.engine.call(call(&guest, "write", terms)).await);
+            assert!(answered.contains("did not ask"), "{answered}");
+            assert!(remarks.try_recv().is_err(), "nobody is asked");
+            assert!(refusal_on_record(&house).contains("`form`"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_modern_server_that_may_not_ask_ends_its_call() {
+    for scene in [by_policy, by_contract] {
+        for guest in everybody() {
+            let house = house(scene(&modern_server()));
+            let CallAnswer::Result(answered) = house.engine.call(call(&guest, "write", Terms::default())).await else {
+                panic!("the question was passed on");
+            };
+            assert!(answered.json.contains("does not permit questions of the kind `form`"), "{}", answered.json);
+            assert!(refusal_on_record(&house).contains("`form`"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_permitted_is_on_record_too() {
+    let house = House::new(Naming::Bare, &[("up", modern_server())]);
+    let answer = house.engine.call(call(&everybody()[1], "write", Terms::default())).await;
+    assert!(matches!(answer, CallAnswer::InputRequired(_)));
+    let records = house.records.finished.lock().unwrap();
+    assert_eq!(records[0].questions.len(), 1);
+    assert_eq!((records[0].questions[0].kind, &records[0].questions[0].refused), (Some(QuestionKind::Form), &None));
+}
