@@ -8,7 +8,6 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use servanda_engine::{CallRequest, Gateway, Guest, Inquiry, Subject};
 use servanda_mcp::{ClientCapabilities, Era, Id, ProtocolVersion, capabilities::TASKS_EXTENSION, fields::method};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
     options::ServerIdentity,
     page::{self, Frame},
     params::{self, Meta, Params},
+    places::{NoPlace, Place, Places},
     running::{Asker, Departure, Errand, Held, Running},
     session::{Session, TooManyWatches},
     terms::Arrangement,
@@ -31,7 +31,7 @@ pub(crate) struct Desk<G> {
     pub(crate) gateway: Arc<G>,
     pub(crate) greeting: Arc<Greeting>,
     limits: DeskLimits,
-    requests: Arc<Semaphore>,
+    requests: Arc<Places>,
 }
 
 /// How much a desk takes.
@@ -105,18 +105,13 @@ pub(crate) struct Soon {
     /// Whether the session is another afterwards, and what is kept of it has to be written down again.
     pub(crate) changes_session: bool,
     /// Its place among all requests, to be held until the answer is out.
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Place,
 }
 
 impl<G: Gateway> Desk<G> {
     pub(crate) fn new(gateway: Arc<G>, server: &ServerIdentity, limits: DeskLimits) -> Self {
-        let requests = limits.requests_in_flight_max.min(Semaphore::MAX_PERMITS);
-        Self {
-            gateway,
-            greeting: Arc::new(Greeting::new(server)),
-            limits,
-            requests: Arc::new(Semaphore::new(requests)),
-        }
+        let requests = Places::new(limits.requests_in_flight_max);
+        Self { gateway, greeting: Arc::new(Greeting::new(server)), limits, requests }
     }
 
     /// Answers a request whose era has been decided and whose transport has no objections. It must run in a runtime:
@@ -133,8 +128,8 @@ impl<G: Gateway> Desk<G> {
             (Era::Legacy, method::LOGGING_SET_LEVEL) => self.set_log_level(request, peer),
             (Era::Legacy, method::RESOURCES_SUBSCRIBE) => self.subscribe(request, peer),
             (Era::Legacy, method::RESOURCES_UNSUBSCRIBE) => {
-                let ((session, _), uri) = (peer.into_session()?, uri(request)?);
-                let permit = self.permit()?;
+                let ((session, guest), uri) = (peer.into_session()?, uri(request)?);
+                let permit = self.permit(&guest)?;
                 session.unwatch(&uri);
                 Ok(Reply::Soon(Soon::changing(permit, async { Ok("{}".to_owned()) })))
             }
@@ -177,7 +172,7 @@ impl<G: Gateway> Desk<G> {
 
     fn list(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let after = page::after(request.params.cursor)?;
-        let permit = self.permit()?;
+        let permit = self.permit(&peer.guest)?;
         let (gateway, greeting) = (Arc::clone(&self.gateway), Arc::clone(&self.greeting));
         let (era, page_size) = (request.era, self.limits.page_size);
         Ok(Reply::Soon(Soon::new(permit, async move {
@@ -189,7 +184,8 @@ impl<G: Gateway> Desk<G> {
 
     fn set_log_level(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
         let level = params::log_level(request.params.level, "level")?;
-        let ((session, guest), permit) = (peer.into_session()?, self.permit()?);
+        let (session, guest) = peer.into_session()?;
+        let permit = self.permit(&guest)?;
         let gateway = Arc::clone(&self.gateway);
         Ok(Reply::Soon(Soon::changing(permit, async move {
             let set = gateway.set_log_level(&guest, level.as_str()).await;
@@ -200,7 +196,8 @@ impl<G: Gateway> Desk<G> {
     }
 
     fn subscribe(&self, request: &Request<'_>, peer: Peer) -> Result<Reply, Fault> {
-        let ((session, guest), uri, permit) = (peer.into_session()?, uri(request)?, self.permit()?);
+        let ((session, guest), uri) = (peer.into_session()?, uri(request)?);
+        let permit = self.permit(&guest)?;
         require_short(&uri, "uri", self.limits.uri_bytes_max)?;
         let new = session.prepare_watch(&uri).map_err(|TooManyWatches| {
             Fault::busy("the session watches too many resources", "unsubscribe from one that is not needed any more")
@@ -257,7 +254,7 @@ impl<G: Gateway> Desk<G> {
         arrangement: Arrangement,
         errand: impl FnOnce(Guest, servanda_engine::Terms) -> Errand,
     ) -> Result<Reply, Fault> {
-        let permit = self.permit()?;
+        let permit = self.permit(&peer.guest)?;
         let Arrangement { terms, remarks, relay, session } = arrangement;
         let entry = enter(&peer, request.id, &terms.cancel)?;
         let greeting = Arc::clone(&self.greeting);
@@ -268,9 +265,11 @@ impl<G: Gateway> Desk<G> {
         Ok(Reply::Running(Box::new(Running::start(gateway, errand, held, asker, (remarks, relay), peer.departure))))
     }
 
-    fn permit(&self) -> Result<OwnedSemaphorePermit, Fault> {
-        Arc::clone(&self.requests).try_acquire_owned().map_err(|_| {
-            Fault::busy("too many requests are running", "send the request again in a moment; nothing has been done")
+    fn permit(&self, guest: &Guest) -> Result<Place, Fault> {
+        let hint = "send the request again in a moment; nothing has been done";
+        self.requests.take(&guest.authority).map_err(|no_place| match no_place {
+            NoPlace::AllTaken => Fault::busy("too many requests are running", hint),
+            NoPlace::HasItsShare => Fault::busy("too many of your requests are running", hint),
         })
     }
 }
@@ -284,14 +283,11 @@ impl Peer {
 }
 
 impl Soon {
-    fn new(permit: OwnedSemaphorePermit, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
+    fn new(permit: Place, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
         Self { work: Box::pin(work), changes_session: false, permit }
     }
 
-    fn changing(
-        permit: OwnedSemaphorePermit,
-        work: impl Future<Output = Result<String, Fault>> + Send + 'static,
-    ) -> Self {
+    fn changing(permit: Place, work: impl Future<Output = Result<String, Fault>> + Send + 'static) -> Self {
         Self { changes_session: true, ..Self::new(permit, work) }
     }
 }

@@ -16,6 +16,7 @@ mod listen;
 mod options;
 mod page;
 mod params;
+mod places;
 mod questions;
 mod remarks;
 mod running;

@@ -71,8 +71,8 @@ pub struct HttpOptions {
     pub answer_moment_ms: u64,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
-    /// `subscriptions/listen` streams open at once, all clients together: the modern era has no session to count by. Of one
-    /// principal a quarter of them, as with sessions.
+    /// Streams on which clients only listen, open at once, all clients and sessions together. Of one principal a quarter of them, of one
+    /// tenant three quarters, as with sessions and requests.
     pub listen_streams_max: usize,
     /// Requests running at once, all clients together. One whose client went away still counts until it ends.
     pub calls_in_flight_max: usize,
@@ -96,9 +96,11 @@ pub struct HttpOptions {
 /// How the HTTP door's connections are served, whatever is served on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serving {
-    /// Connections open at once. The next one waits until one of them ends.
+    /// Connections open at once. For the next one, one goes that asks nothing; where all ask something, it waits until one of them ends.
     pub connections_max: usize,
-    /// How long a connection may take to send the head of its first request, and an idle one that of the next.
+    /// How long a connection may take to send the head of its first request.
+    pub first_head_read_ms_max: u64,
+    /// How long an idle one may take to send that of the next.
     pub head_read_ms_max: u64,
     /// How long requests may finish when shutdown was asked for.
     pub drain_ms_max: u64,
@@ -185,7 +187,12 @@ impl HttpOptions {
 
 impl Default for Serving {
     fn default() -> Self {
-        Self { connections_max: 1024, head_read_ms_max: 30_000, drain_ms_max: crate::http::DRAIN_MS_MAX }
+        Self {
+            connections_max: 1024,
+            first_head_read_ms_max: 10_000,
+            head_read_ms_max: 30_000,
+            drain_ms_max: crate::http::DRAIN_MS_MAX,
+        }
     }
 }
 

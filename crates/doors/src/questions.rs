@@ -46,8 +46,9 @@ impl Questions {
 
     /// Opens a question, unless the client cannot answer it or too many are open: then it is declined.
     pub(crate) fn open(&self, ask: Ask, capabilities: &ClientCapabilities) -> Option<Question> {
-        if !capabilities.answers(&ask.method, ask.params.as_deref()) {
-            tracing::debug!(method = ask.method, "declined: the client did not say that it answers this");
+        let Ask { question, reply } = ask;
+        if !capabilities.answers(question.method(), question.params()) {
+            tracing::debug!(method = question.method(), "declined: the client did not say that it answers this");
             return None;
         }
         let mut state = self.state();
@@ -61,8 +62,8 @@ impl Questions {
         }
         state.asked += 1;
         let id = Id::Text(format!("servanda-{}-{}", self.tag, state.asked));
-        let message = splice::request(&id, &ask.method, ask.params.as_deref());
-        state.open.insert(id.clone(), ask.reply);
+        let message = splice::request(&id, question.method(), question.params());
+        state.open.insert(id.clone(), reply);
         Some(Question { id, message })
     }
 
@@ -98,6 +99,7 @@ impl Questions {
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
+    use servanda_engine::PutQuestion;
     use servanda_mcp::RpcError;
 
     use super::*;
@@ -108,7 +110,7 @@ mod tests {
 
     fn ask(method: &str) -> (Ask, oneshot::Receiver<Reply>) {
         let (reply, answered) = oneshot::channel();
-        (Ask { method: method.to_owned(), params: None, reply }, answered)
+        (Ask { question: PutQuestion::of("up", method, None).unwrap(), reply }, answered)
     }
 
     fn refused() -> Reply {

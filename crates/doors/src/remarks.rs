@@ -131,7 +131,7 @@ impl Drop for Relay {
 
 #[cfg(test)]
 mod tests {
-    use servanda_engine::Guest;
+    use servanda_engine::{Guest, PutQuestion};
     use servanda_mcp::{ClientCapabilities, ProtocolVersion};
     use tokio::sync::oneshot;
 
@@ -215,7 +215,7 @@ mod tests {
     fn questions_go_to_a_session_only_and_are_withdrawn_in_the_end() {
         let ask = || {
             let (reply, answered) = oneshot::channel();
-            (Remark::Ask(Ask { method: "roots/list".to_owned(), params: None, reply }), answered)
+            (Remark::Ask(Ask { question: PutQuestion::of("up", "roots/list", None).unwrap(), reply }), answered)
         };
         let mut modern = relay(None, Log::None, None);
         let (asked, mut answered) = ask();
@@ -226,7 +226,10 @@ mod tests {
         let mut legacy = relay(None, Log::OfSession, Some(Arc::clone(&session)));
         let (asked, _answered) = ask();
         let message = passed(&mut legacy, asked).unwrap();
-        assert!(message.ends_with(r#","method":"roots/list"}"#), "{message}");
+        assert!(
+            message.contains(r#","method":"roots/list","params":{"_meta":{"servanda/asked-by":"up"}}}"#),
+            "{message}"
+        );
         let withdrawn = String::from_utf8(legacy.withdraw().unwrap()).unwrap();
         assert!(withdrawn.contains("notifications/cancelled"), "{withdrawn}");
         assert!(legacy.withdraw().is_none());

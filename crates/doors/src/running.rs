@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use servanda_engine::{CallAnswer, CallRequest, Gateway, Inquiry, InquiryAnswer, Remark, Subject};
 use servanda_mcp::{Era, Id, RpcError, envelope::code, fields::member};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::mpsc,
     task::{JoinError, JoinHandle},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -19,6 +19,7 @@ use crate::{
     fault::{Fault, LOOK_FIRST},
     greeting::{Greeting, LIST_TTL_MS},
     in_flight::Entry,
+    places::Place,
     remarks::Relay,
     session::{self, Session},
     splice::{self, ResultType, Ttl},
@@ -57,7 +58,7 @@ pub(crate) struct Asker {
 #[expect(dead_code, reason = "held to be dropped")]
 pub(crate) struct Held {
     /// Its place among all requests.
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) permit: Place,
     /// Its place among the session's or the connection's unanswered ones.
     pub(crate) entry: Option<Entry>,
 }

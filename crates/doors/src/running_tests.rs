@@ -1,7 +1,7 @@
 //! The order of the last events.
 
 use serde_json::value::to_raw_value;
-use servanda_engine::{Ask, Guest};
+use servanda_engine::{Ask, Guest, PutQuestion};
 use servanda_mcp::{ClientCapabilities, ProtocolVersion};
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ async fn a_question_that_waits_is_declined_once_there_is_an_answer() {
     let session = Arc::new(Session::new(guest, ProtocolVersion::NEWEST_LEGACY, Arc::default(), limits));
     let (sender, remarks) = mpsc::channel(2);
     let (reply, mut answered) = oneshot::channel();
-    let ask = Ask { method: "roots/list".to_owned(), params: None, reply };
+    let ask = Ask { question: PutQuestion::of("up", "roots/list", None).unwrap(), reply };
     sender.try_send(Remark::Ask(ask)).unwrap();
     let audience = Audience { progress_token: None, log: Log::OfSession, session: Some(session) };
     let mut running = finished(remarks, audience);

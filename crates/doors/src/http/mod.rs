@@ -8,6 +8,7 @@ mod base64;
 mod batch;
 mod body;
 mod budget;
+mod connections;
 mod deliver;
 mod doorkeeper;
 mod headers;
@@ -16,7 +17,6 @@ mod herald;
 mod note;
 mod oauth;
 mod param_headers;
-mod places;
 mod post;
 mod queue;
 mod reception;
@@ -48,7 +48,6 @@ pub use self::serve::{DRAIN_MS_MAX, serve, serve_draining, serve_with};
 use self::{
     admit::Admission,
     param_headers::ParamHeaders,
-    places::Places,
     reception::Reception,
     serve::Draining,
     sessions::{Lease, Sessions},
@@ -57,6 +56,7 @@ use crate::{
     dispatch::{Desk, DeskLimits},
     fault::Fault,
     options::HttpOptions,
+    places::Places,
 };
 
 /// The door's state.

@@ -2,7 +2,7 @@
 //! go of them in order: nobody new, streams that only listen are closed, requests finish, and what does not finish in
 //! time is given up. Until then newcomers are told that the gateway drains, and health checks are answered.
 
-use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Router,
@@ -27,8 +27,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::health;
+use super::{
+    connections::{Connections, Seat},
+    health,
+};
 use crate::options::Serving;
+
+/// How long a connection whose place is needed may take to write its last answer.
+const LAST_ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// How long [`serve`] lets requests finish.
 pub const DRAIN_MS_MAX: u64 = 10_000;
@@ -53,7 +59,8 @@ pub(super) struct Draining {
 struct Host {
     protocol: Builder<TokioExecutor>,
     router: Router,
-    head_read_max: Duration,
+    first_head_read_max: Duration,
+    connections: Arc<Connections>,
     closing: CancellationToken,
     /// Connections that outlast everything are dropped.
     end: CancellationToken,
@@ -86,33 +93,36 @@ pub async fn serve_with(
 ) -> io::Result<()> {
     let draining = Draining { closing: shutdown.child_token(), give_up: CancellationToken::new() };
     let head_read_max = Duration::from_millis(serving.head_read_ms_max);
+    let first_head_read_max = Duration::from_millis(serving.first_head_read_ms_max.min(serving.head_read_ms_max));
     let router = router.layer(Extension(draining.clone()));
     let newcomers = Host {
         protocol: protocol(head_read_max),
         router: router.clone().layer(from_fn(only_health)),
-        head_read_max,
+        first_head_read_max,
+        connections: Connections::new(NEWCOMERS_MAX),
         closing: CancellationToken::new(),
         end: CancellationToken::new(),
     };
     let host = Arc::new(Host {
         protocol: protocol(head_read_max),
         router,
-        head_read_max,
+        first_head_read_max,
+        connections: Connections::new(serving.connections_max),
         closing: draining.closing.clone(),
         end: CancellationToken::new(),
     });
     let room = Arc::new(Semaphore::new(serving.connections_max.clamp(1, Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     loop {
-        let (connection, place) = tokio::select! {
+        let ((connection, seat), place) = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            accepted = accept(&listener, &room) => accepted,
+            accepted = host.accept(&listener, &room) => accepted,
         };
         let host = Arc::clone(&host);
         connections.spawn(async move {
-            host.attend(connection).await;
-            drop(place);
+            host.attend(connection, &seat).await;
+            drop((seat, place));
         });
     }
     connections.close();
@@ -155,12 +165,11 @@ fn protocol(head_read_max: Duration) -> Builder<TokioExecutor> {
     protocol
 }
 
-/// The next connection, once there is room for it. Cancel safe.
-async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
-    let Ok(place) = Arc::clone(room).acquire_owned().await else { return pending().await };
+/// The next connection.
+async fn next(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
-            Ok((connection, _)) => return (connection, place),
+            Ok((connection, peer)) => return (connection, peer.ip()),
             // The client was gone before it was its turn.
             Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
             }
@@ -173,24 +182,34 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Ow
 }
 
 impl Host {
+    /// The next connection, once there is room for it: one that asks nothing makes room.
+    async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> ((TcpStream, Seat), OwnedSemaphorePermit) {
+        let (connection, peer) = next(listener).await;
+        if room.available_permits() == 0 {
+            self.connections.make_room();
+        }
+        let Ok(place) = Arc::clone(room).acquire_owned().await else { return pending().await };
+        ((connection, self.connections.enter(peer)), place)
+    }
+
     /// Answers new connections while the door drains: with the health of the gateway, or that it is shutting down. They are closed
     /// when this future is dropped, because no call of theirs was taken.
     async fn turn_away(self, listener: &TcpListener) -> Infallible {
         let (host, room) = (Arc::new(self), Arc::new(Semaphore::new(NEWCOMERS_MAX)));
         let mut talks = JoinSet::new();
         loop {
-            let (connection, place) = accept(listener, &room).await;
+            let ((connection, seat), place) = host.accept(listener, &room).await;
             let host = Arc::clone(&host);
             while talks.try_join_next().is_some() {}
             talks.spawn(async move {
-                host.attend(connection).await;
-                drop(place);
+                host.attend(connection, &seat).await;
+                drop((seat, place));
             });
         }
     }
 
     /// Serves one connection to its end.
-    async fn attend(&self, connection: TcpStream) {
+    async fn attend(&self, connection: TcpStream, seat: &Seat) {
         // An answer is several small writes; without this each can wait 40 ms for the acknowledgement of the last.
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "a connection goes without TCP_NODELAY");
@@ -199,12 +218,14 @@ impl Host {
         let router = TowerToHyperService::new(self.router.clone());
         let service = service_fn(|request: hyper::Request<Incoming>| {
             asked.cancel();
-            router.call(request)
+            let busy = seat.connection.ask();
+            let answer = router.call(request);
+            async move { answer.await.map(|answer| answer.map(|body| busy.until_written(body))) }
         });
         let mut talk = pin!(self.protocol.serve_connection(TokioIo::new(connection), service));
         // Hyper's own limit begins only when it knows which HTTP is spoken, and some never say.
         let mut silent = pin!(async {
-            if tokio::time::timeout(self.head_read_max, asked.cancelled()).await.is_ok() {
+            if tokio::time::timeout(self.first_head_read_max, asked.cancelled()).await.is_ok() {
                 pending::<()>().await;
             }
         });
@@ -219,6 +240,14 @@ impl Host {
                     return;
                 }
                 () = self.end.cancelled() => return,
+                () = seat.connection.ended.cancelled() => {
+                    // What it was answered last may still be on its way.
+                    if asked.is_cancelled() {
+                        talk.as_mut().graceful_shutdown();
+                        let _ = tokio::time::timeout(LAST_ANSWER_MAX, talk.as_mut()).await;
+                    }
+                    return;
+                }
                 () = silent.as_mut() => return,
                 () = self.closing.cancelled(), if !leaving => {
                     // Whoever has not asked anything by now need not be waited for.

@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     budget::Budget,
-    places,
     reel::{Reel, ReelLimits},
 };
 use crate::{
     dispatch::Peer,
     options::HttpOptions,
+    places,
     running::Departure,
     session::{Session, SessionLimits},
 };
@@ -111,7 +111,7 @@ pub(super) enum Found {
 pub(super) enum NotAdded {
     /// There is no room, and every session is in use or was a moment ago.
     AllInUse,
-    /// Its principal has as many as one may have, and all of them are in use or were a moment ago.
+    /// Its principal or tenant has as many as one may have, and all of them are in use or were a moment ago.
     OwnInUse,
     /// It has ended.
     Ended,
@@ -245,6 +245,13 @@ impl Sessions {
         let own = table.sessions.values().filter(|session| is_own(session)).count();
         if places::share(self.limits.count_max, &newcomer.authority).is_some_and(|share| own >= share) {
             let made = table.end_longest_idle(|session| is_own(session) && may_go(session));
+            return made.then_some(()).ok_or(NotAdded::OwnInUse);
+        }
+        let is_of_tenant = |session: &HttpSession| session.session.guest.caller.tenant == newcomer.caller.tenant;
+        let of_tenant = table.sessions.values().filter(|session| is_of_tenant(session)).count();
+        let tenants_share = places::tenants_share(self.limits.count_max, &newcomer.authority);
+        if tenants_share.is_some_and(|share| of_tenant >= share) {
+            let made = table.end_longest_idle(|session| is_of_tenant(session) && may_go(session));
             return made.then_some(()).ok_or(NotAdded::OwnInUse);
         }
         if table.sessions.len() < self.limits.count_max {

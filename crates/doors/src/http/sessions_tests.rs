@@ -186,10 +186,21 @@ fn one_principal_has_a_share_and_ends_only_its_own() {
 }
 
 #[test]
+fn one_tenant_leaves_a_quarter_to_others() {
+    let sessions = table(8, 1_000_000);
+    let held: Vec<_> =
+        (0..6_u64).map(|number| begin_as(&sessions, 1, &keyed("acme", &number.to_string())).unwrap()).collect();
+    assert_eq!(begin_as(&sessions, 2, &keyed("acme", "one more")).unwrap_err(), NotAdded::OwnInUse);
+    assert!(begin_as(&sessions, 2, &keyed("rival", "ada")).is_ok());
+    drop(held);
+    assert!(begin_as(&sessions, 3, &keyed("acme", "one more")).is_ok(), "an idle session of its tenant makes room");
+}
+
+#[test]
 fn who_has_an_idle_session_gives_it_up_before_others_do() {
     let sessions = table(4, 1_000_000);
     let idle = |now_ms: u64, name: &str| {
-        let id = begin_as(&sessions, now_ms, &keyed("acme", name)).unwrap().session().id.clone();
+        let id = begin_as(&sessions, now_ms, &keyed(name, name)).unwrap().session().id.clone();
         sessions.table().sessions.get(&id).unwrap().last_used_ms.store(now_ms, Ordering::Relaxed);
         id
     };

@@ -13,13 +13,13 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
+use servanda_authority::Authenticated;
 use servanda_engine::{Gateway, News};
 use servanda_mcp::{Era, fields};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
 use super::{
     Draining, HttpDoor, authority, draining, headers, leased_session, method_not_allowed,
-    places::{NoPlace, Place},
     reel::{Connected, NotKept, Purpose},
     sessions::Lease,
     vigil::Vigil,
@@ -28,6 +28,7 @@ use crate::{
     fault::Fault,
     greeting::Greeting,
     listen::{Subscription, Wanted},
+    places::{NoPlace, Place},
     running::{Event, Running},
     splice, tidings,
 };
@@ -52,7 +53,8 @@ struct SessionFrames {
     connected: Connected,
     lease: Lease,
     draining: Draining,
-    _place: Option<OwnedSemaphorePermit>,
+    /// Of the session's, and of all that clients listen on.
+    _places: Option<(OwnedSemaphorePermit, Place)>,
 }
 
 /// A modern client's subscription.
@@ -84,6 +86,7 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Resul
         Fault::invalid_request(StatusCode::TOO_MANY_REQUESTS, "the session has too many streams open")
             .hint("read from a stream that is open, or close one")
     })?;
+    let among_all = listening_place(door, authority(parts)?)?;
     let connected = if parts.headers.contains_key(fields::header::LAST_EVENT_ID) {
         let event_id = headers::text(&parts.headers, fields::header::LAST_EVENT_ID).unwrap_or_default();
         // Not 404, which would say that the session is gone.
@@ -94,8 +97,20 @@ pub(super) async fn open<G: Gateway>(door: &HttpDoor<G>, parts: &Parts) -> Resul
     } else {
         lease.session().reel.open_standing()
     };
-    let frames = SessionFrames { connected, lease, draining: draining(door, parts), _place: Some(place) };
+    let frames = SessionFrames { connected, lease, draining: draining(door, parts), _places: Some((place, among_all)) };
     Ok(respond(Watched { frames, vigil: Vigil::over(door, authority(parts)?) }, door.keep_alive))
+}
+
+/// A place among all streams on which clients only listen, in whichever era and session.
+fn listening_place<G: Gateway>(door: &HttpDoor<G>, authority: &Authenticated) -> Result<Place, Fault> {
+    door.listen_streams.take(authority).map_err(|no_place| match no_place {
+        NoPlace::AllTaken => {
+            Fault::busy("too many clients are listening", "list the tools again from time to time instead")
+        }
+        NoPlace::HasItsShare => {
+            Fault::busy("too many of your clients are listening", "end a stream that is not needed any more")
+        }
+    })
 }
 
 /// Answers a modern request with what is said on the way.
@@ -110,7 +125,7 @@ pub(super) fn request(
 
 /// Answers with a stream of a legacy session.
 pub(super) fn session(connected: Connected, lease: Lease, draining: Draining, keep_alive: Duration) -> Response {
-    respond(SessionFrames { connected, lease, draining, _place: None }, keep_alive)
+    respond(SessionFrames { connected, lease, draining, _places: None }, keep_alive)
 }
 
 /// Answers a subscription.
@@ -120,14 +135,7 @@ pub(super) async fn subscribe<G: Gateway>(
     parts: &Parts,
 ) -> Result<Response, Fault> {
     let authority = authority(parts)?;
-    let place = door.listen_streams.take(authority).map_err(|no_place| match no_place {
-        NoPlace::AllTaken => {
-            Fault::busy("too many clients are listening", "list the tools again from time to time instead")
-        }
-        NoPlace::HasItsShare => {
-            Fault::busy("too many of your clients are listening", "end a stream that is not needed any more")
-        }
-    })?;
+    let place = listening_place(door, authority)?;
     let vigil = Vigil::over(door, authority);
     // Taken before the acknowledgement goes out: a change after it is never missed.
     let news = door.desk.gateway.news();

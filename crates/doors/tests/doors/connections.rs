@@ -57,18 +57,34 @@ async fn a_request_that_takes_longer_than_its_head_may_is_answered() {
     assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete");
 }
 
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
 #[tokio::test]
-async fn beyond_the_limit_a_connection_waits_for_another_to_end() {
-    let server = Server::start_serving(|_| {}, Serving { connections_max: 2, ..Serving::default() }).await;
-    let first = begin(&server, b"POST").await;
-    let second = begin(&server, b"POST").await;
-    let mut third = begin(&server, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+async fn beyond_the_limit_a_connection_waits_for_one_that_asks_something() {
+    let mut server = Server::start_serving(|_| {}, Serving { connections_max: 1, ..Serving::default() }).await;
+    let pending = server.send_later(&modern(1, "tools/call", json!({"name": "slow"})));
+    let started = server.started().await;
+    let mut second = begin(&server, HEALTH).await;
     let mut answer = [0; 12];
-    assert!(tokio::time::timeout(IMPATIENCE, third.read_exact(&mut answer)).await.is_err(), "there is no room");
-    drop(first);
-    within(third.read_exact(&mut answer)).await.unwrap();
+    assert!(tokio::time::timeout(IMPATIENCE, second.read_exact(&mut answer)).await.is_err(), "there is no room");
+    started.release.send(()).unwrap();
+    assert_eq!(pending.await.unwrap().json()["result"]["resultType"], "complete", "who asks something stays");
+    within(second.read_exact(&mut answer)).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
-    drop(second);
+}
+
+#[tokio::test]
+async fn connections_that_ask_nothing_make_room() {
+    let server = Server::start_serving(|_| {}, Serving { connections_max: 8, ..Serving::default() }).await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(begin(&server, b"POST").await);
+    }
+    let mut asks = begin(&server, HEALTH).await;
+    let mut answer = [0; 12];
+    within(asks.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    is_let_go(silent.swap_remove(0)).await;
 }
 
 #[tokio::test]

@@ -17,8 +17,8 @@ use serde_json::{
 use servanda_contract::{CallId, GateName, Refusal, TaxonomyClass};
 use servanda_doors::ServerIdentity;
 use servanda_engine::{
-    Ask, CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News, Notebook, Remark,
-    RemarkSink, Subject, Terms, ToolResult, Watch,
+    Ask, CallAnswer, CallRequest, Gateway, Guest, Inquiry, InquiryAnswer, ListedTool, Listing, News, Notebook,
+    PutQuestion, Remark, RemarkSink, Subject, Terms, ToolResult, Watch,
 };
 use servanda_mcp::{Era, RpcError};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -91,12 +91,21 @@ pub(crate) fn raw(value: &Value) -> Box<RawValue> {
 /// A question of a server, and where its answer goes.
 pub(crate) fn ask(method: &str, params: &Value) -> (Remark, oneshot::Receiver<servanda_engine::Reply>) {
     let (reply, answered) = oneshot::channel();
-    (Remark::Ask(Ask { method: method.to_owned(), params: Some(raw(params)), reply }), answered)
+    let question = PutQuestion::of("up", method, Some(raw(params))).unwrap();
+    (Remark::Ask(Ask { question, reply }), answered)
 }
 
 /// An elicitation any client can be asked that takes forms.
 pub(crate) fn elicitation() -> Value {
     json!({"message": "sure?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}})
+}
+
+/// The same as a client gets it.
+pub(crate) fn put_elicitation() -> Value {
+    let mut put = elicitation();
+    put["message"] = json!("[asked by the tool server `up`] sure?");
+    put["_meta"] = json!({"servanda/asked-by": "up"});
+    put
 }
 
 pub(crate) fn log_line(level: &str) -> Remark {

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{ask, elicitation, within},
+    fixture::{ask, elicitation, put_elicitation, within},
     http_client::{Call, Events, Server, legacy, request},
 };
 
@@ -32,7 +32,7 @@ fn answer(session: &str, id: &Value, result: &Value) -> Call {
 async fn question(events: &mut Events) -> Value {
     let message = events.next().await.unwrap();
     assert_eq!(message["method"], "elicitation/create", "{message}");
-    assert_eq!(message["params"], elicitation());
+    assert_eq!(message["params"], put_elicitation());
     message["id"].clone()
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use servanda_engine::News;
 
 use crate::{
-    fixture::{ask, elicitation, log_line, raw, within},
+    fixture::{ask, elicitation, log_line, put_elicitation, raw, within},
     http_client::{initialize, meta, request},
     schema::Era,
     stdio_client::Pipe,
@@ -34,7 +34,7 @@ async fn is_alive(pipe: &mut Pipe) {
 
 async fn question(pipe: &mut Pipe) -> Value {
     let message = pipe.read(Era::Legacy, "").await.unwrap();
-    assert_eq!((&message["method"], &message["params"]), (&json!("elicitation/create"), &elicitation()));
+    assert_eq!((&message["method"], &message["params"]), (&json!("elicitation/create"), &put_elicitation()));
     message["id"].clone()
 }
 

@@ -1,8 +1,10 @@
-//! Places that callers hold while they listen: so many in all, and no more than a share of them for one principal, so that
-//! nobody's listeners take the last place from everybody else. In local mode everybody is one principal, and has all of them.
+//! Places that callers hold while they listen or wait for an answer: so many in all, and no more than a share of them for one principal
+//! and one tenant, so that nobody takes the last place from everybody else. In local mode everybody is one principal, and has all of
+//! them.
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -11,14 +13,22 @@ use servanda_authority::{Authenticated, Method};
 /// One principal has no more than one in so many of what there is.
 const PRINCIPALS_SHARE: usize = 4;
 
+/// One tenant leaves at least one in so many to the others.
+const LEFT_BY_TENANT: usize = 4;
+
+/// How many of so many things one tenant may hold; none where everybody is one.
+pub(crate) fn tenants_share(of: usize, authority: &Authenticated) -> Option<usize> {
+    (*authority.method() != Method::Local).then(|| (of - of / LEFT_BY_TENANT).max(1))
+}
+
 /// How many of so many things one principal may hold; none where everybody is one.
-pub(super) fn share(of: usize, authority: &Authenticated) -> Option<usize> {
+pub(crate) fn share(of: usize, authority: &Authenticated) -> Option<usize> {
     (*authority.method() != Method::Local).then(|| (of / PRINCIPALS_SHARE).max(1))
 }
 
 /// All places.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(crate) struct Places {
     count_max: usize,
     held: Mutex<Held>,
 }
@@ -27,6 +37,7 @@ pub(super) struct Places {
 struct Held {
     count: usize,
     of_principals: HashMap<Principal, usize>,
+    of_tenants: HashMap<String, usize>,
 }
 
 /// Tenant and principal.
@@ -34,36 +45,41 @@ type Principal = (String, String);
 
 /// One place, held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     places: Arc<Places>,
     principal: Principal,
 }
 
 /// There is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(crate) enum NoPlace {
     /// All are taken.
     AllTaken,
-    /// This principal has its share.
+    /// This principal, or its tenant, has its share.
     HasItsShare,
 }
 
 impl Places {
-    pub(super) fn new(count_max: usize) -> Arc<Self> {
+    pub(crate) fn new(count_max: usize) -> Arc<Self> {
         Arc::new(Self { count_max, held: Mutex::default() })
     }
 
-    pub(super) fn take(self: &Arc<Self>, authority: &Authenticated) -> Result<Place, NoPlace> {
+    pub(crate) fn take(self: &Arc<Self>, authority: &Authenticated) -> Result<Place, NoPlace> {
         let principal = (authority.tenant().to_owned(), authority.principal().to_owned());
         let mut held = self.held();
         if held.count >= self.count_max {
             return Err(NoPlace::AllTaken);
         }
         let own = held.of_principals.get(&principal).copied().unwrap_or_default();
-        if share(self.count_max, authority).is_some_and(|share| own >= share) {
+        let of_tenant = held.of_tenants.get(&principal.0).copied().unwrap_or_default();
+        let is_over = |held: usize, share: Option<usize>| share.is_some_and(|share| held >= share);
+        if is_over(own, share(self.count_max, authority))
+            || is_over(of_tenant, tenants_share(self.count_max, authority))
+        {
             return Err(NoPlace::HasItsShare);
         }
         held.count += 1;
+        *held.of_tenants.entry(principal.0.clone()).or_default() += 1;
         *held.of_principals.entry(principal.clone()).or_default() += 1;
         Ok(Place { places: Arc::clone(self), principal })
     }
@@ -78,11 +94,16 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut held = self.places.held();
         held.count = held.count.saturating_sub(1);
-        if let Some(own) = held.of_principals.get_mut(&self.principal) {
-            *own = own.saturating_sub(1);
-            if *own == 0 {
-                held.of_principals.remove(&self.principal);
-            }
+        give_back(&mut held.of_principals, &self.principal);
+        give_back(&mut held.of_tenants, &self.principal.0);
+    }
+}
+
+fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            counts.remove(of);
         }
     }
 }
@@ -97,7 +118,7 @@ mod tests {
         let taken = [places.take(&everybody).unwrap(), places.take(&everybody).unwrap()];
         assert_eq!(places.take(&everybody).unwrap_err(), NoPlace::AllTaken);
         drop(taken);
-        assert!(places.held().of_principals.is_empty());
+        assert!(places.held().of_principals.is_empty() && places.held().of_tenants.is_empty());
         assert!(places.take(&everybody).is_ok());
         assert_eq!(Places::new(0).take(&everybody).unwrap_err(), NoPlace::AllTaken);
     }
