@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Find MCP servers, discover their tools, write a contract for each
     Init(InitArgs),
     /// Check the configuration and every contract, without starting anything
-    Check,
+    Check(CheckArgs),
     /// Run the gateway over Streamable HTTP
     Serve(ServeArgs),
     /// Run the gateway over stdin and stdout, for clients that start a command
@@ -127,12 +127,20 @@ pub(crate) enum Command {
     /// Print a JSON Schema
     Schema(SchemaArgs),
     /// Look for what could keep the gateway from working
-    Doctor,
+    Doctor(DoctorArgs),
     /// See it work: a sample company, calls that pass and calls that are refused at each gate
     Demo(DemoArgs),
     /// The sample company as an MCP server over stdio; `demo` starts it
     #[command(hide = true)]
     Sample(SampleArgs),
+}
+
+/// `doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Also ask the databases behind tools that only read whether their logins could write. Each tool is called once
+    #[arg(long)]
+    pub databases: bool,
 }
 
 /// `init`.
@@ -148,6 +156,9 @@ pub(crate) struct InitArgs {
     /// Write the configuration and its contracts anew; what was there is kept as *.bak.
     #[arg(long)]
     pub force: bool,
+    /// Start the servers of FILE without asking first.
+    #[arg(long, short = 'y')]
+    pub yes: bool,
 }
 
 /// `connect`.
@@ -242,6 +253,14 @@ pub(crate) struct PinArgs {
     pub yes: bool,
 }
 
+/// `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// Show what the configuration starts and asks, whole: whoever wrote it decides what runs here.
+    #[arg(long)]
+    pub commands: bool,
+}
+
 /// `pins`.
 #[derive(Debug, Args)]
 pub(crate) struct PinsArgs {
@@ -261,6 +280,9 @@ pub(crate) struct CallArgs {
     /// How long to wait, in milliseconds, if the contract allows more.
     #[arg(long, value_name = "MS")]
     pub timeout_ms: Option<u64>,
+    /// Show the result on a terminal as it is, with everything in it that steers terminals.
+    #[arg(long)]
+    pub raw: bool,
     /// The key of the operation: the same call with the same key is done once, however often it is made.
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,

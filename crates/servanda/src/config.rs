@@ -45,7 +45,9 @@ use crate::{
     callback_config::CallbackConfig,
     expansion::{expand, unset},
     failure::Failure,
+    files,
     ledger_place::LedgerPlace,
+    state_folder,
 };
 
 /// The version of the file's format.
@@ -259,7 +261,7 @@ impl Config {
 impl Loaded {
     /// Reads and checks the configuration at `file`.
     pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
-        let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+        let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => {
                 let failure = Failure::bad_input(format!("there is no `{}`", file.display()));
                 if file == Path::new(CONFIG_FILE) {
@@ -275,6 +277,7 @@ impl Loaded {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let loaded = Self { config, folder: folder.to_owned(), file: file.to_owned(), had_policies: false };
         loaded.check()?;
+        state_folder::guard(&loaded.folder)?;
         Ok(loaded)
     }
 
@@ -288,10 +291,18 @@ impl Loaded {
         self.beside(&self.config.contracts)
     }
 
-    /// Where the ledger is.
+    /// Where the ledger is: through no link that a repository may have brought, and for its owner alone.
     pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
-        let ledger = LedgerPlace::of(&self.config.ledger, self.position_file(), |file| self.beside(Path::new(file)));
-        ledger.map_err(|failure| failure.at(&self.file, "ledger"))
+        let position_file = self.position_file();
+        let named = self.config.position_file.as_deref().unwrap_or(Path::new(""));
+        state_folder::require_own(&self.folder, named, &position_file)?;
+        let ledger = LedgerPlace::of(&self.config.ledger, position_file, |file| self.beside(Path::new(file)));
+        let ledger = ledger.map_err(|failure| failure.at(&self.file, "ledger"))?;
+        if let Some(file) = ledger.file() {
+            state_folder::require_own(&self.folder, Path::new(&self.config.ledger), file)?;
+        }
+        ledger.make_private()?;
+        Ok(ledger)
     }
 
     /// The file that knows the ledger from outside: beside the configuration and named like it, unless it says another.
@@ -399,8 +410,7 @@ fn check(file: &str, config: &Config) -> Result<(), DocumentError> {
     for (id, upstream) in &config.upstreams {
         let field = format!("upstreams.{id}");
         if !names::is_upstream_id(id) {
-            let reason =
-                "an upstream's id starts with a letter, has letters, digits, `-` and single `_`, at most 32 of them";
+            let reason = "an upstream's id starts with a letter, has letters, digits, `-` and single `_`, at most 32 of them, and is not `servanda`";
             return wrong(&field, reason.to_owned());
         }
         match (&upstream.command, &upstream.url) {

@@ -14,7 +14,7 @@ use servanda_contract::{
 use servanda_engine::SystemClock;
 use servanda_gates::{CompiledContract, Look, Probe, Registered, admit, budget::Dimension};
 
-use crate::{config::Loaded, failure::Failure};
+use crate::{config::Loaded, failure::Failure, files};
 
 /// What is wrong with one file.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -142,7 +142,7 @@ fn asked_tools(contract: &ToolContract) -> impl Iterator<Item = (String, String)
 /// Which tools have a contract, by upstream and own name; one that is not admitted is a contract all the same.
 pub(crate) fn bindings(loaded: &Loaded) -> Result<BTreeSet<(String, String)>, Failure> {
     let read = |file: PathBuf| {
-        let text = std::fs::read_to_string(&file).ok()?;
+        let text = files::read_text(&file, files::TEXT_BYTES_MAX).ok()?;
         let contract: ToolContract = document::read(&file.display().to_string(), &text).ok()?;
         Some((contract.binding.upstream, contract.binding.tool))
     };
@@ -180,7 +180,7 @@ impl std::fmt::Display for Problem {
 }
 
 fn judge(file: &Path, loaded: &Loaded, registered: &Registered) -> Result<CompiledContract, Vec<String>> {
-    let text = std::fs::read_to_string(file).map_err(|error| vec![error.to_string()])?;
+    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| vec![error.to_string()])?;
     let contract: ToolContract =
         document::read(&file.display().to_string(), &text).map_err(|error| vec![error.to_string()])?;
     let upstream = contract.binding.upstream.clone();

@@ -99,6 +99,8 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::PositionFile { .. } => Self::failed(says)
                 .hint("make the configuration's folder writable, or name a file elsewhere as `position_file`"),
+            LedgerError::NotPlain { .. } => Self::bad_input(says)
+                .hint("nothing was changed; remove what is in its place, or name another `ledger` in servanda.yaml"),
             LedgerError::InUse { .. } => Self::failed(says).hint("stop the gateway first, then try again"),
             LedgerError::NoCopy { .. } => Self::bad_input(says).hint(
                 "the ledger is as it was; name a file that `servanda ledger backup FILE` made, or one that was set aside",

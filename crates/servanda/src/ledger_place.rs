@@ -1,7 +1,11 @@
 //! Where a configuration keeps its ledger: a file beside it, or a PostgreSQL that several gateways share; and the position file
 //! beside the configuration, which knows the ledger from outside. What a screen may say about it: never the password.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use servanda_ledger::{Guard, Ledger, LedgerError, Reader, Schema, Upkeep};
 
@@ -54,6 +58,13 @@ impl LedgerPlace {
         }
     }
 
+    /// Takes from others what they may do with its files, and says so.
+    pub(crate) fn make_private(&self) -> Result<(), LedgerError> {
+        let StorePlace::File(file) = &self.store else { return Ok(()) };
+        servanda_ledger::make_private(file)?.iter().for_each(crate::screen::warn);
+        Ok(())
+    }
+
     /// Opens it for reading.
     pub(crate) async fn read(&self) -> Result<Reader, LedgerError> {
         match &self.store {
@@ -68,6 +79,14 @@ impl LedgerPlace {
         match &self.store {
             StorePlace::File(file) => Upkeep::file(file.clone(), position_file),
             StorePlace::Postgres(url) => Upkeep::server(url.clone(), position_file),
+        }
+    }
+
+    /// The file, where it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.store {
+            StorePlace::File(file) => Some(file),
+            StorePlace::Postgres(_) => None,
         }
     }
 

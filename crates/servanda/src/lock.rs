@@ -2,8 +2,7 @@
 //! one step, and read again by a running gateway when it changes.
 
 use std::{
-    io::Write as _,
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,7 +13,7 @@ use servanda_contract::time::Clock as _;
 use servanda_engine::{Discovery, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Loaded, failure::Failure};
+use crate::{config::Loaded, failure::Failure, files};
 
 /// How often a running gateway looks whether the file changed, if it does not probe more often anyway.
 const LOOK_MS_MAX: u64 = 2_000;
@@ -22,6 +21,8 @@ const LOOK_MS_MAX: u64 = 2_000;
 const TOLD_MAX: usize = 20;
 /// Anybody may read it who may read the folder: it has nothing that a server does not tell everybody.
 const LOCK_MODE: u32 = 0o644;
+/// How much of it is read: ten thousand tools and what servers list beside them.
+pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
 
 /// The pins of a configuration.
 pub(crate) fn pins(loaded: &Loaded) -> Result<Pins, Failure> {
@@ -40,7 +41,7 @@ pub(crate) fn pins_after(loaded: &Loaded, before: Option<Lock>) -> Result<Pins, 
 
 /// What the file says; none where there is no file.
 pub(crate) fn read(file: &Path) -> Result<Option<Lock>, Failure> {
-    let text = match std::fs::read_to_string(file) {
+    let text = match files::read_text(file, LOCK_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::bad_input(format!("cannot read `{}`: {error}", file.display()))),
@@ -60,20 +61,9 @@ pub(crate) fn text(lock: &Lock) -> Result<String, Failure> {
 /// Writes the file in one step: whoever reads it meanwhile reads the one before or the one after.
 pub(crate) fn write(file: &Path, lock: &Lock) -> Result<(), Failure> {
     let text = text(lock)?;
-    let beside = file.with_extension(format!("lock.{}", std::process::id()));
-    let written = write_beside(&beside, &text).and_then(|()| std::fs::rename(&beside, file));
-    written.map_err(|error| {
-        // What is left of it is of no use to anybody.
-        let _ = std::fs::remove_file(&beside);
-        Failure::failed(format!("cannot write `{}`: {error}", file.display()))
-    })
-}
-
-fn write_beside(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut opened = options.write(true).create(true).truncate(true).mode(LOCK_MODE).open(file)?;
-    opened.write_all(text.as_bytes())?;
-    opened.sync_all()
+    let folder = file.parent().unwrap_or(Path::new("."));
+    files::write_inside(folder, file, &text, LOCK_MODE)
+        .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))
 }
 
 /// Keeps a running gateway and the file in step.

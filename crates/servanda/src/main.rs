@@ -5,6 +5,7 @@ mod cli;
 mod clients;
 mod commands;
 mod config;
+mod consent;
 mod contracts;
 mod credentials;
 mod doubts;
@@ -14,6 +15,7 @@ mod health;
 mod import;
 mod ledger_place;
 mod lock;
+mod log;
 mod next_step;
 mod operator;
 mod policies;
@@ -23,6 +25,7 @@ mod review;
 mod rights_review;
 mod rights_text;
 mod screen;
+mod server_page;
 mod state_folder;
 mod stopping;
 mod survey;
@@ -30,11 +33,11 @@ mod upkeep;
 mod visitors_notebook;
 mod wiring;
 
-use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use clap::Parser as _;
 use rustix::process::{Resource, Rlimit, setrlimit};
-use tracing_subscriber::EnvFilter;
+use servanda_files as files;
 
 use crate::{
     cli::{Cli, Command},
@@ -52,9 +55,12 @@ fn main() -> ExitCode {
     if let Some(ended) = servanda_upstream::supervisor::run_as_told(std::env::args_os()) {
         return ended;
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => return screen::tell_usage(&usage),
+    };
     let screen = Screen { json: cli.json };
-    start_log(cli.verbose, &cli.command);
+    log::start(level(cli.verbose, &cli.command));
     forbid_core_files();
     match run(&cli, screen) {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,7 +75,7 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
     // What needs no runtime does not get one.
     match &cli.command {
         Command::Schema(args) => return commands::schema::run(args, screen),
-        Command::Check => return commands::check::run(&cli.config, screen),
+        Command::Check(args) => return commands::check::run(&cli.config, args, screen),
         Command::Sample(args) => return commands::sample::run(args),
         Command::Disconnect(args) => return commands::disconnect::run(&cli.config, args, screen),
         Command::Secret(args) => return commands::secret::run(&cli.config, args, screen),
@@ -100,13 +106,15 @@ fn run(cli: &Cli, screen: Screen) -> Result<(), Failure> {
             Command::Login(args) => until_stopped(commands::login::login(&cli.config, args, screen)).await,
             Command::Logout(args) => until_stopped(commands::login::logout(&cli.config, args, screen)).await,
             Command::Logins => until_stopped(commands::login::list(&cli.config, screen)).await,
-            Command::Doctor => until_stopped(commands::doctor::run(&cli.config, screen)).await,
+            Command::Doctor(args) => until_stopped(commands::doctor::run(&cli.config, args, screen)).await,
             Command::Demo(args) => Box::pin(commands::demo::run(args, screen)).await,
             Command::Connect(args) => commands::connect::run(&cli.config, args, screen).await,
             Command::Explain(args) => until_stopped(commands::explain::run(&cli.config, args, screen)).await,
-            Command::Schema(_) | Command::Check | Command::Sample(_) | Command::Disconnect(_) | Command::Secret(_) => {
-                Ok(())
-            }
+            Command::Schema(_)
+            | Command::Check(_)
+            | Command::Sample(_)
+            | Command::Disconnect(_)
+            | Command::Secret(_) => Ok(()),
         }
     });
     // A read of stdin cannot be interrupted; everything that has to end has ended.
@@ -147,23 +155,12 @@ fn forbid_core_files() {
     }
 }
 
-/// The log goes to stderr: stdout belongs to data, and in `stdio` to the protocol.
-fn start_log(verbose: u8, command: &Command) {
-    let quiet = if matches!(command, Command::Serve(_) | Command::Stdio) { "warn" } else { "error" };
-    let level = match verbose {
-        0 => quiet,
+/// How much the log says: a gateway that runs warns, a command has its own words.
+fn level(verbose: u8, command: &Command) -> &'static str {
+    match verbose {
+        0 if matches!(command, Command::Serve(_) | Command::Stdio) => "warn",
+        0 => "error",
         1 => "info",
         _ => "debug",
-    };
-    let filter =
-        EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
-        .with_target(false)
-        // A log that cannot be written (a full disk, a closed terminal) would be told with a print that panics, on whatever
-        // thread it happens: the ledger's, for one.
-        .log_internal_errors(false)
-        .init();
+    }
 }

@@ -7,6 +7,8 @@ pub(crate) enum Trouble {
     Quarantined,
     /// What it says is not what was agreed to, or nobody has agreed to anything.
     NotAgreed,
+    /// The same of what stands in a list beside the tools, which is agreed to as a whole.
+    ListNotAgreed,
     /// It does not take what its contract says.
     Misfit,
     /// Its definition cannot be used.
@@ -34,6 +36,10 @@ pub(crate) fn hint<'a>(troubles: impl IntoIterator<Item = (Trouble, &'a str)>, s
         (Trouble::NotAgreed, true) => {
             format!("`servanda pin {tool}` agrees to what it is now, `servanda pin --all` to all of it")
         }
+        (Trouble::ListNotAgreed, false) => {
+            "`servanda diff` shows what servers list now, `servanda pin --all` agrees to all of it".to_owned()
+        }
+        (Trouble::ListNotAgreed, true) => "`servanda pin --all` agrees to all of it".to_owned(),
         (Trouble::Misfit, false) => format!("`servanda diff {tool}` shows where it does not fit its contract"),
         (Trouble::Misfit, true) => format!("correct the contract of `{tool}`, then `servanda check`"),
         (Trouble::Rejected, false) => format!("`servanda diff {tool}` shows why it cannot be used"),
@@ -59,6 +65,7 @@ mod tests {
         let troubles = [
             Trouble::Quarantined,
             Trouble::NotAgreed,
+            Trouble::ListNotAgreed,
             Trouble::Misfit,
             Trouble::Rejected,
             Trouble::Withdrawn,

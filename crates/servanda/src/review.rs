@@ -8,8 +8,9 @@ use serde::Serialize;
 use servanda_catalog::{
     Catalog, Rejected,
     negotiation::{Gap, Match, fits},
-    pins::{Definition, Difference, Lock, Severity, compare},
+    pins::{Definition, Difference, ListedKind, Lock, Severity, compare},
 };
+use servanda_contract::legibility::reveal;
 
 use crate::{
     config::Loaded,
@@ -47,6 +48,9 @@ pub(crate) struct Reviewed {
     /// The definition that is served.
     #[serde(skip)]
     pub live: Option<Definition>,
+    /// The list it stands in, if it is no tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed: Option<ListedKind>,
 }
 
 /// What was agreed to.
@@ -115,7 +119,47 @@ impl Review {
         let upstreams: BTreeSet<String> =
             entries.map(|(_, entry)| entry.contract.contract().binding.upstream.clone()).collect();
         let survey = survey::ask(loaded, Some(&upstreams), screen).await?;
-        Ok(self.reviewed(Some(&survey)).into_iter().filter(|reviewed| wanted(&reviewed.tool)).collect())
+        let mut all: Vec<Reviewed> =
+            self.reviewed(Some(&survey)).into_iter().filter(|reviewed| wanted(&reviewed.tool)).collect();
+        if names.is_empty() {
+            all.extend(self.listed(&survey));
+        }
+        Ok(all)
+    }
+
+    /// Reviews what upstreams list beside their tools, as far as they said. What is gone from a list is nobody's concern.
+    pub(crate) fn listed(&self, survey: &Survey) -> Vec<Reviewed> {
+        let mut all = Vec::new();
+        for (upstream, inventory) in survey.iter().filter_map(|(upstream, said)| Some((upstream, said.as_ref().ok()?)))
+        {
+            for (kind, items) in &inventory.listed {
+                all.extend(items.iter().map(|live| self.review_listed(upstream, *kind, live)));
+            }
+        }
+        all
+    }
+
+    fn review_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Reviewed {
+        let pins = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)?.get(&kind));
+        let pin = pins.and_then(|pins| pins.get(&live.name));
+        let state = match pin {
+            None => State::NotPinned,
+            Some(pin) if pin.digest == live.digest() => State::Identical,
+            // Whatever changed is text that an agent reads.
+            Some(_) => State::Dangerous,
+        };
+        Reviewed {
+            tool: format!("{} `{}` of {upstream}", kind.word(), reveal(&live.name)),
+            upstream: upstream.to_owned(),
+            state,
+            because: None,
+            pinned: pin.map(|pin| Agreed { digest: pin.digest.to_string(), at: pin.pinned_at.clone() }),
+            live_digest: Some(live.digest().to_string()),
+            differences: pin.map(|pin| compare(&pin.definition, live)).unwrap_or_default(),
+            misfits: Vec::new(),
+            live: Some(live.clone()),
+            listed: Some(kind),
+        }
     }
 
     /// Reviews every tool by what upstreams said, if they were asked.
@@ -138,6 +182,7 @@ impl Review {
             differences: Vec::new(),
             misfits: Vec::new(),
             live: None,
+            listed: None,
         };
         let inventory = match asked.flatten() {
             None if pin.is_none() => {
@@ -183,9 +228,17 @@ impl Reviewed {
         self.state == State::Identical && self.misfits.is_empty()
     }
 
+    /// Whether it is a resource that came after the others were agreed to: agents are told its name and nothing else, and nobody has to act.
+    pub(crate) fn came_later(&self) -> bool {
+        self.listed == Some(ListedKind::Resources) && self.state == State::NotPinned
+    }
+
     /// What is wrong, if anything.
     pub(crate) fn trouble(&self) -> Option<(Trouble, &str)> {
         let trouble = match self.state {
+            State::Additive | State::Breaking | State::Dangerous | State::NotPinned if self.listed.is_some() => {
+                Trouble::ListNotAgreed
+            }
             State::Additive | State::Breaking | State::Dangerous | State::NotPinned => Trouble::NotAgreed,
             State::Identical | State::NotAsked if self.misfits.is_empty() => return None,
             State::Identical | State::NotAsked => Trouble::Misfit,

@@ -1,8 +1,15 @@
 //! What people and programs see: data on stdout, everything else on stderr, JSON where it was asked for, colour only where
 //! it is wanted, and nothing that needs colour to be understood.
+//!
+//! Nothing that came from outside steers a terminal: whatever is written here goes through [`shown`], which spells out every
+//! character that does not show, escape and direction overrides among them. Only [`Screen::raw`] does not. Colour is [`paint`]'s alone:
+//! its codes have a mark that nobody outside this process knows.
+
+mod colour;
+mod usage;
 
 use std::{
-    fmt::Display,
+    fmt::{Display, Write as _},
     io::{self, IsTerminal as _, Write as _},
     time::Duration,
 };
@@ -11,7 +18,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::{OwoColorize as _, Stream};
 use serde::Serialize;
+use servanda_contract::legibility::{hidden, reveal};
 
+pub(crate) use self::usage::tell_usage;
 use crate::failure::Failure;
 
 /// How long a wait may last before it shows.
@@ -46,7 +55,22 @@ pub(crate) enum Mood {
 impl Screen {
     /// A line of data.
     pub(crate) fn data(self, line: impl Display) -> Result<(), Failure> {
-        match writeln!(io::stdout(), "{line}") {
+        let line = shown(&line.to_string(), has_colour(Stream::Stdout));
+        self.write(line.as_bytes())
+    }
+
+    /// Bytes as they are, for programs, or for a person who asked for them.
+    pub(crate) fn raw(self, text: &str) -> Result<(), Failure> {
+        self.write(text.as_bytes())
+    }
+
+    /// Whether a person reads the data.
+    pub(crate) fn is_read_by_a_person(self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    fn write(self, line: &[u8]) -> Result<(), Failure> {
+        match io::stdout().write_all(line).and_then(|()| io::stdout().write_all(b"\n")) {
             // Whoever read it has seen enough, as `head` does; that is no failure of ours.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written.map_err(Failure::from),
@@ -56,13 +80,13 @@ impl Screen {
     /// Data as JSON.
     pub(crate) fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|error| Failure::failed(error.to_string()))?;
-        self.data(text)
+        self.write(escaped_json(&text).as_bytes())
     }
 
     /// A line for people, beside the data.
     pub(crate) fn say(self, line: impl Display) {
         // Nobody can be told when stderr is gone.
-        let _ = writeln!(io::stderr(), "{line}");
+        let _ = writeln!(io::stderr(), "{}", shown(&line.to_string(), has_colour(Stream::Stderr)));
     }
 
     /// How a failed command ends.
@@ -107,10 +131,70 @@ impl Screen {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }
-        bar.set_message(message.into());
+        bar.set_message(one_line(&message.into()));
         bar.enable_steady_tick(Duration::from_millis(120));
         bar
     }
+}
+
+/// A text in which everything shows: what does not is written as its code point. Of escapes only those of [`paint`] stay, and only
+/// with colour.
+fn shown(text: &str, colour: bool) -> String {
+    let text = text.replace("\r\n", "\n");
+    let mut seen = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('\u{1b}') {
+        let (before, from) = rest.split_at(at);
+        seen.push_str(&reveal(before));
+        let code = colour::ours(from);
+        match &code {
+            Some((code, _)) if colour => seen.push_str(code),
+            Some(_) => {}
+            None => seen.push_str(&reveal("\u{1b}")),
+        }
+        rest = from.get(code.map_or(1, |(_, length)| length)..).unwrap_or_default();
+    }
+    seen.push_str(&reveal(rest));
+    seen
+}
+
+/// The same on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    reveal(&text.replace(['\n', '\t'], " ")).into_owned()
+}
+
+/// The same on one line, in which ends of lines and tabs are spelled out too: whoever reads it sees that they are there.
+pub(crate) fn spelled_out(text: &str) -> String {
+    reveal(&text.replace("\r\n", "\n").replace('\n', "\\n").replace('\t', "\\t")).into_owned()
+}
+
+/// Something that a person has to know whatever the command is, once.
+pub(crate) fn warn(text: impl Display) {
+    Screen { json: false }.say(format_args!(
+        "{} {}",
+        paint_stderr("warning:", Mood::Careful),
+        one_line(&text.to_string())
+    ));
+}
+
+/// JSON in which everything shows: its texts mean the same.
+pub(crate) fn escaped_json(json: &str) -> String {
+    let mut found = hidden(json).into_iter().peekable();
+    let mut escaped = String::with_capacity(json.len());
+    for (position, character) in json.chars().enumerate() {
+        if found.next_if(|hidden| hidden.position == position).is_none() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
+fn has_colour(stream: Stream) -> bool {
+    "x".if_supports_color(stream, |word| word.red()).to_string().len() > 1
 }
 
 /// A table with a head; plain enough to be cut and pasted.
@@ -126,7 +210,8 @@ pub(crate) fn table(head: &[&str]) -> Table {
 
 /// A table as text, without the blanks at the ends of its lines.
 pub(crate) fn lines(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    let lines = table.lines().map(|line| colour::with_resets(&line).trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// So many of a thing, in English.
@@ -150,11 +235,62 @@ pub(crate) fn paint_stderr(word: &str, mood: Mood) -> String {
 }
 
 fn paint_for(stream: Stream, word: &str, mood: Mood) -> String {
+    let word = &*reveal(word);
+    if !has_colour(stream) {
+        return word.to_owned();
+    }
     match mood {
-        Mood::Good => word.if_supports_color(stream, |word| word.green()).to_string(),
-        Mood::Careful => word.if_supports_color(stream, |word| word.yellow()).to_string(),
-        Mood::Bad => word.if_supports_color(stream, |word| word.red()).to_string(),
-        Mood::Quiet => word.if_supports_color(stream, |word| word.dimmed()).to_string(),
-        Mood::Strong => word.if_supports_color(stream, |word| word.bold()).to_string(),
+        Mood::Good => colour::around(word, "32", "39"),
+        Mood::Careful => colour::around(word, "33", "39"),
+        Mood::Bad => colour::around(word, "31", "39"),
+        Mood::Quiet => colour::around(word, "2", "0"),
+        Mood::Strong => colour::around(word, "1", "0"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{colour, escaped_json, lines, one_line, shown, spelled_out, table};
+
+    #[test]
+    fn nothing_that_does_not_show_is_written() {
+        let hostile = "a\u{1b}]0;title\u{7}b\u{9b}2Jc\u{202e}d\u{200b}e\rf\u{1b}[2Kg\u{1b}[8mh";
+        for colour in [true, false] {
+            let seen = shown(hostile, colour);
+            assert!(seen.chars().all(|one| !one.is_control()) && !seen.contains('\u{202e}'), "{seen}");
+            assert!(
+                seen.contains("<U+001B>]0;title<U+0007>b") && seen.contains("<U+202E>d<U+200B>e<U+000D>f"),
+                "{seen}"
+            );
+        }
+        assert_eq!(one_line("a\nb\u{1b}c"), "a b<U+001B>c");
+        assert_eq!(spelled_out("a\n\tb\r\n\rc"), "a\\n\\tb\\n<U+000D>c");
+    }
+
+    /// Others may use the very codes that we use: they show, and ours colour.
+    #[test]
+    fn only_our_own_colour_is_colour() {
+        for theirs in ["\u{1b}[32mgood\u{1b}[39m", "\u{1b}[0m", "\u{1b}[1;1;2;3m", "\u{1b}[31;m"] {
+            for colour in [true, false] {
+                assert!(!shown(theirs, colour).contains('\u{1b}'), "{theirs:?}");
+            }
+        }
+        let ours = colour::around("good", "32", "39");
+        let mixed = format!("{ours} \u{1b}[32mbad\u{1b}[0m\n");
+        assert_eq!(shown(&mixed, true), "\u{1b}[32mgood\u{1b}[39m <U+001B>[32mbad<U+001B>[0m\n");
+        assert_eq!(shown(&mixed, false), "good <U+001B>[32mbad<U+001B>[0m\n");
+        // What the table adds to a cell of ours is ours.
+        let mut table = table(&["a"]);
+        table.add_row([ours]).add_row(["x\u{1b}[0m".to_owned()]);
+        let lines = shown(&lines(&table), true);
+        assert!(lines.contains("\u{1b}[32mgood\u{1b}[39m\u{1b}[0m") && lines.contains("x<U+001B>[0m"), "{lines:?}");
+    }
+
+    #[test]
+    fn json_means_the_same_when_everything_shows() {
+        let value = serde_json::json!({ "a": "x\u{202e}\u{9b}\u{e0041}y\u{1b}" });
+        let escaped = escaped_json(&value.to_string());
+        assert!(escaped.is_ascii(), "{escaped}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escaped).unwrap(), value);
     }
 }

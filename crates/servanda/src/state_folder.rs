@@ -1,8 +1,78 @@
-//! `.servanda`, the folder of what the gateway keeps for itself: only its owner may look into it.
+//! `.servanda`, the folder of what the gateway keeps for itself, and the other files that it keeps beside the configuration. A repository
+//! may bring them along: none of them is reached through a link, and what others may use is mended and said.
 
-use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Component, Path, PathBuf},
+};
 
-/// Makes a folder of ours and those above it. What is there stays as it is.
-pub(crate) fn make(folder: &Path) -> io::Result<()> {
+use servanda_files::Mended;
+use servanda_vault::KEY_FILE;
+
+use crate::{config::STATE_FOLDER, failure::Failure, files, screen};
+
+/// Files that are looked at in the folder.
+const ENTRIES_MAX: usize = 1_000;
+/// How the names of our files in it begin.
+const OURS: [&str; 3] = ["ledger.", "secrets.", "connections."];
+
+/// Makes a folder of ours below `root`, and those above it. What is there stays as it is, and is no link.
+pub(crate) fn make(root: &Path, folder: &Path) -> io::Result<()> {
+    files::require_unlinked(root, folder)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Refuses a state folder that is a link, and takes from others what they may do with the one that is there.
+pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
+    require_own(root, Path::new(STATE_FOLDER), &root.join(STATE_FOLDER))?;
+    // A key that others could read may be theirs by now. It is refused where it is needed, and `doctor` says so.
+    for exposed in exposed(root).into_iter().filter(|exposed| !is_key(&exposed.path)) {
+        let cannot = |error: io::Error| {
+            let path = exposed.path.display();
+            Failure::failed(format!("others can use `{path}`, and that cannot be changed: {error}"))
+                .hint(format!("have its owner run `chmod go= {path}`"))
+        };
+        if let Some(mended) = servanda_files::mend(&exposed.path).map_err(cannot)? {
+            screen::warn(&mended);
+        }
+    }
+    Ok(())
+}
+
+/// What others may use of it: the folder, and our files in it.
+pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
+    let folder = if root == Path::new(".") { PathBuf::from(STATE_FOLDER) } else { root.join(STATE_FOLDER) };
+    if files::refuse_link(&folder).is_err() {
+        return Vec::new();
+    }
+    let is_ours = |name: &str| OURS.iter().any(|start| name.starts_with(start));
+    let entries = fs::read_dir(&folder).into_iter().flatten().take(ENTRIES_MAX).flatten();
+    let mut inside: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_name().to_str().is_some_and(is_ours)).map(|entry| entry.path()).collect();
+    inside.sort();
+    let exposed = |path: PathBuf| servanda_files::open_to_others(&path).map(|mode| Mended { path, mode });
+    [folder].into_iter().chain(inside).filter_map(exposed).collect()
+}
+
+/// Whether it is the file of the store's key.
+pub(crate) fn is_key(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == KEY_FILE)
+}
+
+/// Refuses a file that the configuration names inside its folder and that is reached through a link. One that it names elsewhere is
+/// where an operator wants it.
+pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), Failure> {
+    if is_elsewhere(named) {
+        return Ok(());
+    }
+    files::require_unlinked(root, file).map_err(|error| {
+        Failure::bad_input(error.to_string())
+            .hint("nothing was changed; remove the link, or name the place it leads to in servanda.yaml")
+    })
+}
+
+/// Whether a path of the configuration leads out of its folder by itself.
+pub(crate) fn is_elsewhere(named: &Path) -> bool {
+    named.is_absolute() || named.components().any(|part| part == Component::ParentDir)
 }

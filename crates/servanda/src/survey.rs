@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::ProgressBar;
 use servanda_catalog::Inventory;
-use servanda_engine::discover;
+use servanda_engine::{discover, listed};
 use servanda_upstream::{Upstream, UpstreamError};
 
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
     for (id, upstream) in upstreams {
         let bar = waiting.clone();
         asking.spawn(async move {
-            let offered = told_if_slow(&upstream, discover(&upstream), &bar, screen).await;
+            let offered = told_if_slow(&upstream, everything(&upstream), &bar, screen).await;
             upstream.shutdown().await;
             (id, offered)
         });
@@ -46,6 +46,12 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
     survey.sort_by(|(one, _), (other, _)| one.cmp(other));
     waiting.finish_and_clear();
     survey
+}
+
+/// Its tools, and what else it lists.
+async fn everything(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
+    let inventory = discover(upstream).await?;
+    Ok(Inventory { listed: listed(upstream).await, ..inventory })
 }
 
 /// Waits for an upstream; whoever waits with us is told for whom if it takes long.

@@ -13,7 +13,7 @@ pub(crate) use ending::Unfinished;
 use servanda_catalog::{Catalog, CatalogError, pins::Pins};
 use servanda_contract::time::Clock as _;
 use servanda_engine::{
-    Authorities, Engine, EngineParts, Limits, SystemClock, World,
+    Authorities, Engine, EngineParts, Limits, RefusedLimits, SystemClock, World,
     callbacks::{ANSWER_MS_MAX, Callbacks},
     names,
     quarantine::{self, History},
@@ -93,6 +93,10 @@ impl Station {
                     arguments_depth_max: limits.arguments_depth_max,
                 },
                 repair: RepairLimits { attempts_max: limits.repair_attempts_max, ..RepairLimits::default() },
+                refused: RefusedLimits {
+                    calls_per_minute_max: limits.refused_calls_per_minute_max.max(1),
+                    records_per_day_max: limits.refused_records_per_day_max.max(1),
+                },
                 accepts_lost_commits: loaded.config.accepts_lost_commits,
                 long_wait_ms_max: loaded.config.long_work.wait_ms_max,
             },
@@ -104,7 +108,7 @@ impl Station {
             return Err(Failure::failed(format!("which tools are held back cannot be read: {}", error.reason()))
                 .hint("nothing was started; `servanda doctor` looks at the ledger"));
         }
-        let porter = match Porter::new(ledger.clone(), Arc::new(SystemClock), Terms::Local) {
+        let porter = match Porter::new(ledger.clone(), Arc::new(SystemClock), loaded.sealing_keys(), Terms::Local) {
             Ok(porter) => Arc::new(porter),
             Err(error) => {
                 ledger.close().await;

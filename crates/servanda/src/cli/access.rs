@@ -17,6 +17,8 @@ pub(crate) enum KeysCommand {
     Create(Box<KeyCreateArgs>),
     /// List the keys: whose each is, what it may do and until when
     List,
+    /// Make a new root key of agent credentials; those made before are good until they end, a day at most
+    Rotate,
     /// Take a key back, and everything that was delegated from it
     Revoke {
         /// The key's id, or the beginning of it.

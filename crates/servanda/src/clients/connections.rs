@@ -2,16 +2,14 @@
 //! client's file is in the backup beside that file.
 
 use std::{
-    fs,
-    io::{ErrorKind, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
 use super::file::digest;
-use crate::{failure::Failure, state_folder};
+use crate::{failure::Failure, files, state_folder};
 
 /// The version of the record's format.
 const VERSION: u32 = 1;
@@ -94,7 +92,7 @@ impl Connection {
         match self.before.as_ref()? {
             Before::Absent => Some(Earlier::Absent),
             Before::Kept { backup, sha256 } => {
-                let text = fs::read_to_string(backup).ok()?;
+                let text = files::read_text(backup, files::TEXT_BYTES_MAX).ok()?;
                 (digest(&text) == *sha256).then_some(Earlier::Text(text))
             }
         }
@@ -105,7 +103,8 @@ impl Connections {
     /// Reads the record beside a configuration.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(FILE);
-        let text = match fs::read_to_string(&file) {
+        state_folder::require_own(folder, Path::new(FILE), &file)?;
+        let text = match files::read_text(&file, files::TEXT_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Self { version: VERSION, connections: Vec::new() });
             }
@@ -127,13 +126,8 @@ impl Connections {
         let file = folder.join(FILE);
         let text = serde_json::to_string_pretty(self).map_err(|error| Failure::failed(error.to_string()))?;
         let write = || {
-            state_folder::make(file.parent().unwrap_or(folder))?;
-            let fresh = file.with_extension(format!("json.{}", std::process::id()));
-            let mut opened = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-            opened.write_all(text.as_bytes())?;
-            opened.write_all(b"\n")?;
-            opened.sync_all()?;
-            fs::rename(&fresh, &file)
+            state_folder::make(folder, file.parent().unwrap_or(folder))?;
+            files::write_inside(folder, &file, &format!("{text}\n"), 0o600)
         };
         write().map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", file.display())))
     }

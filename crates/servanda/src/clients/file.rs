@@ -1,10 +1,11 @@
-//! A client's file on disk: read as it is, written whole or not at all, with its permissions, through links to what they
-//! lead to, and only if it is still what was read. Before anything is written, what was there is kept beside it.
+//! A client's file on disk: read as it is, written whole or not at all, with its permissions, and only if it is still what was read.
+//! Before anything is written, what was there is kept beside it. A link is followed inside the folder that the file is of (the one we
+//! are in, or the user's home) and shown; one that leads out of it is refused.
 
 use std::{
     ffi::OsString,
     fs,
-    io::{ErrorKind, Read as _, Write as _},
+    io::{self, ErrorKind, Write as _},
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
     path::{Path, PathBuf},
 };
@@ -13,10 +14,10 @@ use servanda_contract::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use super::Surroundings;
-use crate::failure::Failure;
+use crate::{failure::Failure, files};
 
 /// How much is read. `~/.claude.json` keeps a history beside its servers.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
 /// What a new file may be: everybody's to read who may read the folder, as a person's editor would make it.
 const NEW_MODE: u32 = 0o644;
 
@@ -29,6 +30,8 @@ pub(crate) struct ClientFile {
     pub shown: String,
     /// What links lead to.
     real: PathBuf,
+    /// Whether there are any.
+    is_linked: bool,
     /// What it says; nothing if it is not there.
     pub text: Option<String>,
 }
@@ -38,15 +41,18 @@ impl ClientFile {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path)?;
         let shown = shown(&path);
-        let link = fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink());
-        let real = if link {
-            path.canonicalize()
-                .map_err(|error| Failure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?
-        } else {
-            path.clone()
-        };
+        let real = real(&path)
+            .map_err(|error| Failure::bad_input(format!("`{shown}` is a link that leads nowhere: {error}")))?;
+        let root = root(&path);
+        let canonical = root.canonicalize()?;
+        if !real.starts_with(&canonical) {
+            let (root, real) = (root.display(), real.display());
+            return Err(Failure::bad_input(format!("`{shown}` leads out of `{root}`, to `{real}`"))
+                .hint("nothing was changed; remove the link, or name the file it leads to with --file"));
+        }
+        let is_linked = path.strip_prefix(&root).is_ok_and(|below| canonical.join(below) != real);
         let text = read_text(&real).map_err(|why| Failure::bad_input(format!("cannot read `{shown}`: {why}")))?;
-        Ok(Self { path, shown, real, text })
+        Ok(Self { path, shown, real, is_linked, text })
     }
 
     /// Keeps what was read beside the file, and says where.
@@ -113,6 +119,11 @@ impl ClientFile {
         Ok(())
     }
 
+    /// What is written, for whoever is asked about it: where there is a link, what it leads to.
+    pub(crate) fn target(&self) -> String {
+        if self.is_linked { format!("{}, a link to {}", self.shown, shown(&self.real)) } else { self.shown.clone() }
+    }
+
     /// A digest of what was read.
     pub(crate) fn digest(&self) -> Option<String> {
         self.text.as_deref().map(digest)
@@ -130,16 +141,30 @@ pub(crate) fn digest(text: &str) -> String {
 }
 
 fn read_text(file: &Path) -> Result<Option<String>, String> {
-    let mut bytes = Vec::new();
-    match fs::File::open(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        opened => opened.and_then(|opened| opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)),
+    match files::read_text(file, FILE_BYTES_MAX) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|error| error.to_string()),
     }
-    .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+/// Where a file really is, or would be.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    let there = path.ancestors().find(|part| fs::symlink_metadata(part).is_ok()).unwrap_or(Path::new("/"));
+    let real = there.canonicalize()?;
+    Ok(match path.strip_prefix(there) {
+        Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+        _ => real,
+    })
+}
+
+/// The folder that a file is of, out of which no link may lead: the one we are in or the user's home, whichever is closer. A file that a
+/// person names elsewhere is of its own folder.
+fn root(path: &Path) -> PathBuf {
+    let around = Surroundings::now();
+    let around = around.iter().flat_map(|around| [&around.here, &around.home]);
+    let closest = around.filter(|folder| path.starts_with(folder)).max_by_key(|folder| folder.components().count());
+    let own = || path.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("/"));
+    closest.map_or_else(|| own().to_owned(), Clone::clone)
 }
 
 /// A new file with the text, the permissions and the owner of the one it will replace.

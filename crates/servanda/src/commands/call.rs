@@ -81,7 +81,7 @@ pub(crate) async fn run(config: &Path, args: &CallArgs, screen: Screen) -> Resul
         CallAnswer::InputRequired(_) | CallAnswer::Task(_) => {
             Err(Failure::failed("the tool asks for what only a client can give").hint("call it from an MCP client"))
         }
-        CallAnswer::Result(result) => show(&result.json, timed_out, screen),
+        CallAnswer::Result(result) => show(&result.json, timed_out, args.raw, screen),
     }
 }
 
@@ -101,7 +101,7 @@ async fn arguments(args: &CallArgs) -> Result<Bytes, Failure> {
     }
 }
 
-fn show(json: &str, timed_out: bool, screen: Screen) -> Result<(), Failure> {
+fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Failure> {
     let unreadable = |error: serde_json::Error| Failure::failed(format!("the answer cannot be read: {error}"));
     let answered: Answered<'_> = serde_json::from_str(json).map_err(unreadable)?;
     let observation = answered.meta.get(meta::OBSERVATION).cloned().unwrap_or_default();
@@ -120,7 +120,9 @@ fn show(json: &str, timed_out: bool, screen: Screen) -> Result<(), Failure> {
     }
     if !screen.json {
         for block in &answered.content {
-            screen.data(block_text(block.get()).unwrap_or_else(|| block.get().to_owned()))?;
+            let text = block_text(block.get()).unwrap_or_else(|| block.get().to_owned());
+            // A program gets what the tool said; a person sees what of it shows, unless they want it as it is.
+            if raw || !screen.is_read_by_a_person() { screen.raw(&text)? } else { screen.data(text)? }
         }
         let call_id = &observation.tool_identity.call_id;
         screen.say(format_args!(

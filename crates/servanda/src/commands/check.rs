@@ -1,32 +1,37 @@
 //! `servanda check`: reads everything, starts nothing, lists every problem.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
 use serde_json::json;
 use servanda_catalog::pins::Lock;
 use servanda_contract::{
     ToolContract,
-    tool::{SideEffectClass, TimeoutClass},
+    tool::{Mutability, SideEffectClass, TimeoutClass},
 };
 use servanda_engine::Authorities;
 use servanda_gates::CompiledContract;
 use servanda_identity::classifier::Objection;
 
 use crate::{
-    config::Loaded,
+    cli::CheckArgs,
+    config::{Loaded, UpstreamConfig},
     contracts, credentials, doubts,
     failure::Failure,
+    import::Held,
     lock, policies,
     screen::{Screen, count, plural},
-    wiring,
+    server_page, wiring,
 };
 
 /// How many of a kind are named.
 const SHOWN_MAX: usize = 5;
 
-pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
+pub(crate) fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
+    if args.commands {
+        return show_commands(&loaded, screen);
+    }
     loaded.listen()?;
     for (id, upstream) in &loaded.config.upstreams {
         loaded.upstream(id, upstream)?;
@@ -34,7 +39,7 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
     loaded.callbacks()?;
     let (admitted, problems) = contracts::judge_all(&loaded)?;
     let lock = lock::read(&loaded.lock_file())?;
-    let notes = not_enforced(&admitted).into_iter().chain(cut_timeouts(&admitted));
+    let notes = not_enforced(&admitted).into_iter().chain(shell_readers(&admitted)).chain(cut_timeouts(&admitted));
     let notes: Vec<String> = notes.chain(unpinned(&admitted, lock.as_ref(), &loaded)).chain(lacking(&loaded)).collect();
     let flagged = flagged(&admitted, lock.as_ref());
     if screen.json {
@@ -74,6 +79,20 @@ pub(crate) fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
             short_list(&grave)
         ));
         screen.hint("set transactional.confirmation_required: true in a contract to keep its tool from running");
+    }
+    Ok(())
+}
+
+/// What the configuration starts and asks, before anything of it is started.
+fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+    let of = |config: &UpstreamConfig| server_page::lines(config, &Held::default());
+    if screen.json {
+        let all: BTreeMap<_, _> = loaded.config.upstreams.iter().map(|(id, config)| (id, of(config))).collect();
+        return screen.json(&json!({ "upstreams": all }));
+    }
+    for (id, config) in &loaded.config.upstreams {
+        let what = if config.command.is_some() { "starts" } else { "asks" };
+        screen.data(format_args!("{id} {what} {}", of(config).join("\n    ")))?;
     }
     Ok(())
 }
@@ -138,6 +157,23 @@ fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
     });
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| format!("not enforced by this version: {}", said.join(", ")))
+}
+
+/// Tools that are said to only read and take text for a shell: the gateway reads the text, and cannot see what the shell makes of it.
+fn shell_readers(admitted: &[CompiledContract]) -> Option<String> {
+    let is_reader = |contract: &&CompiledContract| {
+        contract.contract().mutability() == Mutability::Pure
+            && contract.program_arguments().any(|argument| argument.kind == "shell")
+    };
+    let names: Vec<String> =
+        admitted.iter().filter(is_reader).map(|contract| contract.contract().identity.name.clone()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "PURE and takes text for a shell: only texts that provably read are let through, but only a sandbox enforces that \
+             they do: {}",
+            short_list(&names)
+        )
+    })
 }
 
 /// Timeouts that are shorter than they look.

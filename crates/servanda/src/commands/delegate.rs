@@ -18,7 +18,7 @@ use servanda_authority::{
 use servanda_contract::{Timestamp, time::Clock as _};
 use servanda_engine::SystemClock;
 use servanda_gates::Notebook;
-use servanda_porter::{keys, revocation, roots};
+use servanda_porter::{keys, revocation, roots::RootBook};
 
 use crate::{
     cli::DelegateArgs,
@@ -44,8 +44,8 @@ pub(crate) async fn run(config: &Path, args: &DelegateArgs, screen: Screen) -> R
     let own = if args.tenant.is_some() { None } else { Some(credential()?) };
     let ledger = loaded.ledger_place()?.open().await?;
     let made = match own {
-        None => grant(args, ledger.as_ref(), now).await,
-        Some(own) => delegate(args, own, ledger.as_ref(), now).await,
+        None => grant(args, &loaded.root_book(ledger.clone()), now).await,
+        Some(own) => delegate(args, own, ledger.as_ref(), &loaded.root_book(ledger.clone()), now).await,
     };
     ledger.close().await;
     let made = made?;
@@ -65,7 +65,7 @@ fn lifetime_ms(args: &DelegateArgs) -> Result<Option<u64>, Failure> {
 }
 
 /// By the operator's word.
-async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> Result<AgentCredential, Failure> {
+async fn grant(args: &DelegateArgs, book: &RootBook, now: Timestamp) -> Result<AgentCredential, Failure> {
     let user = UserTerms {
         tenant: args.tenant.clone().unwrap_or_default(),
         principal: args.principal.clone().unwrap_or_default(),
@@ -75,7 +75,7 @@ async fn grant(args: &DelegateArgs, notebook: &dyn Notebook, now: Timestamp) -> 
     let actor = Actor::named(args.agent.as_deref().unwrap_or_default()).map_err(|error| bad(&error))?;
     let narrowing = servanda_authority::Narrowing { depth_left: args.depth, ..Default::default() };
     let lifetime_ms = lifetime_ms(args)?.unwrap_or(LIFETIME_MS_DEFAULT);
-    let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
+    let roots = book.read(now).await.map_err(|error| away(error.reason()))?;
     let delegation = Delegation { actor, actor_lineage: Vec::new(), actor_budgets: Vec::new(), narrowing, lifetime_ms };
     roots.grant(&user, delegation, now).map_err(not_delegated)
 }
@@ -85,9 +85,10 @@ async fn delegate(
     args: &DelegateArgs,
     own: Secret,
     notebook: &dyn Notebook,
+    book: &RootBook,
     now: Timestamp,
 ) -> Result<AgentCredential, Failure> {
-    let roots = roots::root_keys(notebook).await.map_err(|error| away(error.reason()))?;
+    let roots = book.read(now).await.map_err(|error| away(error.reason()))?;
     let text = own.as_text().unwrap_or_default().to_owned();
     let subject = if text.starts_with(capability::PREFIX) {
         roots.verify(&text, now).map_err(|error| bad(&error))?

@@ -20,7 +20,8 @@ const DESCRIPTION_CHARS_MAX: usize = 1_000;
 pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Result<(), Failure> {
     let loaded = Loaded::read(config)?;
     let review = Review::open(&loaded).await?;
-    let reviewed = review.live(&loaded, &args.names, screen).await?;
+    let mut reviewed = review.live(&loaded, &args.names, screen).await?;
+    reviewed.retain(|reviewed| !reviewed.came_later());
     let unclean: Vec<&Reviewed> = reviewed.iter().filter(|reviewed| !reviewed.is_clean()).collect();
     if screen.json {
         screen.json(&reviewed)?;
@@ -30,7 +31,7 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
         }
         let identical = reviewed.len() - unclean.len();
         if identical > 0 {
-            screen.data(format_args!("{} as agreed to", count(identical, "tool")))?;
+            screen.data(format_args!("{} as agreed to", count(identical, "definition")))?;
         }
     }
     if unclean.is_empty() {
@@ -40,9 +41,9 @@ pub(crate) async fn run(config: &Path, args: &DiffArgs, screen: Screen) -> Resul
         }
         return Ok(());
     }
-    let tools = count(reviewed.len(), "tool");
+    let all = count(reviewed.len(), "definition");
     let verb = if unclean.len() == 1 { "is" } else { "are" };
-    let failure = Failure::failed(format!("{} of {tools} {verb} not as agreed to", unclean.len()));
+    let failure = Failure::failed(format!("{} of {all} {verb} not as agreed to", unclean.len()));
     let hint = next_step::hint(unclean.iter().filter_map(|reviewed| reviewed.trouble()), true);
     Err(match hint {
         Some(hint) => failure.hint(hint),

@@ -146,7 +146,8 @@ fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
     let mut after = notation.take_out(text, &connection.name, connection.made_list).map_err(unusable)?;
     let there = notation.servers(&after).map_err(unusable)?;
     for taken in connection.taken_out.iter().filter(|taken| !there.iter().any(|(name, _)| *name == taken.name)) {
-        let from = std::fs::read_to_string(&taken.backup).map_err(|error| error.to_string());
+        let from = crate::files::read_text(&taken.backup, crate::clients::file::FILE_BYTES_MAX)
+            .map_err(|error| error.to_string());
         match from.and_then(|from| notation.put_back(&after, &taken.name, &from)) {
             Ok(with) => after = with,
             Err(why) => {

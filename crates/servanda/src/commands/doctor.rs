@@ -1,6 +1,8 @@
 //! `servanda doctor`: looks at everything the gateway needs, one line each, and says what to do about what is wrong.
 
+mod databases;
 mod ledger;
+mod privacy;
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -17,6 +19,7 @@ use tokio::{
 };
 
 use crate::{
+    cli::DoctorArgs,
     config::{AuthMode, LOCK_FILE, Loaded},
     contracts, credentials, doubts,
     failure::Failure,
@@ -68,8 +71,10 @@ impl Findings {
     }
 }
 
-pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), Failure> {
     let mut findings = Findings::default();
+    // Before the configuration is read, which mends what is in its folder.
+    privacy::tell(&privacy::exposed(config), &mut findings);
     match Loaded::read(config) {
         Err(failure) => {
             let hint = failure.hint_text().unwrap_or("correct the file").to_owned();
@@ -78,13 +83,14 @@ pub(crate) async fn run(config: &Path, screen: Screen) -> Result<(), Failure> {
         Ok(loaded) => {
             let upstreams = loaded.config.upstreams.len();
             findings.good("configuration", format!("{} with {}", loaded.file.display(), count(upstreams, "upstream")));
-            look(&loaded, &mut findings, screen).await;
+            look(&loaded, args, &mut findings, screen).await;
         }
     }
     report(&findings.0, screen)
 }
 
-async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
+async fn look(loaded: &Loaded, args: &DoctorArgs, findings: &mut Findings, screen: Screen) {
+    privacy::tell(&privacy::exposed_ledger(loaded), findings);
     let catalog = match look_at_contracts(loaded, findings) {
         Some(catalog) => {
             let named = remembered::named(loaded, catalog).await;
@@ -110,6 +116,9 @@ async fn look(loaded: &Loaded, findings: &mut Findings, screen: Screen) {
         let is_oauth = loaded.config.upstreams.get(&id).is_some_and(|config| config.oauth().is_some());
         let looking = look_at_upstream((&id, is_oauth), &upstream, catalog.as_ref(), findings);
         told_if_slow(&upstream, looking, &waiting, screen).await;
+        if let Some(catalog) = catalog.as_ref().filter(|_| args.databases) {
+            databases::look(&id, &upstream, catalog, findings).await;
+        }
         upstream.shutdown().await;
     }
     waiting.finish_and_clear();
@@ -177,7 +186,10 @@ fn look_at_contracts(loaded: &Loaded, findings: &mut Findings) -> Option<Catalog
 
 fn look_at_pins(pins: &Pins, contracts: usize, findings: &mut Findings) {
     match &pins.lock {
-        Some(lock) => findings.good("pins", format!("{} agreed to", count(lock.pins().count(), "definition"))),
+        Some(lock) => {
+            let definitions = lock.pins().count() + lock.listed_pins().count();
+            findings.good("pins", format!("{} agreed to", count(definitions, "definition")));
+        }
         None if contracts == 0 || pins.policy.missing.is_some() => {}
         None => findings.note(
             "pins",

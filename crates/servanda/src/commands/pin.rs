@@ -1,9 +1,6 @@
 //! `servanda pin`: agrees to tools' definitions as their servers offer them now, after showing what that means.
 
-use std::{
-    io::{self, IsTerminal as _},
-    path::Path,
-};
+use std::path::Path;
 
 use serde_json::json;
 use servanda_contract::time::Clock as _;
@@ -36,8 +33,12 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
         // Read again: it may have taken a while to agree, and somebody else may have agreed to something meanwhile.
         let mut lock = lock::read(&loaded.lock_file())?.unwrap_or_default();
         let now = SystemClock.now();
-        for live in to_pin.iter().filter_map(|reviewed| Some((&reviewed.upstream, reviewed.live.as_ref()?))) {
-            lock.set(live.0, live.1, now);
+        for reviewed in &to_pin {
+            let Some(live) = &reviewed.live else { continue };
+            match reviewed.listed {
+                None => lock.set(&reviewed.upstream, live, now),
+                Some(kind) => lock.set_listed(&reviewed.upstream, kind, live, now),
+            };
         }
         lock::write(&loaded.lock_file(), &lock)?;
     }
@@ -64,8 +65,7 @@ pub(crate) async fn run(config: &Path, args: &PinArgs, screen: Screen) -> Result
     if problems.is_empty() {
         return Ok(());
     }
-    let tools = count(problems.len(), "tool");
-    let failure = Failure::failed(format!("{tools} could not be pinned"));
+    let failure = Failure::failed(format!("{} could not be pinned", count(problems.len(), "definition")));
     Err(match next_step::hint(problems.iter().filter_map(|reviewed| reviewed.trouble()), true) {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -77,30 +77,17 @@ fn waiting(loaded: &Loaded, review: &Review, pinned: &[&Reviewed]) -> Option<Str
     if review.lock.is_some() || pinned.is_empty() || loaded.config.pins.missing.is_some() {
         return None;
     }
-    let waiting = review.catalog.entries().count().saturating_sub(pinned.len());
+    let tools = pinned.iter().filter(|reviewed| reviewed.listed.is_none()).count();
+    let waiting = review.catalog.entries().count().saturating_sub(tools);
     let verb = if waiting == 1 { "waits" } else { "wait" };
     (waiting > 0).then(|| format!("note: {} {verb} now until somebody agrees to it", count(waiting, "other tool")))
 }
 
-/// Asks the person, unless they said yes already. What nobody can be asked about is not agreed to.
 async fn agree(args: &PinArgs, definitions: usize, screen: Screen) -> Result<(), Failure> {
-    if args.yes {
-        return Ok(());
-    }
-    if screen.json || !io::stdin().is_terminal() {
-        return Err(Failure::bad_input("nothing was pinned, because there is nobody to ask")
-            .hint("read what is shown, then say --yes"));
-    }
-    screen.say(format_args!("agree to {}? [y/N]", count(definitions, "definition")));
-    // Aside, so that whoever stops us instead of answering is heard.
-    let reading = tokio::task::spawn_blocking(|| {
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map(|_| answer)
-    });
-    let answer = reading.await.map_err(|error| Failure::failed(error.to_string()))??;
-    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-        Ok(())
-    } else {
-        Err(Failure::failed("nothing was pinned"))
-    }
+    let question = crate::consent::Question {
+        asked: format!("agree to {}?", count(definitions, "definition")),
+        nothing: "nothing was pinned",
+        hint: "read what is shown, then say --yes",
+    };
+    crate::consent::agree(question, args.yes, screen).await
 }

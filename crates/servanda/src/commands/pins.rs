@@ -32,7 +32,8 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
     let review = Review::open(&loaded).await?;
     let survey = if args.offline { None } else { Some(survey::ask(&loaded, None, screen).await?) };
     let mut rows: Vec<(Row, Mood)> = Vec::new();
-    let all = review.reviewed(survey.as_ref());
+    let mut all = review.reviewed(survey.as_ref());
+    all.extend(survey.iter().flat_map(|survey| review.listed(survey)));
     let hint = next_step::hint(all.iter().filter_map(Reviewed::trouble), false);
     for reviewed in all {
         let (pinned_at, digest) = reviewed.pinned.map(|agreed| (agreed.at, agreed.digest)).unzip();
@@ -43,6 +44,9 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
         rows.push((Row { tool: reviewed.tool, pinned_at, digest, state: state.to_owned() }, mood));
     }
     rows.extend(without_contract(&loaded, &review));
+    if args.offline {
+        rows.extend(agreed_lists(&review));
+    }
     if screen.json {
         return screen.json(&rows.iter().map(|(row, _)| row).collect::<Vec<_>>());
     }
@@ -70,6 +74,17 @@ pub(crate) async fn run(config: &Path, args: &PinsArgs, screen: Screen) -> Resul
 
 fn beginning(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
+}
+
+/// What was agreed to of the lists beside the tools.
+fn agreed_lists(review: &Review) -> Vec<(Row, Mood)> {
+    let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::listed_pins);
+    let rows = pins.map(|(upstream, kind, name, pin)| {
+        let tool = format!("{} `{}` of {upstream}", kind.word(), crate::screen::one_line(name));
+        let (pinned_at, digest) = (Some(pin.pinned_at.clone()), Some(pin.digest.to_string()));
+        (Row { tool, pinned_at, digest, state: "pinned".to_owned() }, Mood::Quiet)
+    });
+    rows.collect()
 }
 
 /// Pins whose tool has no contract any more. They stay: what comes back changed is still what was not agreed to.

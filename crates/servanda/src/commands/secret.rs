@@ -53,6 +53,7 @@ impl Place {
     fn of(config: &Path) -> Result<Self, Failure> {
         if !config.exists() {
             let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            crate::state_folder::guard(folder)?;
             let vault = credentials::vault(folder, &folder.join(STATE_FOLDER));
             return Ok(Self { vault, used: BTreeMap::new() });
         }

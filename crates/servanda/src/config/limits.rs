@@ -30,6 +30,12 @@ pub(crate) struct LimitsConfig {
     pub upstream_connections_max: usize,
     /// Refused attempts of one repair chain.
     pub repair_attempts_max: u32,
+    /// Calls of one principal that may be refused in a minute; more are turned away unread until the minute is over.
+    #[schemars(range(min = 1))]
+    pub refused_calls_per_minute_max: u32,
+    /// Records of refused calls that are kept of one day, a quarter of them of one principal; more are counted in the log.
+    #[schemars(range(min = 1))]
+    pub refused_records_per_day_max: u32,
     /// How often an upstream is asked whether it is there and what it offers.
     #[schemars(range(min = 100))]
     pub probe_interval_ms: u64,
@@ -55,6 +61,8 @@ impl Default for LimitsConfig {
             connect_ms_max: 60_000,
             upstream_connections_max: servanda_upstream::Limits::default().connections_max,
             repair_attempts_max: 5,
+            refused_calls_per_minute_max: servanda_engine::RefusedLimits::default().calls_per_minute_max,
+            refused_records_per_day_max: servanda_engine::RefusedLimits::default().records_per_day_max,
             probe_interval_ms: 30_000,
             drain_ms_max: DRAIN_MS_MAX,
             session_idle_ms_max: servanda_doors::SESSION_IDLE_MS_MAX,

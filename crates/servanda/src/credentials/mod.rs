@@ -9,8 +9,11 @@ mod stored_secret;
 
 use std::{path::Path, sync::Arc};
 
-use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN};
+use servanda_authority::{Secret, scrubber::SECRET_BYTES_MIN, sealing::SealingKey};
+use servanda_contract::time::Clock as _;
+use servanda_engine::SystemClock;
 use servanda_gates::Notebook;
+use servanda_porter::roots::{ROOTS_PURPOSE, RootBook, SealingKeys};
 use servanda_upstream::{CredentialSource, Transport, Upstream, UpstreamSpec};
 use servanda_vault::{KEY_VARIABLE, LocalStore, NoSecret, SecretReference, Vault};
 
@@ -79,6 +82,29 @@ impl Loaded {
     /// Where its secrets are kept.
     pub(crate) fn vault(&self) -> Vault {
         vault(&self.folder, &self.state_folder())
+    }
+
+    /// The root keys of agent credentials, sealed with a key of the encrypted store.
+    pub(crate) fn root_book(&self, notebook: Arc<dyn Notebook>) -> RootBook {
+        RootBook::new(notebook, self.sealing_keys())
+    }
+
+    /// Who has the key that root keys are sealed with.
+    pub(crate) fn sealing_keys(&self) -> Arc<dyn SealingKeys> {
+        Arc::new(StoreKeys(self.vault()))
+    }
+}
+
+/// Keys of the encrypted store.
+#[derive(Debug)]
+struct StoreKeys(Vault);
+
+impl SealingKeys for StoreKeys {
+    fn roots_key(&self) -> Result<SealingKey, String> {
+        let store = self.0.local().ok_or("there is no encrypted store for the key of root keys")?;
+        let key =
+            store.derived(ROOTS_PURPOSE, SystemClock.now()).map_err(|fault| format!("{fault}; {}", fault.hint()))?;
+        SealingKey::new(ROOTS_PURPOSE, &key).map_err(|error| error.to_string())
     }
 }
 

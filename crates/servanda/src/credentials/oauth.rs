@@ -7,6 +7,7 @@ use reqwest::Url;
 use servanda_authority::{
     Secret,
     invocation::{StatementKey, SubjectStatement},
+    sealing::{KEY_BYTES, SealingKey},
     signature::Algorithm,
 };
 use servanda_contract::{Timestamp, time::Clock};
@@ -14,7 +15,7 @@ use servanda_engine::SystemClock;
 use servanda_gates::{Notebook, PortFuture};
 use servanda_oauth::{
     assertion::SigningKey,
-    book::LoginBook,
+    book::{LOGIN_PURPOSE, LoginBook},
     client::{Client, ClientProof, Configured},
     flow::Subject,
     grant::{Access, Standing, Terms},
@@ -22,7 +23,6 @@ use servanda_oauth::{
     personal::PersonalSource,
     proof::random_text,
     scope::Scopes,
-    sealing::{KEY_BYTES, SealingKey},
 };
 use servanda_upstream::{CredentialSource, NotPresented};
 use servanda_vault::{SecretReference, Vault};
@@ -57,7 +57,7 @@ pub(crate) fn book(vault: &Vault, notebook: Arc<dyn Notebook>) -> Result<LoginBo
     let store = vault.local().ok_or_else(|| Failure::failed("there is no encrypted store for the key of logins"))?;
     let key = store.own(KEY_NAME, KEY_BYTES, SystemClock.now());
     let key = key.map_err(|fault| Failure::failed(fault.to_string()).hint(fault.hint()))?;
-    let key = SealingKey::new(&key).map_err(|error| Failure::failed(error.to_string()))?;
+    let key = SealingKey::new(LOGIN_PURPOSE, &key).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(LoginBook::new(notebook, Arc::new(key)))
 }
 

@@ -1,19 +1,16 @@
 //! A file of variables (`.env`): `NAME=value` a line, with `export`, quotes and comments as people write them. No shell is
 //! involved, so nothing in it is executed or expanded.
 
-use std::{collections::BTreeMap, io::Read as _, path::Path};
+use std::{collections::BTreeMap, path::Path};
+
+use crate::files;
 
 /// How much is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The variables of a file.
 pub(crate) fn read(file: &Path) -> std::io::Result<BTreeMap<String, String>> {
-    let mut text = String::new();
-    std::fs::File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(std::io::Error::other(format!("it is larger than {FILE_BYTES_MAX} bytes")));
-    }
-    Ok(variables(&text))
+    files::read_text(file, FILE_BYTES_MAX).map(|text| variables(&text))
 }
 
 fn variables(text: &str) -> BTreeMap<String, String> {

@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::client_file::Places;
 pub(crate) use self::{
+    bundle::Unpacked,
     client_file::{inputs_of, listed, servers_of},
     secrets::Held,
 };
@@ -32,6 +33,7 @@ use crate::{
     config::{UpstreamConfig, parse_listen},
     expansion::{expand, references},
     failure::Failure,
+    files,
 };
 
 /// How much of a file that lists servers is read. `~/.claude.json` keeps a history beside them.
@@ -67,6 +69,8 @@ pub(crate) struct Imported {
     pub held: Held,
     /// Whether a client reads the file, and so reaches the servers past us.
     pub bypass: bool,
+    /// A bundle that was unpacked for this, until it is kept.
+    pub unpacked: Option<Unpacked>,
     /// What the client itself would ask for, by the variable to be set instead.
     asked: BTreeMap<String, String>,
     /// Where secrets stood, by upstream: the field, and the variable in its place.
@@ -133,14 +137,9 @@ impl Imported {
     }
 }
 
-/// A text without what would move a cursor or change a colour.
-fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
-}
-
 /// Somebody else's words, on one line and not too many.
 fn one_line(words: &str) -> String {
-    let words = printable(words);
+    let words = crate::screen::one_line(words);
     let short: String = words.trim().chars().take(WORDS_CHARS_MAX).collect();
     if short.len() < words.trim().len() { format!("{short}…") } else { short }
 }
@@ -158,7 +157,7 @@ pub(crate) fn read(source: &Source<'_>) -> Result<Imported, Failure> {
     let mut imported = read_any(source)?;
     // Much of a note is somebody else's, and is not to steer a terminal.
     for note in &mut imported.notes {
-        *note = printable(note);
+        *note = crate::screen::one_line(note);
     }
     Ok(imported)
 }
@@ -225,7 +224,7 @@ fn recognise(source: &Source<'_>, document: &Value, places: &Places) -> Result<I
 }
 
 fn open(file: &Path) -> Result<(std::fs::File, Vec<u8>), Failure> {
-    let mut opened = std::fs::File::open(file).map_err(|error| match error.kind() {
+    let mut opened = files::open(file).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Failure::bad_input(format!("there is no `{}`", file.display()))
             .hint("name your client's file with `servanda init --from FILE`, or see it work with `servanda demo`"),
         _ => unreadable(file, &error),

@@ -56,6 +56,11 @@ impl Held {
         self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
     }
 
+    /// The value that stood in the file, if this variable stands in its place.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Holds a value, and says under which name: the wanted one, unless that already means something else.
     pub(crate) fn hold(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
         let wanted = variable_name(wanted);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::Written;
-use crate::{config::Loaded, failure::Failure};
+use crate::{config::Loaded, failure::Failure, files};
 
 /// Where policies are if nobody says otherwise.
 const FOLDER: &str = "policies";
@@ -78,11 +78,7 @@ fn text(file: &Path) -> Result<String, Failure> {
         Failure::bad_input(format!("cannot read the policies in `{}`: {error}", file.display()))
             .hint("nothing was started; policies are text files in UTF-8")
     };
-    let bytes = fs::metadata(file).map_err(unreadable)?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(Failure::bad_input(format!("`{}` has more than {FILE_BYTES_MAX} bytes", file.display())));
-    }
-    fs::read_to_string(file).map_err(unreadable)
+    files::read_text(file, FILE_BYTES_MAX).map_err(unreadable)
 }
 
 /// Each pattern has to mean something: a typo must not be a gateway without policies.

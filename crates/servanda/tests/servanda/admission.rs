@@ -126,6 +126,32 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     assert!(gateway.bearing(&wide).call("company__pay_invoice", payment(1)).raw.contains("nothing graver"));
 }
 
+/// What was made with the root key before is good until it ends, and no root key stands in the ledger as it is.
+#[test]
+fn root_keys_rotate_and_old_credentials_are_good_until_they_end() {
+    let world = World::guarded(&[]);
+    let (key, _) = world.key("acme", "ada", &[READ], &[]);
+    let delegated = |agent: &str| {
+        let made = world.delegated(&key, &["--agent", agent]);
+        made["credential"].as_str().unwrap().to_owned()
+    };
+    let before = delegated("first");
+    let said = world.run(&["keys", "rotate"]).ended(0);
+    assert!(said.stdout.contains("root key 2") && said.stderr.contains("hint:"), "{}{}", said.stdout, said.stderr);
+    let after = delegated("second");
+    assert_eq!(world.run(&["keys", "rotate", "--json"]).ended(0).json(), json!({ "root_key": "3" }));
+    let gateway = world.serve();
+    for credential in [&before, &after, &delegated("third")] {
+        assert_eq!(gateway.knock(credential).0, 200);
+    }
+    let sealed = world.notes("agent-credential/root/");
+    assert_eq!(sealed.len(), 3);
+    for value in sealed {
+        let kept: serde_json::Value = serde_json::from_str(&value).unwrap();
+        assert_eq!(kept.as_object().unwrap().keys().collect::<Vec<_>>(), ["sealed"]);
+    }
+}
+
 #[test]
 fn a_token_is_exchanged_for_an_agents_credential_and_both_are_on_record() {
     let issuer = Issuer::start();

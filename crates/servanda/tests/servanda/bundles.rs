@@ -47,7 +47,7 @@ fn write_bundle(world: &World, name: &str, manifest: &Value) {
 fn a_bundle_becomes_contracts() {
     let world = World::empty();
     write_bundle(&world, "company.mcpb", &manifest());
-    let ran = world.run(&["init", "--from", "company.mcpb"]).ended(0);
+    let ran = world.run(&["init", "--yes", "--from", "company.mcpb"]).ended(0);
     let notes = &ran.stderr;
     assert!(notes.contains("note: the bundle was unpacked in .servanda/bundles/company-1.0.0\n"), "{notes}");
     assert!(notes.contains("note: its SHA-256 is "), "{notes}");
@@ -83,18 +83,28 @@ fn bundles_that_are_not_what_they_say() {
     for (heading, bytes) in cases {
         fs::write(world.path("given.mcpb"), bytes).unwrap();
         page.head(heading);
-        page.run(&["init", "--from", "given.mcpb"]).ended(2);
+        page.run(&["init", "--yes", "--from", "given.mcpb"]).ended(2);
         assert!(
             !world.has("servanda.yaml") && !world.has("escaped") && !world.has(".servanda/bundles/company-1.0.0"),
             "{heading}"
         );
     }
     fs::write(world.path("given.mcpb"), zip_of(&[("manifest.json", "x")])).unwrap();
-    let ran = world.run(&["init", "--from", "given.mcpb", "--sha256", "00ff"]).ended(2);
+    let ran = world.run(&["init", "--yes", "--from", "given.mcpb", "--sha256", "00ff"]).ended(2);
     assert!(
         ran.stderr.contains("is not the file that was meant") && ran.stderr.contains("hint: nothing was unpacked"),
         "{}",
         ran.stderr
     );
     page.compare("bad_bundles");
+}
+
+/// Nobody agreed to it, and that nothing was written is true.
+#[test]
+fn a_bundle_that_nobody_agrees_to_leaves_nothing() {
+    let world = World::empty();
+    write_bundle(&world, "company.mcpb", &manifest());
+    let ran = world.run_on_terminal(&["init", "--from", "company.mcpb"], "n\n").ended(1);
+    assert!(ran.stderr.contains("nothing was written"), "{}", ran.stderr);
+    assert!(!world.has(".servanda"), "nothing of it stays");
 }

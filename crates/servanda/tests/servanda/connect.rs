@@ -22,7 +22,7 @@ fn shop() -> World {
     let mut company = world.sample(&[]);
     company["env"] = json!({ "API_TOKEN": "t0p" });
     world.write(".mcp.json", &format!("{:#}\n", json!({ "mcpServers": { "company": company } })));
-    world.run(&["init"]).ended(0);
+    world.run(&["init", "--yes"]).ended(0);
     world
 }
 
@@ -260,7 +260,7 @@ fn inputs_of_the_client_stay_its_inputs() {
         { "type": "pickString", "id": "region", "options": ["eu"], "default": "eu" },
     ]);
     world.write(".vscode/mcp.json", &json!({ "servers": { "company": company }, "inputs": inputs }).to_string());
-    world.run(&["init", "--from", ".vscode/mcp.json"]).ended(0);
+    world.run(&["init", "--yes", "--from", ".vscode/mcp.json"]).ended(0);
     world.run(&["connect", "vscode", "--replace", "--yes"]).ended(0);
     let connected: Value = serde_json::from_str(&world.read(".vscode/mcp.json")).unwrap();
     assert_eq!(connected["servers"]["servanda"]["env"], json!({ "KEY": "${input:key}" }));

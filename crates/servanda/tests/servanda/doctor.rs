@@ -63,7 +63,7 @@ fn a_healthy_gateway() {
     world.run(&["call", "company__nothing"]).ended(3);
     let init = json!({ "mcpServers": upstreams });
     world.write(".mcp.json", &init.to_string());
-    world.run(&["init", "--force"]).ended(0);
+    world.run(&["init", "--yes", "--force"]).ended(0);
     let config = world.read("servanda.yaml").replace("127.0.0.1:7332", "127.0.0.1:0");
     world.write("servanda.yaml", &config);
     let mut page = Page::new(&world);
@@ -136,4 +136,32 @@ fn a_bad_contract_and_an_unset_variable_are_found() {
 fn findings_of(found: &Value, what: &str) -> Vec<String> {
     let findings = found["findings"].as_array().unwrap().iter().filter(|finding| finding["what"] == what);
     findings.map(|finding| finding["mark"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What the gateway keeps for itself is mended when others could read it, and that is said.
+#[test]
+fn a_ledger_that_others_can_read_is_told_of_and_mended() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::company([crate::contract::get_invoice()]);
+    world.call("company__get_invoice", r#"{"invoice_id":"inv_1001"}"#).ended(0);
+    let folder = world.ledger().parent().unwrap().to_owned();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let open = || {
+        for (path, mode) in [(world.ledger(), 0o644), (folder.clone(), 0o755)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    open();
+    let told = world.run(&["doctor"]);
+    assert!(
+        told.everything().contains("others could read") && told.everything().contains("mode 644"),
+        "{}",
+        told.everything()
+    );
+    assert_eq!((mode(&world.ledger()), mode(&folder)), (0o600, 0o700));
+    assert!(!world.run(&["doctor"]).everything().contains("others could read"));
+    open();
+    let gateway = world.serve();
+    assert!(gateway.said().contains("warning: others could read"), "{}", gateway.said());
+    assert_eq!((mode(&world.ledger()), mode(&folder)), (0o600, 0o700));
 }

@@ -87,7 +87,8 @@ fn a_server_and_everything_it_started_end_with_the_gateway() {
 /// Not only `serve`: whatever starts a server.
 #[test]
 fn a_killed_command_leaves_no_server_behind() {
-    let table: [&[&str]; 4] = [&["stdio"], &["tools"], &["doctor"], &["init", "--from", "client.json", "--force"]];
+    let table: [&[&str]; 4] =
+        [&["stdio"], &["tools"], &["doctor"], &["init", "--yes", "--from", "client.json", "--force"]];
     std::thread::scope(|scope| {
         for args in table {
             scope.spawn(move || {

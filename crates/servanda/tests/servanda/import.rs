@@ -30,7 +30,7 @@ fn vs_codes_file_becomes_contracts() {
 "#;
     world.write(".vscode/mcp.json", &text.replace("BINARY", BINARY));
     let mut page = Page::new(&world);
-    let ran = world.run(&["init", "--from", ".vscode/mcp.json"]).ended(0);
+    let ran = world.run(&["init", "--yes", "--from", ".vscode/mcp.json"]).ended(0);
     page.show("init --from .vscode/mcp.json", &Ran { stdout: String::new(), ..ran });
     page.head("servanda.yaml");
     page.show("(the file)", &Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() });
@@ -57,7 +57,7 @@ fn a_description_becomes_contracts() {
     });
     world.write("server.json", &format!("{description:#}"));
     let mut page = Page::new(&world);
-    let ran = world.run(&["init", "--from", "server.json"]).ended(0);
+    let ran = world.run(&["init", "--yes", "--from", "server.json"]).ended(0);
     page.show("init --from server.json", &Ran { stdout: String::new(), ..ran });
     page.head("servanda.yaml");
     page.show("(the file)", &Ran { code: Some(0), stdout: world.read("servanda.yaml"), stderr: String::new() });
@@ -73,7 +73,7 @@ fn a_secret_is_used_and_not_written() {
     let script = format!("[ $(printf %s \"$API_TOKEN\" | wc -c) -eq 12 ] && exec {BINARY} sample --database books.db");
     let company = json!({ "command": "sh", "args": ["-c", script], "env": { "API_TOKEN": "s3cr3t-v4lue" } });
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
-    world.run(&["init"]).ended(0);
+    world.run(&["init", "--yes"]).ended(0);
     let config = world.read("servanda.yaml");
     assert!(config.contains("API_TOKEN: ${API_TOKEN}") && !config.contains("s3cr3t"), "{config}");
     world.run(&["call", "company__count_effects"]).ended(2);

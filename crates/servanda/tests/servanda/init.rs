@@ -28,7 +28,7 @@ fn a_clients_file_becomes_contracts() {
     world.write(".mcp.json", &client_file(&world));
     let books = world.path("books.db").display().to_string();
     let env = [("SERVANDA_BINARY", BINARY), ("BOOKS", books.as_str())];
-    let ran = world.run_with_env(&["init"], &env).ended(0);
+    let ran = world.run_with_env(&["init", "--yes"], &env).ended(0);
     let mut page = Page::new(&world);
     page.show("init", &ran);
     page.head("servanda.yaml");
@@ -53,7 +53,7 @@ fn a_clients_file_becomes_contracts() {
 fn decisions_are_json_when_asked() {
     let world = World::empty();
     world.write(".mcp.json", &client_file(&world));
-    let ran = world.run_with_env(&["init", "--json"], &[("SERVANDA_BINARY", BINARY)]).ended(0);
+    let ran = world.run_with_env(&["init", "--yes", "--json"], &[("SERVANDA_BINARY", BINARY)]).ended(0);
     let decided = ran.json();
     assert_eq!(decided["upstreams"][0]["upstream"], "broken");
     assert!(decided["upstreams"][0]["error"].as_str().unwrap().contains("/no/such/program"), "{decided}");
@@ -70,10 +70,10 @@ fn what_cannot_be_read_is_said() {
     let world = World::empty();
     let mut page = Page::new(&world);
     page.head("no client file");
-    page.run(&["init"]).ended(2);
+    page.run(&["init", "--yes"]).ended(2);
     page.head("no client file, but another client's");
     world.write(".cursor/mcp.json", "{}");
-    page.run(&["init"]).ended(2);
+    page.run(&["init", "--yes"]).ended(2);
     for (heading, text) in [
         ("malformed", "{\"mcpServers\": {\n  \"files\": {\"command\": \"npx\",,}\n}}"),
         ("not an object", "[1, 2]"),
@@ -84,23 +84,23 @@ fn what_cannot_be_read_is_said() {
     ] {
         world.write(".mcp.json", text);
         page.head(heading);
-        page.run(&["init"]).ended(2);
+        page.run(&["init", "--yes"]).ended(2);
         assert!(!world.has("servanda.yaml"), "{heading}");
     }
     page.head("a server that cannot start, alone");
     world.write("elsewhere.json", "{\"servers\": {\"files\": {\"command\": \"/no/such/program\"}}}");
-    page.run(&["init", "--from", "elsewhere.json"]).ended(1);
+    page.run(&["init", "--yes", "--from", "elsewhere.json"]).ended(1);
     assert!(!world.has("servanda.yaml") && !world.has("contracts"), "the next attempt begins at the beginning");
     page.head("an unset variable stays as it is, as it does for the client");
     world.write("elsewhere.json", "{\"mcpServers\": {\"unset\": {\"command\": \"${NO_SUCH_VARIABLE}\"}}}");
-    page.run(&["init", "--from", "elsewhere.json", "--force"]).ended(1);
+    page.run(&["init", "--yes", "--from", "elsewhere.json", "--force"]).ended(1);
     page.head("and a gateway does not start with it");
     world.configure(&json!({ "unset": { "command": "${NO_SUCH_VARIABLE}" } }));
     page.run(&["stdio"]).ended(2);
     page.head("servers that are configured already are asked as they are configured");
     world.configure(&json!({ "files": { "command": "/no/such/program" } }));
     world.write("elsewhere.json", "{\"mcpServers\": {\"files\": {\"command\": \"/corrected\"}}}");
-    page.run(&["init", "--from", "elsewhere.json"]).ended(1);
+    page.run(&["init", "--yes", "--from", "elsewhere.json"]).ended(1);
     page.compare("init_errors");
 }
 
@@ -111,16 +111,16 @@ fn an_existing_configuration_is_kept_unless_forced() {
     world.write("client.json", &sample.to_string());
     world.write("servanda.yaml", "servanda: 1 # mine\n");
     let mut page = Page::new(&world);
-    page.run(&["init", "--from", "client.json"]).ended(2);
+    page.run(&["init", "--yes", "--from", "client.json"]).ended(2);
     assert_eq!(world.read("servanda.yaml"), "servanda: 1 # mine\n");
     assert!(!world.has("contracts"));
     page.compare("init_existing");
-    let ran = world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    let ran = world.run(&["init", "--yes", "--from", "client.json", "--force"]).ended(0);
     assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
     assert_eq!(world.read("servanda.yaml.bak"), "servanda: 1 # mine\n");
     assert!(world.has("contracts/company/get_invoice.yaml"));
     world.run(&["check"]).ended(0);
-    let ran = world.run(&["init", "--from", "client.json", "--force"]).ended(0);
+    let ran = world.run(&["init", "--yes", "--from", "client.json", "--force"]).ended(0);
     assert!(!ran.stderr.contains("kept"), "nothing was changed meanwhile: {}", ran.stderr);
 }
 
@@ -129,12 +129,12 @@ fn an_existing_configuration_is_kept_unless_forced() {
 fn contracts_that_are_written_over_are_kept() {
     let world = World::empty();
     world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
-    world.run(&["init"]).ended(0);
+    world.run(&["init", "--yes"]).ended(0);
     let inferred = world.read("contracts/company/get_invoice.yaml");
     for (edit, kept) in [("# mine\n", "get_invoice.yaml.bak"), ("# mine too\n", "get_invoice.yaml.2.bak")] {
         let mine = format!("{inferred}{edit}");
         world.write("contracts/company/get_invoice.yaml", &mine);
-        let ran = world.run(&["init", "--force"]).ended(0);
+        let ran = world.run(&["init", "--yes", "--force"]).ended(0);
         assert!(ran.stderr.contains("kept 1 earlier file as *.bak"), "{}", ran.stderr);
         assert_eq!(world.read(&format!("contracts/company/{kept}")), mine);
         assert_eq!(world.read("contracts/company/get_invoice.yaml"), inferred);
@@ -148,23 +148,23 @@ fn what_is_missing_is_added() {
     let world = World::empty();
     let company = world.sample(&[]);
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company } }).to_string());
-    world.run(&["init"]).ended(0);
+    world.run(&["init", "--yes"]).ended(0);
     let config = world.read("servanda.yaml");
     let mine = format!("{}# mine\n", world.read("contracts/company/pay_invoice.yaml"));
     world.write("contracts/company/pay_invoice.yaml", &mine);
     // A contract is one by its binding, whatever its file is called.
     std::fs::rename(world.path("contracts/company/read_file.yaml"), world.path("contracts/reading.yaml")).unwrap();
     std::fs::remove_file(world.path("contracts/company/get_invoice.yaml")).unwrap();
-    let ran = world.run(&["init"]).ended(0);
+    let ran = world.run(&["init", "--yes"]).ended(0);
     assert!(ran.stderr.contains("wrote 1 missing contract in contracts; servanda.yaml and"), "{}", ran.stderr);
     assert!(world.has("contracts/company/get_invoice.yaml") && !world.has("contracts/company/read_file.yaml"));
     assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
     assert_eq!(world.read("servanda.yaml"), config);
-    assert!(world.run(&["init"]).ended(0).stderr.contains("nothing was written"));
+    assert!(world.run(&["init", "--yes"]).ended(0).stderr.contains("nothing was written"));
 
     let other = world.stub(&["read_things"], None);
     world.write(".mcp.json", &json!({ "mcpServers": { "company": company, "other": other } }).to_string());
-    let ran = world.run(&["init"]).ended(0);
+    let ran = world.run(&["init", "--yes"]).ended(0);
     assert!(ran.stderr.contains("added `other` to servanda.yaml and wrote 1 missing contract"), "{}", ran.stderr);
     assert_eq!(world.read("servanda.yaml.bak"), config);
     assert_eq!(world.read("contracts/company/pay_invoice.yaml"), mine);
@@ -172,7 +172,7 @@ fn what_is_missing_is_added() {
 
     std::fs::remove_file(world.path(".mcp.json")).unwrap();
     std::fs::remove_file(world.path("contracts/other/read_things.yaml")).unwrap();
-    let ran = world.run(&["init"]).ended(0);
+    let ran = world.run(&["init", "--yes"]).ended(0);
     assert!(world.has("contracts/other/read_things.yaml") && !ran.stderr.contains("reaching"), "{}", ran.stderr);
 }
 
@@ -192,7 +192,7 @@ fn the_gateway_itself_and_secrets_are_noted() {
         } })
         .to_string(),
     );
-    let notes = world.run(&["init", "--json"]).ended(0).json()["notes"].clone();
+    let notes = world.run(&["init", "--yes", "--json"]).ended(0).json()["notes"].clone();
     let expected = [
         "`also` was left out: it is this gateway",
         "`itself` was left out: it is this gateway",
@@ -214,11 +214,93 @@ fn a_configuration_elsewhere_brings_its_folder() {
     let sample =
         json!({ "mcpServers": { "company": { "command": BINARY, "args": ["sample", "--database", "b.db"] } } });
     world.write(".mcp.json", &sample.to_string());
-    world.run(&["init", "--config", "deep/gateway.yaml"]).ended(0);
+    world.run(&["init", "--yes", "--config", "deep/gateway.yaml"]).ended(0);
     assert!(world.has("deep/contracts/company/get_invoice.yaml"));
     assert!(world.has("deep/b.db"), "an upstream runs in the configuration's folder");
     world.run(&["call", "company__count_effects", "--config", "deep/gateway.yaml"]).ended(0);
     assert!(world.has("deep/.servanda/ledger.db"));
     let ran = world.run_with_env(&["check"], &[("SERVANDA_CONFIG", "deep/gateway.yaml")]).ended(0);
     assert!(ran.stdout.starts_with("deep/gateway.yaml is good"), "{}", ran.stdout);
+}
+
+/// The file may be somebody else's: nothing of it is started before a person has seen it.
+#[test]
+fn commands_of_a_foreign_file_are_shown_and_asked_for() {
+    let world = World::empty();
+    let witness = world.path("started");
+    let servers = json!({ "mcpServers": {
+        "evil": { "command": "sh", "args": ["-c", format!("touch {}; exit 1", witness.display())], "env": { "TOKEN": "hunter2" } },
+    } });
+    world.write(".mcp.json", &servers.to_string());
+    let ran = world.run(&["init"]).ended(2);
+    assert!(ran.stderr.contains("evil: sh -c 'touch ") && ran.stderr.contains("with TOKEN=${TOKEN}"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nobody to ask") && ran.stderr.contains("servanda init --yes"), "{}", ran.stderr);
+    assert!(!ran.everything().contains("hunter2"), "{}", ran.everything());
+    let declined = world.run_on_terminal(&["init"], "n\n").ended(1);
+    assert!(declined.stderr.contains("start 1 command? [y/N]"), "{}", declined.stderr);
+    assert!(declined.stderr.contains("nothing was started or asked, and nothing was written"), "{}", declined.stderr);
+    assert!(!witness.exists() && !world.has("servanda.yaml"));
+    world.run_on_terminal(&["init"], "y\n").ended(1);
+    assert!(witness.exists(), "a person said yes");
+}
+
+/// What decides which code runs is on the screen, whole, and nothing of it is a blank or missing (issue 16).
+#[test]
+fn what_runs_is_shown_whole() {
+    let world = World::empty();
+    let long = "x".repeat(3_000);
+    let servers = json!({ "mcpServers": {
+        "docs": { "command": "sh", "args": ["-c", "# start the documentation\n\ttouch W"] },
+        "npx": { "command": "npx", "args": ["-y", "good@1", long], "cwd": "/tmp/evil",
+            "env": { "PATH": "/tmp/evil:/bin", "LD_PRELOAD": "/tmp/evil.so", "NODE_OPTIONS": "--require /tmp/evil.js" } },
+        "remote": { "type": "http", "url": "http://127.0.0.1:1/mcp" },
+    } });
+    world.write(".mcp.json", &servers.to_string());
+    let ran = world.run(&["init"]).ended(2);
+    for part in [
+        "docs: sh -c $'# start the documentation\\n\\ttouch W'\n",
+        "in the folder /tmp/evil\n",
+        "with PATH=/tmp/evil:/bin\n",
+        "with LD_PRELOAD=/tmp/evil.so\n",
+        "with NODE_OPTIONS='--require /tmp/evil.js'\n",
+        &long,
+        "these addresses of .mcp.json are asked:\n  remote: http://127.0.0.1:1/mcp\n",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+}
+
+/// An address alone takes variables of the environment along: nobody is sent anything before a person agreed.
+#[test]
+fn addresses_of_a_foreign_file_are_shown_and_asked_for() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let world = World::empty();
+    let url = format!("http://{}/${{MY_TOKEN}}", listener.local_addr().unwrap());
+    let server = json!({ "type": "http", "url": url, "headers": { "X-A": "${MY_TOKEN}", "Y": "${HOME}" } });
+    world.write(".mcp.json", &json!({ "mcpServers": { "x": server } }).to_string());
+    let ran = world.run_with_env(&["init"], &[("MY_TOKEN", "ghp_0123456789abcdef0123")]).ended(2);
+    for part in [
+        "x: http://127.0.0.1:",
+        "/${MY_TOKEN}\n",
+        "with the header X-A: ${MY_TOKEN}\n",
+        "environment: HOME, MY_TOKEN\n",
+    ] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+    assert!(!ran.everything().contains("ghp_0123"), "{}", ran.everything());
+    assert!(listener.accept().is_err(), "nobody was asked");
+    let declined = world.run_on_terminal(&["init"], "n\n").ended(1);
+    assert!(declined.stderr.contains("ask 1 address? [y/N]"), "{}", declined.stderr);
+    assert!(listener.accept().is_err(), "nobody was asked");
+}
+
+/// Of a repository's own configuration, too, a person can see what it runs before it does.
+#[test]
+fn what_a_configuration_runs_can_be_seen_first() {
+    let world = World::empty();
+    world.configure(&json!({ "evil": { "command": "sh", "args": ["-c", "touch W"], "env": { "A": "b" } }, "x": { "url": "http://h/" } }));
+    let ran = world.run(&["check", "--commands"]).ended(0);
+    assert_eq!(ran.stdout, "evil starts sh -c 'touch W'\n    with A=b\nx asks http://h/\n");
+    assert!(!world.has("W"));
 }

@@ -79,6 +79,8 @@ mod pins;
 #[cfg(test)]
 mod pipe;
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod quarantine;

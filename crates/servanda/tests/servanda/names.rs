@@ -71,7 +71,7 @@ fn init_takes_every_name() {
     let long = "x".repeat(150);
     let stub = world.stub(&["../../etc/passwd", "read file", "読む", &long, ".hidden", "list_things"], Some(&result));
     world.write(".mcp.json", &json!({ "mcpServers": { "the server": stub } }).to_string());
-    let decided = world.run(&["init", "--json"]).ended(0).json();
+    let decided = world.run(&["init", "--yes", "--json"]).ended(0).json();
     for decision in decided["tools"].as_array().unwrap() {
         let file = decision["file"].as_str().unwrap_or_else(|| panic!("left out: {decision}"));
         let name = file.strip_prefix("contracts/the_server/").unwrap_or_else(|| panic!("outside: {file}"));

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use crate::{
-    contract::{get_invoice, pay_invoice},
+    contract::{get_invoice, pay_invoice, reads},
     world::{World, read_aside, wait_for},
 };
 
@@ -45,7 +45,7 @@ fn tables_fit_a_terminal_of_80_columns() {
         ".mcp.json",
         &json!({ "mcpServers": { "every": world.stub(&["trigger-long-running-operation"], None) } }).to_string(),
     );
-    world.run(&["init"]).ended(0);
+    world.run(&["init", "--yes"]).ended(0);
     // Where somebody lives is written as `~`.
     let elsewhere = [("HOME", "/nonexistent/home"), ("PATH", "/usr/bin:/bin")];
     for args in [&["pins"] as &[&str], &["pins", "--offline"], &["connect"]] {
@@ -140,4 +140,97 @@ fn a_log_on_a_full_disk_is_lost_and_nothing_else() {
     assert_eq!(wait_for(&mut child), Some(0));
     assert!(stdout.join().unwrap().contains("inv_1001"));
     assert!(world.run(&["explain", "--last"]).ended(0).stdout.contains("get_invoice"));
+}
+
+/// A result that would set the title, clear the screen, and turn the direction of what follows.
+const STEERING: &str = "a\u{1b}]0;owned\u{7}\u{1b}[2Jb\u{202e}c\u{1b}[32md";
+
+#[test]
+fn what_a_tool_says_steers_no_terminal_unless_a_person_wants_it() {
+    let world = World::empty();
+    let result =
+        json!({ "content": [{ "type": "text", "text": STEERING }], "structuredContent": { "text": STEERING } });
+    world.configure(&json!({ "company": world.stub(&["look"], Some(&result)) }));
+    world.add(&reads("look"));
+    let world = world.unpinned();
+    let steers =
+        |text: &str| text.chars().any(|one| (one.is_control() && one != '\n' && one != '\r') || one == '\u{202e}');
+
+    let shown = world.run_on_screen(&["call", "company__look", "{}"]).ended(0);
+    assert!(!steers(&shown.stderr) && shown.stderr.contains("a<U+001B>]0;owned<U+0007>"), "{:?}", shown.stderr);
+    let raw = world.run_on_screen(&["call", "--raw", "company__look", "{}"]).ended(0);
+    assert!(raw.stderr.contains(STEERING), "{:?}", raw.stderr);
+    let piped = world.call("company__look", "{}").ended(0);
+    assert!(piped.stdout.contains(STEERING), "a program gets what the tool said: {:?}", piped.stdout);
+    let json = world.run_on_screen(&["--json", "call", "company__look", "{}"]).ended(0);
+    assert!(!steers(&json.stderr) && json.stderr.contains("\\u202e"), "{:?}", json.stderr);
+    for command in [&["explain", "--last"][..], &["explain"], &["--json", "explain", "--last"], &["tools"]] {
+        let shown = world.run_on_screen(command).ended(0);
+        assert!(!steers(&shown.stderr), "{command:?}: {:?}", shown.stderr);
+    }
+    // A name that nobody has.
+    let unknown = world.run_on_screen(&["call", STEERING, "{}"]);
+    assert!(!steers(&unknown.stderr), "{:?}", unknown.stderr);
+}
+
+/// The codes that we and the log colour with: they are ours alone, so none is left when they are taken out and nothing else is an escape.
+fn without_our_colours(text: &str) -> String {
+    let ours = ["31", "32", "33", "34", "35", "39", "1", "2", "0", "3", "4"].map(|code| format!("\u{1b}[{code}m"));
+    ours.iter().fold(text.to_owned(), |rest, code| rest.replace(code.as_str(), ""))
+}
+
+/// A server that uses the very codes that we colour with gets no colour on a terminal that shows ours.
+#[test]
+fn colour_is_ours_alone() {
+    let world = World::empty();
+    let result = json!({ "content": [{ "type": "text", "text": "\u{1b}[32mgood\u{1b}[0m \u{1b}[8mhidden" }] });
+    world.configure(&json!({ "company": world.stub(&["look"], Some(&result)) }));
+    world.add(&reads("look"));
+    let world = world.unpinned();
+    let shown = world.run_in_colour(&["call", "company__look", "{}"]).ended(0);
+    assert!(
+        !shown.stderr.contains('\u{1b}') && shown.stderr.contains("<U+001B>[32mgood<U+001B>[0m"),
+        "{:?}",
+        shown.stderr
+    );
+    let listed = world.run_in_colour(&["connect"]).ended(0).stderr;
+    assert!(listed.contains("\u{1b}[2m"), "ours is there: {listed:?}");
+    assert!(!without_our_colours(&listed).contains('\u{1b}') && !listed.contains("U+001B"), "{listed:?}");
+    let failed = world.run_in_colour(&["call", "company__none", "{}"]);
+    assert!(failed.stderr.contains("\u{1b}[31merror:\u{1b}[39m "), "{:?}", failed.stderr);
+}
+
+/// What was typed, a configured command and a server's last words stand in errors and in the log: nothing of them steers.
+#[test]
+fn neither_the_log_nor_a_usage_error_steers_a_terminal() {
+    let world = World::empty();
+    world.configure(&json!({
+        "gone": { "command": format!("/no/{STEERING}") },
+        "loud": { "command": "sh", "args": ["-c", format!("printf '%s\\n' '{STEERING}' >&2; exit 3")] },
+    }));
+    world.add(&reads("look").of("gone"));
+    world.add(&reads("look").of("loud"));
+    let world = world.unpinned();
+    let steers = |text: &str| {
+        let text = without_our_colours(text).replace("\u{1b}[32md", "");
+        text.chars().any(|one| (one.is_control() && one != '\n') || one == '\u{202e}')
+    };
+    let config = format!("--config={STEERING}");
+    let commands: [&[&str]; 9] = [
+        &["-vv", "tools"],
+        &["-vv", "call", "gone__look", "{}"],
+        &["-vv", "call", "loud__look", "{}"],
+        &["-vv", "call", STEERING, "{}"],
+        &[STEERING],
+        &["schema", STEERING],
+        &["call", "--timeout-ms", STEERING],
+        &[&config, "check"],
+        &["connect", STEERING],
+    ];
+    for command in commands {
+        let shown = world.run_in_colour(command);
+        assert!(!steers(&shown.stderr), "{command:?}: {:?}", shown.stderr);
+        let escapes = shown.stderr.matches("<U+202E>").count() + shown.stderr.matches("\\u{202e}").count();
+        assert!(escapes > 0 || command.contains(&"tools"), "{command:?}: {:?}", shown.stderr);
+    }
 }

@@ -42,7 +42,7 @@ fn commands_that_are_stopped_leave_no_server_behind() {
     let table: [(&[&str], Signal); 5] = [
         (&["tools"], Signal::INT),
         (&["doctor"], Signal::TERM),
-        (&["init", "--from", "client.json"], Signal::HUP),
+        (&["init", "--yes", "--from", "client.json"], Signal::HUP),
         (&["call", "company__tool"], Signal::INT),
         (&["call", "company__tool"], Signal::HUP),
     ];

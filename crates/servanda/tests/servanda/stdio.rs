@@ -149,7 +149,7 @@ fn progress_and_changes_come_over_pipes() {
     pipe.send(&legacy("r", "tools/call", params));
     // That the tools were there for the first time may be told late.
     let mut note = pipe.read();
-    if note.message["method"] == "notifications/tools/list_changed" {
+    while note.message["method"] == "notifications/tools/list_changed" {
         note = pipe.read();
     }
     for step in 1..=5 {

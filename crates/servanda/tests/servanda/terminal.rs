@@ -14,6 +14,20 @@ use crate::world::{Ran, World, read_aside, wait_for};
 impl World {
     /// Runs a command on a terminal at which a person types that. What it asks is in `stderr`.
     pub(crate) fn run_on_terminal(&self, args: &[&str], typed: &str) -> Ran {
+        self.run_at(args, typed, (false, false))
+    }
+
+    /// The same where data is shown on the terminal too: all of it is in `stderr`.
+    pub(crate) fn run_on_screen(&self, args: &[&str]) -> Ran {
+        self.run_at(args, "", (true, false))
+    }
+
+    /// The same on a terminal that shows colour.
+    pub(crate) fn run_in_colour(&self, args: &[&str]) -> Ran {
+        self.run_at(args, "", (true, true))
+    }
+
+    fn run_at(&self, args: &[&str], typed: &str, (data_too, colour): (bool, bool)) -> Ran {
         let keyboard: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keyboard).unwrap();
         unlockpt(&keyboard).unwrap();
@@ -21,16 +35,20 @@ impl World {
         let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let mut keyboard = File::from(keyboard);
         let mut command = self.command(args);
-        command.env("NO_COLOR", "1");
+        if colour {
+            command.env("TERM", "xterm-256color");
+        } else {
+            command.env("NO_COLOR", "1");
+        }
         let mut child = command
             .stdin(Stdio::from(terminal.try_clone().unwrap()))
-            .stdout(Stdio::piped())
+            .stdout(if data_too { Stdio::from(terminal.try_clone().unwrap()) } else { Stdio::piped() })
             .stderr(Stdio::from(terminal))
             .spawn()
             .unwrap();
         // The command holds the terminal's side as long as it is not dropped.
         drop(command);
-        let stdout = read_aside(child.stdout.take().unwrap());
+        let stdout = child.stdout.take().map(read_aside);
         keyboard.write_all(typed.as_bytes()).unwrap();
         let mut screen = keyboard.try_clone().unwrap();
         let shown = std::thread::spawn(move || {
@@ -40,6 +58,10 @@ impl World {
             String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
         });
         let code = wait_for(&mut child);
-        Ran { code, stdout: stdout.join().unwrap(), stderr: shown.join().unwrap() }
+        Ran {
+            code,
+            stdout: stdout.map(|reader| reader.join().unwrap()).unwrap_or_default(),
+            stderr: shown.join().unwrap(),
+        }
     }
 }

@@ -77,7 +77,7 @@ impl World {
         let world = Self::empty();
         world.offer(&honest());
         world.write(".mcp.json", &json!({ "mcpServers": { "weather": world.turncoat() } }).to_string());
-        world.run(&["init"]).ended(0);
+        world.run(&["init", "--yes"]).ended(0);
         world.reconfigure(more);
         world
     }

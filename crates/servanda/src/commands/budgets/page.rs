@@ -27,8 +27,8 @@ fn accounts(accounts: &[ShownAccount]) -> String {
         };
         let left = if *left == 0 { paint(&units(*left), Mood::Bad) } else { units(*left) };
         shown.add_row([
-            visible(standing.account.scope.tenant()),
-            visible(&standing.account.to_string()),
+            crate::screen::one_line(standing.account.scope.tenant()),
+            crate::screen::one_line(&standing.account.to_string()),
             units(standing.limit),
             units(standing.spent),
             units(standing.reserved),
@@ -46,7 +46,13 @@ fn holds(holds: &[Hold], now: Timestamp) -> String {
         let kept: Vec<String> = hold
             .draws
             .iter()
-            .map(|draw| format!("{} of {}", draw.account.in_words(draw.amount), visible(&draw.account.to_string())))
+            .map(|draw| {
+                format!(
+                    "{} of {}",
+                    draw.account.in_words(draw.amount),
+                    crate::screen::one_line(&draw.account.to_string())
+                )
+            })
             .collect();
         let effect = hold.effect.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
         let since_s = now.since_ms(Timestamp::from_unix_ms(hold.opened_ms)) / 1_000;
@@ -58,9 +64,4 @@ fn holds(holds: &[Hold], now: Timestamp) -> String {
 /// To the minute, as windows end.
 fn minutes(at: &str) -> String {
     at.chars().take(16).collect::<String>().replace('T', " ")
-}
-
-/// Names come from outside; nothing in them may move the cursor.
-fn visible(text: &str) -> String {
-    text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }

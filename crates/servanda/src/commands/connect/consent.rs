@@ -1,7 +1,5 @@
 //! Shows a change to somebody's file and asks whether to make it. Without anybody to ask, nothing is changed.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
 use crate::{
     clients::{
         difference::{painted, unified},
@@ -36,7 +34,7 @@ pub(crate) enum Answer {
 
 /// Shows a change, secrets masked, and asks for it.
 pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure> {
-    let shown = &change.file.shown;
+    let shown = &change.file.target();
     let (before, after) = (change.file.text.as_deref().map(masked), change.after.map(masked));
     let diff = unified(shown, before.as_deref(), after.as_deref());
     if !screen.json {
@@ -48,17 +46,11 @@ pub(crate) fn ask(change: &Change<'_>, screen: Screen) -> Result<Answer, Failure
     if change.yes {
         return Ok(Answer::Write(diff));
     }
-    if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::bad_input("nothing was changed: there is nobody to ask")
-            .hint("read the difference (--dry-run shows it), then run it again with --yes"));
-    }
-    // Nobody can be told when stderr is gone, and then nobody answers either.
-    let _ = write!(io::stderr(), "write this to {shown}? [y/N] ");
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        Ok(Answer::Write(diff))
-    } else {
-        Err(Failure::failed("nothing was changed"))
-    }
+    let question = crate::consent::Question {
+        asked: format!("write this to {shown}?"),
+        nothing: "nothing was changed",
+        hint: "read the difference (--dry-run shows it), then run it again with --yes",
+    };
+    crate::consent::agree_here(&question, false, screen)?;
+    Ok(Answer::Write(diff))
 }

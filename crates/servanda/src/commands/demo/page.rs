@@ -186,7 +186,7 @@ pub(super) fn clause(hint: &str) -> &str {
 
 /// Text cut to a width, with nothing in it that moves the cursor.
 pub(super) fn fit(text: &str, width: usize) -> String {
-    let text: String = text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let text = crate::screen::one_line(text);
     if text.chars().count() <= width {
         return text;
     }

@@ -1,8 +1,6 @@
 //! Settles many effects at once that nobody knows the end of: shows which they are, asks, and settles each by itself. What changed
 //! meanwhile is left alone, and what was settled stays so, so that the command may be run again at any time.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
 use servanda_contract::{Timestamp, tool::EffectClass};
 use servanda_gates::effect::{Effect, EffectFilter, EffectId, EffectQuery, EffectState, Effects, Reply, Target};
 
@@ -163,29 +161,13 @@ async fn settle(
     Ok(if applied.reply == Reply::Settled { Became::Settled } else { Became::ChangedMeanwhile })
 }
 
-/// Asks the person, unless they said yes already. Where nobody can be asked, nothing is settled.
 async fn agree(consent: Consent, report: &Report<'_>, screen: Screen) -> Result<(), Failure> {
-    if consent.yes {
-        return Ok(());
-    }
-    if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::bad_input("nothing was settled: there is nobody to ask")
-            .hint("look at what would be settled (--dry-run shows it), then run it again with --yes"));
-    }
-    let what = count(report.effects.len(), "effect");
-    // Nobody can be told when stderr is gone, and then nobody answers either.
-    let _ = write!(io::stderr(), "settle {what} as {}? [y/N] ", report.settle_as);
-    // Aside, so that whoever stops us instead of answering is heard.
-    let reading = tokio::task::spawn_blocking(|| {
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).map(|_| answer)
-    });
-    let answer = reading.await.map_err(|error| Failure::failed(error.to_string()))??;
-    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
-        Ok(())
-    } else {
-        Err(Failure::failed("nothing was settled"))
-    }
+    let question = crate::consent::Question {
+        asked: format!("settle {} as {}?", count(report.effects.len(), "effect"), report.settle_as),
+        nothing: "nothing was settled",
+        hint: "look at what would be settled (--dry-run shows it), then run it again with --yes",
+    };
+    crate::consent::agree(question, consent.yes, screen).await
 }
 
 pub(super) fn preview(report: &Report<'_>) -> String {

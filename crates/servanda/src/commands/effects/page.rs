@@ -98,9 +98,7 @@ fn meaning(effect: &Effect) -> &'static str {
 fn key(key: &ClientKey) -> String {
     match key {
         ClientKey::Given(key) => {
-            // A client chose it; nothing in it may move the cursor.
-            let shown: String = key.chars().map(|one| if one.is_control() { ' ' } else { one }).collect();
-            format!("`{shown}`, the client's own")
+            format!("`{}`, the client's own", crate::screen::one_line(key))
         }
         ClientKey::Derived(digest) => format!("{}, from the operation or step that the client named", digest.short()),
         ClientKey::Call(_) => "none: the call was an operation of its own".to_owned(),

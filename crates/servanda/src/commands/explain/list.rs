@@ -63,8 +63,7 @@ impl Row {
         Self {
             id: call.call_id.chars().take(id_chars).collect(),
             when: if date(at) == today { time } else { format!("{} {time}", date(at)) },
-            // A name is whatever was asked for; nothing in it may move the cursor.
-            tool: call.tool.chars().map(|character| if character.is_control() { ' ' } else { character }).collect(),
+            tool: crate::screen::one_line(&call.tool),
             outcome: call.outcome.clone(),
             class: call.class.clone().unwrap_or_default(),
         }

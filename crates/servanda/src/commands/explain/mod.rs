@@ -8,9 +8,9 @@ use std::path::Path;
 
 use servanda_contract::{
     CallRecord, Caller, GateName, Refusal,
-    record::{Decision, Outcome},
+    record::{Decision, Outcome, QuestionRecord},
     time::Clock as _,
-    tool::EffectClass,
+    tool::{EffectClass, QuestionKind},
 };
 use servanda_engine::{NoteKind, SystemClock, probes::Observed};
 use servanda_ledger::{CallQuery, Reader};
@@ -160,6 +160,7 @@ pub(crate) fn render(record: &CallRecord) -> String {
     }
     lines.push(format!("  outcome   {}", outcome(record)));
     lines.extend(record.price.iter().map(|price| format!("  costs     at most {price}")));
+    lines.extend(record.questions.iter().map(asked));
     lines.push(String::new());
     lines.extend(STAGES.iter().map(|gate| stage(*gate, record)));
     lines.extend(record.policy.iter().flat_map(policy::lines));
@@ -173,6 +174,15 @@ pub(crate) fn render(record: &CallRecord) -> String {
     lines.push(String::new());
     lines.push(format!("  trace {}  arguments digest {}", record.trace_id, record.arguments_digest.short()));
     lines.join("\n")
+}
+
+/// A line about a question of the upstream.
+fn asked(question: &QuestionRecord) -> String {
+    let kind = question.kind.map_or("a kind that is not known", QuestionKind::word);
+    match &question.refused {
+        None => format!("  asked     the caller ({kind})"),
+        Some(why) => format!("  asked     not passed on ({kind}): {why}"),
+    }
 }
 
 /// Who acted for the user and by which credential, where there is one. Whose word an agent's name is, is said with it.

@@ -140,7 +140,7 @@ async fn ask_all(
                 with_opinions(line, found, &opinions, panel).map_err(|error| Failure::failed(error.to_string()))?
             }
         };
-        match writeln!(io::stdout(), "{line}") {
+        match writeln!(io::stdout(), "{}", crate::screen::escaped_json(&line)) {
             // Whoever read it has seen enough: nothing more is sent.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             written => written?,

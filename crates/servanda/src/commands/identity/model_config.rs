@@ -8,7 +8,7 @@ use serde::Deserialize;
 use servanda_contract::document;
 use servanda_upstream::PostAddress;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, files};
 
 /// How many models may be asked.
 const MODELS_MAX: usize = 9;
@@ -83,7 +83,7 @@ pub(super) struct Model {
 
 /// Reads the file, and the keys from the environment. Nothing is sent where anything is wrong.
 pub(super) fn read(file: &Path) -> Result<(Vec<Model>, Limits), Failure> {
-    let text = std::fs::read_to_string(file)
+    let text = files::read_text(file, files::TEXT_BYTES_MAX)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", file.display())).hint(EXAMPLE))?;
     let File { models, limits } = document::read(&file.display().to_string(), &text)
         .map_err(|error| Failure::bad_input(error.to_string()).hint(EXAMPLE))?;

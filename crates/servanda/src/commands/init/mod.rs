@@ -1,6 +1,7 @@
 //! `servanda init`: finds the servers a client uses, asks each for its tools, and writes a contract for every one of them,
 //! with what it decided and why.
 
+mod consent;
 mod report;
 mod writing;
 
@@ -13,19 +14,20 @@ use serde::Serialize;
 use servanda_catalog::{
     Inventory,
     inference::{Inferred, infer},
+    names,
 };
 use servanda_contract::legibility::reveal;
 use servanda_gates::{Registered, admit};
 
-use self::{report::Report, writing::Writing};
+use self::{consent::Asked, report::Report, writing::Writing};
 use crate::{
     cli::InitArgs,
     clients::{Client, Surroundings},
-    config::{Config, Loaded},
+    config::{Config, LOCK_FILE, Loaded},
     contracts,
     expansion::expand_or_keep,
     failure::Failure,
-    import::{self, Held, Imported, Source},
+    import::{self, Held, Imported, Source, Unpacked},
     screen::Screen,
     survey::{self, Survey},
 };
@@ -54,6 +56,10 @@ struct Outcome {
 
 pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Result<(), Failure> {
     let from = args.from.clone().unwrap_or_else(|| PathBuf::from(CLIENT_FILE));
+    if args.force {
+        writing::require_replaceable(config)?;
+        writing::require_replaceable(&config.with_file_name(LOCK_FILE))?;
+    }
     let there = if config.exists() { Some(Loaded::read(config)) } else { None };
     let default = Config::new(BTreeMap::new());
     let listen =
@@ -73,7 +79,10 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     };
     let bypass = (imported.bypass && !imported.upstreams.is_empty()).then(|| from.clone());
     let Plan { loaded, added } = plan(config, folder, there, &mut imported)?;
-    let Imported { mut notes, held, .. } = imported;
+    // Until something is written, whatever was unpacked goes again.
+    let Imported { mut notes, held, unpacked, .. } = imported;
+    let asked = Asked { loaded: &loaded, added: added.as_deref(), from: &from, held: &held };
+    consent::agree(asked, args.yes, screen).await?;
     let asked = ask_all(&loaded, &held, screen)
         .await
         .map_err(|failure| failure.hint(format!("nothing was written; correct `{}`", from.display())))?;
@@ -84,10 +93,11 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
         return Err(nobody_answered(&asked, added.is_some(), &from));
     }
     let mut writing = Writing::begin(&loaded, args.force)?;
+    unpacked.into_iter().for_each(Unpacked::keep);
     if added.as_ref().is_none_or(|added| !added.is_empty()) {
         writing.config(&loaded)?;
     }
-    std::fs::create_dir_all(loaded.contracts_folder())?;
+    writing.contracts_folder(&loaded.contracts_folder())?;
     let (outcomes, decisions) = write_all(&loaded, asked, added.is_some(), &mut writing)?;
     writing.lock(&loaded, args.force)?;
     // Contracts of an earlier time stay, because a person may have worked on them; those that stop the gateway are named.
@@ -136,6 +146,9 @@ fn no_client_file() -> Failure {
 }
 
 fn unreadable(failure: Failure) -> Failure {
+    if failure.to_string().ends_with("not a regular file") {
+        return failure.hint("put a file in its place, or remove it and run `servanda init` again");
+    }
     failure.hint("correct the file, or write it anew with `servanda init --force`, which keeps it as *.bak")
 }
 
@@ -188,6 +201,7 @@ fn write_all(
                     writing.pin_once(&upstream, definition);
                 }
                 inventory.definitions = missing;
+                writing.pin_lists(&upstream, &inventory.listed);
                 write_contracts(loaded, &upstream, &inventory, keep, writing, &mut decisions)?;
                 (None, decisions.len() - before)
             }
@@ -222,7 +236,7 @@ fn write_contracts(
     decisions: &mut Vec<Decision>,
 ) -> Result<(), Failure> {
     let folder = loaded.contracts_folder().join(upstream);
-    std::fs::create_dir_all(&folder)?;
+    writing.contracts_folder(&folder)?;
     for rejected in &inventory.rejected {
         let tool = rejected.name.as_deref().map(|name| loaded.config.tool_name(upstream, name));
         let tool = tool.unwrap_or_else(|| format!("{upstream} (definition {})", rejected.position));
@@ -231,6 +245,10 @@ fn write_contracts(
     for definition in &inventory.definitions {
         let Inferred { contract, reading, notes } = infer(upstream, definition);
         let tool = loaded.config.tool_name(upstream, &definition.name);
+        if names::is_reserved(&tool) {
+            decisions.push(left_out(tool, "names like this are the gateway's own".to_owned()));
+            continue;
+        }
         if let Err(rejection) = admit(contract.clone(), &Registered::new()) {
             decisions.push(left_out(tool, rejection.to_string()));
             continue;

@@ -2,20 +2,20 @@
 //! file is written over, it is kept beside it.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsString,
-    io::Write as _,
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use servanda_catalog::{
     inference::Reading,
-    pins::{Definition, Lock},
+    pins::{Definition, ListedKind, Lock},
 };
 use servanda_contract::{Timestamp, ToolContract, document, time::Clock as _};
 use servanda_engine::SystemClock;
 
-use crate::{config::Loaded, failure::Failure, lock};
+use crate::{config::Loaded, failure::Failure, files, lock, state_folder};
 
 /// The configuration may name secrets, so it is its owner's alone.
 const CONFIG_MODE: u32 = 0o600;
@@ -35,6 +35,9 @@ pub(super) struct Writing {
     now: Timestamp,
     /// Whether nothing was ever pinned here.
     first: bool,
+    /// The folder that no configuration is written outside of, and the one that no contract is.
+    root: PathBuf,
+    contracts_root: PathBuf,
 }
 
 impl Writing {
@@ -45,7 +48,11 @@ impl Writing {
             read => read?,
         };
         let (first, lock) = (before.is_none(), before.unwrap_or_default());
-        Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first })
+        let (root, contracts) = (loaded.folder.clone(), &loaded.config.contracts);
+        // A folder elsewhere is where somebody said that contracts are; inside of it nothing leads out either.
+        let contracts_root =
+            if state_folder::is_elsewhere(contracts) { loaded.contracts_folder() } else { root.clone() };
+        Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first, root, contracts_root })
     }
 
     /// Agrees to the definition a contract was written from.
@@ -58,6 +65,19 @@ impl Writing {
     pub(super) fn pin_once(&mut self, upstream: &str, definition: &Definition) {
         if self.first {
             self.pin(upstream, definition);
+        }
+    }
+
+    /// Agrees to what an upstream lists beside its tools, unless somebody did before.
+    pub(super) fn pin_lists(&mut self, upstream: &str, lists: &BTreeMap<ListedKind, Vec<Definition>>) {
+        if self.lock.has_listed(upstream) {
+            return;
+        }
+        self.lock.agree_to_lists(upstream);
+        for (kind, items) in lists {
+            for item in items {
+                self.pinned += usize::from(self.lock.set_listed(upstream, *kind, item, self.now));
+            }
         }
     }
 
@@ -79,7 +99,7 @@ impl Writing {
         let head = "# Servanda's configuration. `servanda check` reads it, `servanda schema config` says what may stand here.\n\
                     # Calls that delete, or move rights or code, are refused beyond what `budgets` allows; `servanda budgets` shows how\n\
                     # much is left.\n";
-        self.replace(&loaded.file, &format!("{head}{text}"), CONFIG_MODE)?;
+        self.replace(&self.root.clone(), &loaded.file, &format!("{head}{text}"), CONFIG_MODE)?;
         // One that was there before may have been everybody's.
         std::fs::set_permissions(&loaded.file, std::fs::Permissions::from_mode(CONFIG_MODE))
             .map_err(|error| cannot_write(&loaded.file, &error))
@@ -96,24 +116,30 @@ impl Writing {
             contract.transactional.side_effect_class.word(),
             review.concat()
         );
-        self.replace(file, &format!("{head}{text}"), CONTRACT_MODE)
+        self.replace(&self.contracts_root.clone(), file, &format!("{head}{text}"), CONTRACT_MODE)
     }
 
-    fn replace(&mut self, file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    /// Makes a folder for contracts.
+    pub(super) fn contracts_folder(&self, folder: &Path) -> Result<(), Failure> {
+        let is_rooted = folder.parent().is_some_and(Path::exists);
+        let inside = if is_rooted { files::require_inside(&self.contracts_root, folder) } else { Ok(()) };
+        let made = inside.and_then(|()| std::fs::create_dir_all(folder));
+        let made = made.and_then(|()| files::require_inside(&self.contracts_root, &folder.join("contract.yaml")));
+        made.map_err(|error| cannot_write(folder, &error))
+    }
+
+    fn replace(&mut self, root: &Path, file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
         if !self.set_aside(file, text)? {
             return Ok(());
         }
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(mode).open(file);
-        let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
-        written.map_err(|error| cannot_write(file, &error))
+        files::write_inside(root, file, text, mode).map_err(|error| cannot_write(file, &error))
     }
 }
 
 impl Writing {
     /// Keeps what is about to be written over; says whether there is anything to be written at all.
     fn set_aside(&mut self, file: &Path, text: &str) -> Result<bool, Failure> {
-        match std::fs::read(file) {
+        match read_there(file) {
             Ok(before) if before == text.as_bytes() => return Ok(false),
             Ok(before) => {
                 keep(file, &before).map_err(|error| {
@@ -128,22 +154,41 @@ impl Writing {
     }
 }
 
+/// Refuses a file that cannot be written anew, before anything is started: of a link, what it leads to would be kept beside it.
+pub(super) fn require_replaceable(file: &Path) -> Result<(), Failure> {
+    match read_there(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(cannot_write(file, &error).hint("nothing was started; put a file in its place, or remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a file says that is to be written over: a regular file, and no link.
+fn read_there(file: &Path) -> std::io::Result<Vec<u8>> {
+    files::refuse_link(file)?;
+    // The largest of these files is the lock.
+    files::read(file, lock::LOCK_BYTES_MAX)
+}
+
 /// A server's text must not end the comment it stands in.
 fn in_line(text: &str) -> String {
-    let plain = |character: char| if character.is_control() { ' ' } else { character };
-    text.chars().map(plain).collect()
+    crate::screen::one_line(text)
 }
 
 /// Keeps a file as `<name>.bak`, or under the next number if that is taken by yet another version.
 fn keep(file: &Path, before: &[u8]) -> std::io::Result<()> {
     for number in 1..=KEPT_MAX {
         let copy = beside(file, number);
-        match std::fs::read(&copy) {
+        match read_there(&copy) {
             Ok(kept) if kept == before => return Ok(()),
-            Ok(_) => {}
             // A copy keeps its permissions: what was private stays so.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return std::fs::copy(file, copy).map(|_| ()),
-            Err(error) => return Err(error),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let mode = std::fs::metadata(file)?.permissions().mode() & 0o777;
+                return files::write_new(&copy, before, mode);
+            }
+            // Another version, or something else that is not ours to touch: under the next number.
+            Ok(_) | Err(_) => {}
         }
     }
     Err(std::io::Error::other("there are too many earlier versions; remove some of the *.bak files"))

@@ -25,6 +25,7 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
     let loaded = Loaded::read(config)?;
     match &args.command {
         None | Some(KeysCommand::List) => list(&loaded, screen).await,
+        Some(KeysCommand::Rotate) => rotate(&loaded, screen).await,
         Some(KeysCommand::Create(args)) => create(&loaded, args, screen).await,
         Some(KeysCommand::Revoke { id }) => {
             let ledger = loaded.ledger_place()?.open().await?;
@@ -33,6 +34,23 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
             tell_revoked(&revoked?, screen)
         }
     }
+}
+
+/// Another root key of agent credentials.
+async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
+    let ledger = loaded.ledger_place()?.open().await?;
+    let rotated = loaded.root_book(ledger.clone()).rotate(SystemClock.now()).await;
+    ledger.close().await;
+    let id = rotated.map_err(|error| Failure::failed(format!("nothing was rotated: {}", error.reason())))?;
+    if screen.json {
+        return screen.json(&serde_json::json!({ "root_key": id }));
+    }
+    screen.data(format_args!("root key {id} makes agent credentials from now on"))?;
+    screen.say(
+        "gateways that run take it within a minute; credentials made before are good until they end, a day at most",
+    );
+    screen.hint("to end one at once: `servanda revoke CREDENTIAL`");
+    Ok(())
 }
 
 /// Takes the key of that id back, or of that beginning of one.

@@ -10,12 +10,13 @@ use servanda_policy::{Case, CaseOutcome, Cases, Policies, run_cases};
 use super::Desk;
 use crate::{
     failure::Failure,
+    files,
     screen::{Mood, Screen, paint, plural},
 };
 
 pub(super) fn run(desk: &Desk<'_>, file: &Path, policies: Option<&Path>, screen: Screen) -> Result<(), Failure> {
     let policies = policies.map_or_else(|| desk.written(), |path| desk.at(path))?;
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = files::read_text(file, files::TEXT_BYTES_MAX).map_err(|error| {
         Failure::bad_input(format!("cannot read the cases in `{}`: {error}", file.display()))
             .hint("docs/policy.md shows what a file of cases looks like")
     })?;
@@ -78,7 +79,7 @@ fn unknown_tool(policies: &Policies, case: &Case) -> Option<String> {
 }
 
 fn page(outcome: &CaseOutcome) -> String {
-    let shown: String = outcome.name.chars().filter(|character| !character.is_control()).collect();
+    let shown = crate::screen::one_line(&outcome.name);
     if outcome.passed() {
         return format!("{}  {shown}", paint("pass", Mood::Good));
     }

@@ -194,12 +194,11 @@ fn changes(changes: &[Change]) -> String {
         let by = change.by.iter().zip(&change.places).map(|(id, place)| format!("`{id}` ({place})"));
         let by: Vec<String> = by.collect();
         let by = if by.is_empty() { "no policy permits it".to_owned() } else { by.join(", ") };
-        let clean = |text: &str| text.chars().filter(|character| !character.is_control()).collect::<String>();
         rows.add_row([
             change.call_id.clone(),
             change.received_at.to_string(),
-            clean(&change.tool),
-            clean(&change.caller),
+            crate::screen::one_line(&change.tool),
+            crate::screen::one_line(&change.caller),
             change.was.to_owned(),
             paint(change.would_be, mood),
             by,

@@ -5,6 +5,7 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 mod unpack;
+mod unpacked;
 
 use std::{
     fs,
@@ -15,14 +16,18 @@ use serde_json::Value;
 use servanda_catalog::names;
 
 use self::manifest::{Manifest, Settings};
-use super::{Imported, Source, printable};
+pub(crate) use self::unpacked::Unpacked;
+use super::{Imported, Source};
 use crate::{
     clients::{file::shown, json},
     failure::Failure,
+    files,
 };
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
+/// Only the owner of the folder has to read which bundle was unpacked.
+const MARK_MODE: u32 = 0o600;
 /// Where bundles are unpacked, beside our configuration.
 const FOLDER: &str = ".servanda/bundles";
 /// Earlier folders of one bundle that are kept.
@@ -33,7 +38,7 @@ const SIGNATURE: (&[u8], &[u8]) = (b"MCPB_SIG_V1", b"MCPB_SIG_END");
 /// Unpacks a bundle and takes the server in it.
 pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<Imported, Failure> {
     let bad = |why: String| {
-        Failure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), printable(&why)))
+        Failure::bad_input(format!("`{}` cannot be used: {}", source.file.display(), crate::screen::one_line(&why)))
             .hint("nothing of it was kept")
     };
     let (zip, signed) = without_signature(bytes);
@@ -41,24 +46,30 @@ pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<
     let document = json::parse(&text).map_err(|error| error.to_string());
     let manifest = document.and_then(|document| Manifest::read(&document.value()));
     let manifest = manifest.map_err(|why| bad(format!("manifest.json: {why}")))?;
-    let folder = std::path::absolute(source.folder)?.join(FOLDER);
+    let root = std::path::absolute(source.folder)?;
+    let folder = root.join(FOLDER);
     let name = format!("{}-{}", plain(&manifest.name), plain(&manifest.version));
     let target = folder.join(&name);
     // Before anything is unpacked: a manifest that is refused leaves nothing behind.
     manifest.upstream(&mut Settings::new(&manifest, &target)).map_err(|why| bad(format!("manifest.json: {why}")))?;
     let mark = folder.join(format!("{name}.sha256"));
-    let there = fs::read_to_string(&mark).is_ok_and(|there| there.trim() == digest) && target.is_dir();
+    files::require_unlinked(&root, &target).map_err(|error| bad(error.to_string()))?;
+    let marked = files::read_text(&mark, files::TEXT_BYTES_MAX).ok();
+    let there = marked.as_ref().is_some_and(|there| there.trim() == digest) && target.is_dir();
     let mut imported = Imported::default();
     if !there {
+        let mut before = None;
         if target.exists() {
             if !source.anew {
                 return Err(Failure::bad_input(format!("`{}` is there and is of another bundle", target.display()))
                     .hint("remove it, or unpack this one in its place with `servanda init --force`, which keeps it"));
             }
-            keep(&target)?;
+            before = Some((keep(&target)?, marked));
         }
-        unpack::all(zip, &folder, &target).map_err(bad)?;
-        fs::write(&mark, format!("{digest}\n"))?;
+        // From here on everything in that place is this bundle's, and goes if nobody agrees to it.
+        imported.unpacked = Some(Unpacked::at(&root, &target, &mark, before));
+        unpack::all(zip, (&root, &folder), &target).map_err(bad)?;
+        files::write_inside(source.folder, &mark, &format!("{digest}\n"), MARK_MODE)?;
     }
     let words = if there { "was unpacked before" } else { "was unpacked" };
     imported.notes.push(format!("the bundle {words} in {}", shown(&target)));
@@ -116,12 +127,13 @@ fn plain(text: &str) -> String {
     kept.trim_start_matches('.').to_owned()
 }
 
-fn keep(target: &Path) -> Result<(), Failure> {
+/// Where the folder is that was there.
+fn keep(target: &Path) -> Result<PathBuf, Failure> {
     for number in 1..=KEPT_MAX {
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         let kept = PathBuf::from(format!("{}{again}.bak", target.display()));
         if !kept.exists() {
-            return fs::rename(target, kept).map_err(Failure::from);
+            return fs::rename(target, &kept).map(|()| kept).map_err(Failure::from);
         }
     }
     Err(Failure::failed(format!("`{}` was kept too often; remove some of the *.bak folders", target.display())))

@@ -46,7 +46,33 @@ fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Resu
     fs::write(&file, bytes).unwrap();
     let source = Source { file: &file, folder, listen: "127.0.0.1:7332", sha256, anew };
     let imported = read(&source).map_err(|failure| failure.to_string());
-    imported.map(|mut imported| lines(&mut imported, folder))
+    imported.map(|mut imported| {
+        imported.unpacked.take().into_iter().for_each(crate::import::Unpacked::keep);
+        lines(&mut imported, folder)
+    })
+}
+
+/// Nobody agreed to it: nothing of it stays, and what was in its place is there again.
+#[test]
+fn a_bundle_that_is_not_kept_goes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("given.mcpb");
+    fs::write(&file, bundle(&manifest())).unwrap();
+    let source = Source { file: &file, folder: folder.path(), listen: "127.0.0.1:7332", sha256: None, anew: true };
+    drop(read(&source).unwrap());
+    assert!(!folder.path().join(".servanda").exists());
+    import(folder.path(), &bundle(&manifest()), None, false).unwrap();
+    let unpacked = folder.path().join(".servanda/bundles/hello-1.2.0");
+    let mark = fs::read(unpacked.with_extension("0.sha256")).unwrap();
+    fs::write(
+        &file,
+        zip_of(&[("manifest.json", manifest().to_string().as_bytes()), ("server/index.js", b"// other\n")]),
+    )
+    .unwrap();
+    drop(read(&source).unwrap());
+    assert_eq!(fs::read(unpacked.join("server/index.js")).unwrap(), b"// server\n");
+    assert_eq!(fs::read(unpacked.with_extension("0.sha256")).unwrap(), mark);
+    assert_eq!(fs::read_dir(folder.path().join(".servanda/bundles")).unwrap().count(), 2);
 }
 
 fn sha256(bytes: &[u8]) -> String {
@@ -277,7 +303,7 @@ fn hostile_bundles_leave_nothing_behind() {
         let folder = outer.path().join("inner");
         fs::create_dir(&folder).unwrap();
         let target = folder.join("target");
-        let error = within(&bytes, &folder, &target, Bounds::default()).expect_err(what);
+        let error = within(&bytes, (&folder, &folder), &target, Bounds::default()).expect_err(what);
         assert!(error.contains(reason), "{what}: {error}");
         assert!(!outer.path().join("escaped").exists() && !folder.join("escaped").exists(), "{what}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{what} left something behind");
@@ -303,11 +329,11 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     let bytes = zip_of(&[("a", &zeros), ("b", &zeros), ("c", &zeros)]);
     assert!(bytes.len() < 16_384, "it is small as long as it is packed");
     let bounds = Bounds { entries_max: 10, unpacked_bytes_max: 2 << 20 };
-    let error = within(&bytes, folder.path(), &folder.path().join("t"), bounds).unwrap_err();
+    let error = within(&bytes, (folder.path(), folder.path()), &folder.path().join("t"), bounds).unwrap_err();
     assert!(error.contains("unpacks to more than 2097152 bytes"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let exactly = Bounds { entries_max: 3, unpacked_bytes_max: 3 << 20 };
-    within(&bytes, folder.path(), &folder.path().join("t"), exactly).unwrap();
+    within(&bytes, (folder.path(), folder.path()), &folder.path().join("t"), exactly).unwrap();
     // What a zip claims about itself is not believed: the sizes in it are set to one byte.
     let lying = {
         let mut bytes = bytes.clone();
@@ -319,7 +345,7 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
         }
         bytes
     };
-    let error = within(&lying, folder.path(), &folder.path().join("u"), bounds).unwrap_err();
+    let error = within(&lying, (folder.path(), folder.path()), &folder.path().join("u"), bounds).unwrap_err();
     assert!(!folder.path().join("u").exists(), "{error}");
     // Nor is more of one file written than there is room for, however long it goes on.
     let long = folder.path().join("long");
@@ -327,7 +353,7 @@ fn a_bomb_is_stopped_by_what_comes_out_of_it() {
     assert_eq!((written, fs::metadata(&long).unwrap().len()), (11, 11));
     let many: Vec<_> = (0..11).map(|number| format!("f{number}")).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|name| (name.as_str(), &b""[..])).collect();
-    let error = within(&zip_of(&many), folder.path(), &folder.path().join("v"), bounds).unwrap_err();
+    let error = within(&zip_of(&many), (folder.path(), folder.path()), &folder.path().join("v"), bounds).unwrap_err();
     assert!(error.contains("more than 10 files"), "{error}");
 }
 
@@ -341,7 +367,7 @@ fn programs_stay_programs_and_gain_nothing_else() {
     writer.add_directory("empty/", SimpleFileOptions::default()).unwrap();
     let bytes = writer.finish().unwrap().into_inner();
     let target = folder.path().join("t");
-    within(&bytes, folder.path(), &target, Bounds::default()).unwrap();
+    within(&bytes, (folder.path(), folder.path()), &target, Bounds::default()).unwrap();
     let mode = |name: &str| fs::metadata(target.join(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode("run") & 0o7111, 0o111, "it can be started, and as nobody else");
     assert_eq!(mode("text") & 0o7133, 0, "it cannot be started, nor written by others");

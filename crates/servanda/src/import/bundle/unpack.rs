@@ -57,16 +57,16 @@ pub(super) fn manifest(zip: &[u8]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Unpacks everything into `target`, a folder inside `folder` that is not there yet.
-pub(super) fn all(zip: &[u8], folder: &Path, target: &Path) -> Result<(), String> {
-    within(zip, folder, target, Bounds::default())
+/// Unpacks everything into `target`, a folder inside `folder` that is not there yet. No link below `root` leads there.
+pub(super) fn all(zip: &[u8], (root, folder): (&Path, &Path), target: &Path) -> Result<(), String> {
+    within(zip, (root, folder), target, Bounds::default())
 }
 
 /// The same with bounds of the caller's.
-pub(super) fn within(zip: &[u8], folder: &Path, target: &Path, bounds: Bounds) -> Result<(), String> {
+pub(super) fn within(zip: &[u8], (root, folder): (&Path, &Path), target: &Path, bounds: Bounds) -> Result<(), String> {
     let mut archive = open(zip, bounds)?;
     let words = |error: std::io::Error| error.to_string();
-    state_folder::make(folder).map_err(words)?;
+    state_folder::make(root, folder).map_err(words)?;
     // Beside the target and not in it: whoever looks sees all of a bundle or none.
     let fresh = folder.join(format!(".unpacking-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&fresh).map_err(words)?;

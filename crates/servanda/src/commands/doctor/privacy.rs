@@ -1,0 +1,49 @@
+//! What `doctor` finds out about who may read what the gateway keeps for itself: who can reads who called what.
+
+use std::path::Path;
+
+use servanda_files::Mended;
+
+use super::Findings;
+use crate::{config::Loaded, ledger_place::is_url, state_folder};
+
+/// What others may use, looked at before anything mends it.
+pub(super) fn exposed(config: &Path) -> Vec<Mended> {
+    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    state_folder::exposed(folder)
+}
+
+/// The same of a ledger that is somewhere else.
+pub(super) fn exposed_ledger(loaded: &Loaded) -> Vec<Mended> {
+    let ledger = &loaded.config.ledger;
+    if is_url(ledger) {
+        return Vec::new();
+    }
+    let file = loaded.beside(Path::new(ledger)).into_os_string();
+    let names = ["", "-wal", "-shm", "-lock"].map(|ending| {
+        let mut name = file.clone();
+        name.push(ending);
+        name.into()
+    });
+    let exposed = |path: std::path::PathBuf| servanda_files::open_to_others(&path).map(|mode| Mended { path, mode });
+    names.into_iter().filter_map(exposed).collect()
+}
+
+/// Says each of them.
+pub(super) fn tell(exposed: &[Mended], findings: &mut Findings) {
+    for one in exposed {
+        let path = one.path.display();
+        if state_folder::is_key(&one.path) {
+            findings.bad(
+                "secrets",
+                format!("others can read the key of the store, `{path}` (mode {:o})", one.mode),
+                format!(
+                    "`chmod 600 {path}`; whoever could read it may know the secrets: set them anew where they come from"
+                ),
+            );
+        } else {
+            let hint = "whoever could may know who called what: `servanda keys rotate`, and look for what opened it";
+            findings.bad("state", one.to_string(), hint);
+        }
+    }
+}

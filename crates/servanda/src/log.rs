@@ -1,0 +1,109 @@
+//! The log on stderr, in which nothing steers a terminal: an agent's words, a server's and a file's stand in it, and it may be read on a
+//! terminal now or out of a file later. An event is one line. The formatter's own colours stay.
+
+use std::{fmt, io::IsTerminal as _};
+
+use tracing_subscriber::{
+    EnvFilter,
+    field::RecordFields,
+    fmt::{
+        FormatFields,
+        format::{DefaultFields, Writer},
+    },
+};
+
+use crate::screen::spelled_out;
+
+/// Writes fields as the formatter does, with everything in them that does not show spelled out.
+#[derive(Debug)]
+struct Shown(DefaultFields);
+
+impl<'writer> FormatFields<'writer> for Shown {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
+        let mut text = String::new();
+        // Without colour: what is in the text from here on is not ours.
+        self.0.format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&spelled_out(&text))
+    }
+}
+
+/// Starts the log at this level, unless `SERVANDA_LOG` says another. A panic is told the same way.
+pub(crate) fn start(level: &str) {
+    let filter =
+        EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .fmt_fields(Shown(DefaultFields::new()))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_target(false)
+        // A log that cannot be written (a full disk, a closed terminal) would be told with a print that panics, on whatever
+        // thread it happens: the ledger's, for one.
+        .log_internal_errors(false)
+        .init();
+    std::panic::set_hook(Box::new(|panic| {
+        // The message of a panic may quote the text that led to it.
+        let trace = std::backtrace::Backtrace::capture();
+        let screen = crate::screen::Screen { json: false };
+        screen.say(format_args!("{panic}\n{trace}"));
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Write},
+        sync::{Arc, Mutex},
+    };
+
+    use tracing_subscriber::fmt::{MakeWriter, format::DefaultFields};
+
+    use super::Shown;
+
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Paper {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn nothing_in_an_event_steers_a_terminal() {
+        let hostile =
+            "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{2066}\u{200b}\u{8}\rCR\nFAKE LOG LINE\u{1b}[32m\u{e0041}";
+        let paper = Paper::default();
+        let subscriber = tracing_subscriber::fmt()
+            .fmt_fields(Shown(DefaultFields::new()))
+            .with_writer(paper.clone())
+            .with_ansi(true)
+            .finish();
+        let error = io::Error::other(hostile);
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!("call", tool = hostile);
+            let _inside = span.enter();
+            tracing::error!(text = hostile, shown = %hostile, known = ?hostile, %error, source = &error as &dyn std::error::Error, "said {hostile}");
+        });
+        let written = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written.lines().count(), 1, "{written}");
+        let own = ["\u{1b}[2m", "\u{1b}[0m", "\u{1b}[31m", "\u{1b}[1m"];
+        let rest = own.iter().fold(written.trim_end().to_owned(), |rest, code| rest.replace(code, ""));
+        assert!(written.contains(own[2]), "the level has its colour: {written}");
+        assert!(servanda_contract::legibility::hidden(&rest).is_empty(), "{rest:?}");
+        assert!(rest.contains("<U+202E>") && rest.contains("\\nFAKE"), "{rest}");
+    }
+}

@@ -1,0 +1,275 @@
+//! What of a server a person is shown before it is started or asked: all that decides what runs, and whole. Whatever does not show is
+//! spelled out as a shell would take it. Only what looks like a secret and can be nothing else is left out, and that is said.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use servanda_contract::legibility::hidden;
+
+use crate::{
+    config::UpstreamConfig,
+    expansion::{Reference, references, replace},
+    import::{Held, secrets},
+    screen::{count, spelled_out},
+};
+
+/// Variables with which a program is made to run something else, by the beginnings of their names.
+const RUN_OTHER_CODE: [&str; 34] = [
+    "PATH",
+    "LD_",
+    "DYLD_",
+    "NODE_",
+    "PYTHON",
+    "PERL",
+    "RUBY",
+    "GEM_",
+    "BUNDLE_",
+    "BASH",
+    "ENV",
+    "GIT_",
+    "JAVA_",
+    "_JAVA",
+    "JDK_",
+    "CLASSPATH",
+    "NPM_",
+    "YARN_",
+    "PNPM_",
+    "BUN_",
+    "DENO_",
+    "UV_",
+    "PIP_",
+    "DOTNET_",
+    "CORECLR_",
+    "LUA_",
+    "DOCKER_",
+    "SHELL",
+    "PS4",
+    "PROMPT_COMMAND",
+    "EDITOR",
+    "PAGER",
+    "TAR_",
+    "SSH_",
+];
+/// How the names of variables end that are secrets whatever they begin with.
+const SECRET_ENDS: [&str; 4] = ["TOKEN", "PASSWORD", "SECRET", "AUTH"];
+/// An argument that is shorter may be a word of a program.
+const SECRET_ARGUMENT_CHARS_MIN: usize = 12;
+
+/// The lines about one server: how it is reached, and below that everything that goes with it.
+pub(crate) fn lines(config: &UpstreamConfig, held: &Held) -> Vec<String> {
+    let mut page = Page { held, lines: Vec::new(), named: BTreeSet::new(), left_out: Vec::new() };
+    match &config.command {
+        Some(command) => page.command(command, config),
+        None => page.address(config),
+    }
+    page.ended(config.command.is_some())
+}
+
+struct Page<'a> {
+    held: &'a Held,
+    lines: Vec<String>,
+    /// Variables of the environment that are read.
+    named: BTreeSet<String>,
+    left_out: Vec<String>,
+}
+
+impl Page<'_> {
+    fn command(&mut self, command: &str, config: &UpstreamConfig) {
+        let words = [command].into_iter().chain(config.args.iter().map(String::as_str));
+        let words: Vec<String> = words.map(|word| quoted(&self.text(word, is_secret_argument))).collect();
+        self.lines.push(words.join(" "));
+        if let Some(folder) = &config.cwd {
+            self.lines.push(format!("in the folder {}", quoted(&folder.to_string_lossy())));
+        }
+        for (name, value) in &config.env {
+            let value =
+                self.text(value, |value| !runs_other_code(name) && is_token(value) && secrets::is_secret(name, value));
+            self.lines.push(format!("with {}={}", spelled_out(name), quoted(&value)));
+        }
+        self.named.extend(config.env_pass.iter().cloned());
+    }
+
+    fn address(&mut self, config: &UpstreamConfig) {
+        let url = self.text(config.url.as_deref().unwrap_or_default(), is_token);
+        self.lines.push(spelled_out(&url));
+        for (name, value) in &config.headers {
+            let value = self.text(value, is_token);
+            self.lines.push(format!("with the header {}: {}", spelled_out(name), spelled_out(&value)));
+        }
+    }
+
+    /// A text with the file's own values in it again, but for those that are nothing but secrets. What is the environment's stays a
+    /// reference.
+    fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
+        let whole = replace(text, |inside| {
+            let name = Reference::of(inside).name;
+            let kept = format!("${{{inside}}}");
+            Ok(match self.held.value(name) {
+                Some(value) if is_secret(value) => {
+                    let length = count(value.chars().count(), "character");
+                    self.left_out.push(format!("${{{name}}} stands for {length}"));
+                    kept
+                }
+                Some(value) => value.to_owned(),
+                None => {
+                    self.named.insert(name.to_owned());
+                    kept
+                }
+            })
+        });
+        // A text without its closing brace is taken as it is, and so is it shown.
+        whole.unwrap_or_else(|_| {
+            self.named.extend(references(text).iter().map(|reference| reference.name.to_owned()));
+            text.to_owned()
+        })
+    }
+
+    fn ended(mut self, is_started: bool) -> Vec<String> {
+        if !self.named.is_empty() {
+            let names: Vec<String> = self.named.iter().map(|name| spelled_out(name)).collect();
+            let verb = if is_started { "gets" } else { "is sent" };
+            self.lines.push(format!("{verb} these variables of your environment: {}", names.join(", ")));
+        }
+        for left_out in self.left_out {
+            self.lines.push(format!("{left_out} of the file that look like a secret"));
+        }
+        self.lines
+    }
+}
+
+/// A word as a shell takes it, in which everything shows.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "@%+=:,./_-${}".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    if hidden(word).is_empty() && !word.contains(['\n', '\t']) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let mut text = String::from("$'");
+    let found: BTreeSet<usize> = hidden(word).iter().map(|hidden| hidden.position).collect();
+    for (position, character) in word.chars().enumerate() {
+        match character {
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '\r' => text.push_str("\\r"),
+            '\'' | '\\' => text.extend(['\\', character]),
+            _ if !found.contains(&position) => text.push(character),
+            _ => {
+                let _ = write!(text, "\\U{:08x}", u32::from(character));
+            }
+        }
+    }
+    text.push('\'');
+    text
+}
+
+fn runs_other_code(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    RUN_OTHER_CODE.iter().any(|start| name.starts_with(start)) && !SECRET_ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a value is one word of the characters that tokens have: no program hides in it.
+fn is_token(value: &str) -> bool {
+    value.chars().all(|character| character.is_ascii_alphanumeric() || "-_.~+/=:".contains(character))
+}
+
+/// The same for an argument, which a program may take for a file or a word of its own.
+fn is_secret_argument(value: &str) -> bool {
+    let has = |is: fn(&char) -> bool| value.chars().any(|character| is(&character));
+    is_token(value)
+        && !value.contains('/')
+        && value.len() >= SECRET_ARGUMENT_CHARS_MIN
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
+        && !std::path::Path::new(value).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{lines, quoted};
+    use crate::{
+        config::UpstreamConfig,
+        import::{Held, secrets::keep_out},
+    };
+
+    fn shown(mut config: UpstreamConfig) -> Vec<String> {
+        let mut held = Held::default();
+        keep_out("s", &mut config, &mut held);
+        lines(&config, &held)
+    }
+
+    fn command(args: &[&str], env: &[(&str, &str)]) -> UpstreamConfig {
+        UpstreamConfig {
+            command: Some("sh".to_owned()),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            env: env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            ..UpstreamConfig::default()
+        }
+    }
+
+    #[test]
+    fn a_word_shows_whatever_is_in_it() {
+        for (word, expected) in [
+            ("npx", "npx"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("# docs\ntouch W", "$'# docs\\ntouch W'"),
+            ("\t\\'\r\u{1b}[2J\u{202e}", "$'\\t\\\\\\'\\r\\U0000001b[2J\\U0000202e'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_that_runs_is_left_out() {
+        let long = "x".repeat(5_000);
+        let args = ["-c", "# docs\ntouch W", &long, "GITHUB_TOKEN=abc;touch W", "--token", "evil.js"];
+        let text = shown(command(&args, &[])).join("\n");
+        for part in ["$'# docs\\ntouch W'", &long, "touch W", "evil.js"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let env = [
+            ("PATH", "/tmp/evil:/bin"),
+            ("LD_PRELOAD", "ghp_0123456789abcdef/evil.so"),
+            ("NODE_OPTIONS", "--require /tmp/evil.js"),
+            ("GIT_CONFIG_KEY_0", "core.sshCommand"),
+            ("npm_config_key", "evil"),
+            ("BASH_ENV", "/tmp/evil\nx"),
+            ("SOME_SECRET", "$(touch W)"),
+        ];
+        let mut config = command(&[], &env);
+        config.cwd = Some("/tmp/evil cwd".into());
+        let text = shown(config).join("\n");
+        for (name, value) in env {
+            assert!(text.contains(&format!("with {name}={}", quoted(value))), "{name}: {text}");
+        }
+        assert!(text.contains("in the folder '/tmp/evil cwd'"), "{text}");
+    }
+
+    #[test]
+    fn secrets_and_variables_are_named_and_not_shown() {
+        let env = [("API_TOKEN", "t0psecret"), ("NODE_AUTH_TOKEN", "abc123"), ("MODE", "${MODE:-x}"), ("A", "${HOME}")];
+        let text = shown(command(&["--api-key", "0123456789abcdef"], &env)).join("\n");
+        assert!(
+            !text.contains("t0psecret") && !text.contains("abc123") && !text.contains("0123456789abcdef"),
+            "{text}"
+        );
+        assert!(text.contains("${API_TOKEN} stands for 9 characters of the file that look like a secret"), "{text}");
+        assert!(text.contains("with MODE='${MODE:-x}'") || text.contains("with MODE=${MODE:-x}"), "{text}");
+        assert!(text.contains("gets these variables of your environment: HOME, MODE"), "{text}");
+        let config = UpstreamConfig {
+            url: Some("http://x/${MY_GITHUB_TOKEN}?a\u{202e}".to_owned()),
+            headers: BTreeMap::from([("X-A".to_owned(), "Bearer ${OTHER}".to_owned())]),
+            ..UpstreamConfig::default()
+        };
+        let expected = [
+            "http://x/${MY_GITHUB_TOKEN}?a<U+202E>",
+            "with the header X-A: Bearer ${OTHER}",
+            "is sent these variables of your environment: MY_GITHUB_TOKEN, OTHER",
+        ];
+        assert_eq!(shown(config), expected);
+    }
+}

@@ -1,0 +1,236 @@
+//! What a repository, or somebody with access to the folder, may have planted where the gateway looks (issue 16): links, pipes, devices, and
+//! permissions. Nothing outside the folder is read into it, written or changed; nothing hangs; and what is mended is said.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    contract::get_invoice,
+    world::{Ran, World},
+};
+
+const INVOICE: &str = r#"{"invoice_id":"inv_1001"}"#;
+
+/// A folder of somebody else's with a file in it.
+struct Outside(TempDir);
+
+impl Outside {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("theirs"), "mine\n").unwrap();
+        for path in [folder.path().to_owned(), folder.path().join("theirs")] {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self(folder)
+    }
+
+    #[track_caller]
+    fn assert_untouched(&self, what: &str) {
+        let theirs = self.0.path().join("theirs");
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "mine\n", "{what}");
+        assert_eq!(fs::read_dir(self.0.path()).unwrap().count(), 1, "{what}: something was made there");
+        for path in [self.0.path(), &theirs] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755, "{what}: {}", path.display());
+        }
+    }
+}
+
+fn plant_link(world: &World, name: &str, target: &Path) {
+    let place = clear(world, name);
+    symlink(target, place).unwrap();
+}
+
+fn plant_pipe(world: &World, name: &str) {
+    let place = clear(world, name);
+    rustix::fs::mknodat(rustix::fs::CWD, &place, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+}
+
+fn clear(world: &World, name: &str) -> std::path::PathBuf {
+    let place = world.path(name);
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    let _ = fs::remove_file(&place);
+    place
+}
+
+fn company() -> World {
+    World::company([get_invoice()]).unpinned()
+}
+
+#[track_caller]
+fn assert_names_the_link(ran: &Ran, name: &str) {
+    let text = ran.everything();
+    assert!(text.contains(name) && text.contains("is a symbolic link to"), "{name}: {text}");
+}
+
+#[test]
+fn links_in_the_place_of_state_are_refused() {
+    for name in [".servanda", ".servanda/ledger.db", ".servanda/ledger.db-wal", ".servanda/ledger.db-lock"] {
+        for target in ["theirs", "new"] {
+            let (world, outside) = (company(), Outside::new());
+            let target = if name == ".servanda" { outside.0.path().to_owned() } else { outside.0.path().join(target) };
+            plant_link(&world, name, &target);
+            for command in
+                [&["call", "company__get_invoice", INVOICE][..], &["explain"], &["effects"], &["doctor"], &["ledger"]]
+            {
+                let ran = world.run(command);
+                assert_ne!(ran.code, Some(0), "{name} {command:?}: {}", ran.everything());
+                assert_names_the_link(&ran, name.rsplit('/').next().unwrap());
+                outside.assert_untouched(&format!("{name} {command:?}"));
+            }
+        }
+    }
+    let (world, outside) = (company(), Outside::new());
+    for name in ["servanda.position", ".servanda/secrets.json", ".servanda/secrets.key", ".servanda/secrets.lock"] {
+        plant_link(&world, name, &outside.0.path().join("theirs"));
+        let ran = match name {
+            "servanda.position" => world.call("company__get_invoice", INVOICE),
+            _ => world.run_with_input(&["secret", "set", "a"], "s3cret-value"),
+        };
+        assert_ne!(ran.code, Some(0), "{name}");
+        assert_names_the_link(&ran, name.rsplit('/').next().unwrap());
+        outside.assert_untouched(name);
+        fs::remove_file(world.path(name)).unwrap();
+    }
+}
+
+/// Whoever names another place for the ledger has it there, through links too.
+#[test]
+fn a_ledger_that_the_configuration_names_elsewhere_may_be_behind_a_link() {
+    let (world, elsewhere) = (company(), tempfile::tempdir().unwrap());
+    fs::create_dir(elsewhere.path().join("real")).unwrap();
+    symlink("real", elsewhere.path().join("link")).unwrap();
+    let ledger = elsewhere.path().join("link/ledger.db").display().to_string();
+    world.change_config(|config| config["ledger"] = json!(ledger));
+    world.call("company__get_invoice", INVOICE).ended(0);
+    assert!(elsewhere.path().join("real/ledger.db").exists());
+}
+
+#[test]
+fn doctor_writes_over_no_file() {
+    let (world, outside) = (company(), Outside::new());
+    for _ in 0..2 {
+        for name in ["servanda-probe-probe", ".servanda/servanda-probe-probe", ".servanda/ledger.db-probe"] {
+            plant_link(&world, name, &outside.0.path().join("theirs"));
+        }
+        world.run(&["doctor"]);
+        outside.assert_untouched("doctor");
+        world.call("company__get_invoice", INVOICE).ended(0);
+    }
+}
+
+#[test]
+fn nothing_waits_for_a_pipe_or_reads_a_device_without_end() {
+    let cases: [(&str, &[&str]); 12] = [
+        (".mcp.json", &["init", "--yes"]),
+        (".mcp.json", &["connect", "claude-code", "--yes"]),
+        (".vscode/mcp.json", &["connect", "vscode", "--yes"]),
+        ("servanda.yaml", &["check"]),
+        ("servanda.yaml", &["init", "--yes", "--force"]),
+        ("servanda.lock", &["check"]),
+        ("servanda.position", &["call", "company__get_invoice", INVOICE]),
+        (".servanda/ledger.db", &["doctor"]),
+        (".servanda/ledger.db", &["call", "company__get_invoice", INVOICE]),
+        (".servanda/secrets.json", &["secret", "list"]),
+        (".servanda/connections.json", &["connect", "claude-code", "--yes"]),
+        ("contracts/x.yaml", &["check"]),
+    ];
+    for (name, command) in cases {
+        let world = company();
+        world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+        plant_pipe(&world, name);
+        let ran = world.run(command);
+        assert_ne!(ran.code, Some(0), "{name} {command:?}");
+        assert!(ran.everything().contains("not a regular file"), "{name} {command:?}: {}", ran.everything());
+        plant_link(&world, name, Path::new("/dev/zero"));
+        assert_ne!(world.run(command).code, Some(0), "{name} {command:?}");
+    }
+    let world = company();
+    plant_pipe(&world, "servanda.yaml");
+    let ran = world.run(&["init"]).ended(2);
+    assert!(ran.stderr.contains("not a regular file") && !ran.stderr.contains("--force"), "{}", ran.stderr);
+    // Files of earlier versions that are no files are left alone.
+    let world = company();
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+    plant_pipe(&world, "servanda.yaml.bak");
+    plant_link(&world, "servanda.yaml.2.bak", Path::new("/dev/zero"));
+    world.run(&["init", "--yes", "--force"]).ended(0);
+    assert!(world.has("servanda.yaml.3.bak"));
+}
+
+#[test]
+fn init_copies_nothing_from_behind_a_link() {
+    let (world, outside) = (company(), Outside::new());
+    world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
+    for name in ["servanda.lock", "servanda.yaml"] {
+        plant_link(&world, name, &outside.0.path().join("theirs"));
+        let ran = world.run(&["init", "--yes", "--force"]).ended(1);
+        assert_names_the_link(&ran, name);
+        assert!(!world.has(&format!("{name}.bak")) && !world.has("books.db"), "{}", ran.everything());
+        outside.assert_untouched(name);
+    }
+}
+
+#[test]
+fn connect_writes_nowhere_else_and_shows_where_a_link_leads() {
+    let (world, outside) = (company(), Outside::new());
+    plant_link(&world, ".mcp.json", &outside.0.path().join("theirs"));
+    symlink(outside.0.path(), world.path(".vscode")).unwrap();
+    for client in ["claude-code", "vscode"] {
+        let ran = world.run(&["connect", client, "--yes"]).ended(2);
+        assert!(ran.stderr.contains("leads out of") && ran.stderr.contains("hint: "), "{}", ran.stderr);
+        outside.assert_untouched(client);
+    }
+    world.write("dotfiles/claude.json", "{}");
+    plant_link(&world, ".mcp.json", Path::new("dotfiles/claude.json"));
+    let ran = world.run_on_terminal(&["connect", "claude-code"], "n\n").ended(1);
+    assert!(ran.stderr.contains("write this to .mcp.json, a link to dotfiles/claude.json? [y/N]"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("a link to dotfiles/claude.json"), "{}", ran.stdout);
+}
+
+/// Every command that comes by says what it mends, once.
+#[test]
+fn what_others_could_read_is_mended_and_said_by_every_command() {
+    let world = company();
+    world.call("company__get_invoice", INVOICE).ended(0);
+    world.run_with_input(&["secret", "set", "a"], "s3cret-value").ended(0);
+    let files = [".servanda", ".servanda/ledger.db", ".servanda/ledger.db-lock", ".servanda/secrets.json"];
+    let mode = |name: &str| fs::metadata(world.path(name)).unwrap().permissions().mode() & 0o777;
+    let commands: [&[&str]; 9] = [
+        &["call", "company__get_invoice", INVOICE],
+        &["explain"],
+        &["effects"],
+        &["keys"],
+        &["ledger"],
+        &["tools"],
+        &["check"],
+        &["secret", "list"],
+        &["connect"],
+    ];
+    for command in commands {
+        for name in files {
+            fs::set_permissions(world.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let ran = world.run(command).ended(0);
+        for name in files {
+            assert_eq!(mode(name), 0o700, "{name} {command:?}");
+            let said = format!("{name}` (mode 755); now they cannot");
+            assert_eq!(ran.stderr.matches(&said).count(), 1, "{name} {command:?}: {}", ran.stderr);
+        }
+        assert!(!world.run(command).stderr.contains("others could read"), "{command:?}");
+    }
+    for name in files.into_iter().chain([".servanda/secrets.key"]) {
+        fs::set_permissions(world.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let told = world.run(&["doctor"]).ended(1).stdout;
+    for name in files {
+        assert!(told.contains(&format!("others could read `{name}` (mode 755)")), "{told}");
+    }
+    assert!(told.contains("others can read the key of the store") && told.contains("chmod 600"), "{told}");
+    assert_eq!(mode(".servanda/secrets.key"), 0o755, "a key that may be known is a person's to look after");
+}
