@@ -3,11 +3,11 @@
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
+.PHONY: redteam redteam-short fuzz fuzz-short test lint unit doc oidc interop interop-full conformance conformance-table conformance-client conformance-client-table hygiene bench bench-smoke chaos chaos-short \
 	chaos-checker chaos-trial chaos-unfenced chaos-million model ledger-size ledger-size-short identity-tables gate-cost gate-cost-check \
 	demo deny clean
 
-test: lint unit gate-cost-check doc oidc interop conformance hygiene chaos-checker chaos-short ledger-size-short bench-smoke deny
+test: lint unit gate-cost-check doc oidc interop conformance hygiene redteam-short fuzz-short chaos-checker chaos-short ledger-size-short bench-smoke deny
 	@echo "all of make test passed"
 
 lint:
@@ -67,6 +67,29 @@ conformance-table: .tools/ready
 hygiene:
 	cargo build -p servanda
 	trials/hygiene/run --servanda target/debug/servanda
+
+# Attacks, each printed with what it tried and what happened. The short form is part of `make test`. With SERVANDA_REDTEAM_SUITES, a folder
+# made by `trials/redteam/suites`, the databases' own regression suites and GTFOBins are tried too.
+redteam:
+	cargo build -p servanda
+	trials/need-postgres
+	trials/redteam/run --servanda target/debug/servanda
+
+redteam-short:
+	cargo build -p servanda
+	trials/need-postgres
+	trials/redteam/run --servanda target/debug/servanda --texts 800 --short
+
+# Texts that nobody would write, for every reader of what agents, servers and operators send: `make fuzz INPUTS=100000 SEED=7`.
+# The table goes to docs/reliability.md by hand.
+fuzz:
+	cargo build --release -p servanda-fuzz
+	target/release/servanda-fuzz --inputs $(or $(INPUTS),10000000) $(if $(SEED),--seed $(SEED))
+
+# The same for a few seconds each, in a build that overflows its stack first and is not judged by time.
+fuzz-short:
+	cargo build -p servanda-fuzz
+	target/debug/servanda-fuzz --seconds 3 --seed 1
 
 # A short load, for errors only: figures of a debug build on a busy machine mean nothing.
 bench-smoke:

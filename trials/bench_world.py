@@ -27,7 +27,7 @@ def world(servanda, binaries):
             servers = {"mcpServers": {"echo": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}}}
             with open(os.path.join(folder, ".mcp.json"), "w") as file:
                 json.dump(servers, file)
-            subprocess.run([servanda, "init"], cwd=folder, check=True, capture_output=True, timeout=START_SECONDS_MAX)
+            subprocess.run([servanda, "init", "--yes"], cwd=folder, check=True, capture_output=True, timeout=START_SECONDS_MAX)
             lift_rates(folder)
             gateway = start([servanda, "serve", "--listen", "127.0.0.1:0"], folder, stderr=subprocess.PIPE)
             started.append(gateway)

@@ -17,6 +17,7 @@ NAMED_LISTS = {"tools", "prompts"}
 OWN_TOOLS = {"servanda__result"}
 # What server-everything logs when told to: `Debug-level message`, `Alert level-message` and six more, at random.
 RANDOM_MESSAGE = re.compile(r"^\"\w+[- ]level[- ]message")
+ASKED_BY = re.compile(r"^\[asked by the tool server `[^`]+`\] ?")
 # The modern era has one code less: a resource that is not there is -32602 instead.
 RESOURCE_NOT_FOUND, INVALID_PARAMS = -32002, -32602
 
@@ -136,8 +137,13 @@ def comparable(server, step, answer):
 
 
 def question(params):
-    """`form` may be said or left out; the id of a URL elicitation is gone from the modern era."""
+    """`form` may be said or left out; the id of a URL elicitation is gone from the modern era. The gateway says who asks: a server
+    that is asked directly does not, so the name is taken away where it stands."""
     kept = {key: item for key, item in params.items() if key not in {"_meta", "elicitationId"} and item is not None}
+    for name in {"message", "systemPrompt"} & kept.keys():
+        kept[name] = ASKED_BY.sub("", kept[name])
+    if not kept.get("systemPrompt", "some"):
+        del kept["systemPrompt"]
     return {**kept, "mode": kept.get("mode", "form")} if "message" in kept else kept
 
 

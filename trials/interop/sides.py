@@ -152,7 +152,7 @@ class Side:
             made = self.work / f"initialised-{len(self.initialised)}"
             made.mkdir()
             (made / ".mcp.json").write_text(json.dumps({"mcpServers": entries}, indent=2))
-            run_to_end([servanda, "init"], made, self.env, "init.log", INIT_SECONDS_MAX)
+            run_to_end([servanda, "init", "--yes"], made, self.env, "init.log", INIT_SECONDS_MAX)
             configuration = made / "servanda.yaml"
             # How much may be drawn is not what this is about.
             configuration.write_text(configuration.read_text().replace("amount: 10", "amount: 100000"))

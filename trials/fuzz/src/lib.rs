@@ -1,0 +1,15 @@
+//! Every reader of what agents, servers and operators send, given texts that nobody would write: words of its grammar in any
+//! order, the same unit thousands of times, brackets in brackets, and changed copies of real texts.
+//!
+//! A reader passes if it comes back: without a panic, within the stack of a worker thread, and within 50 ms of processor time
+//! for every started 64 KB. Whether what it says is right is deliberately not asked here: that is what the tests of the crates
+//! and the red team are for.
+
+mod drawing;
+mod grammar;
+mod json_text;
+pub mod readers;
+mod run;
+
+pub use grammar::{Grammar, TEXT_BYTES_MAX, Texts};
+pub use run::{CURRENT, Failure, Figures, LIMIT, on_a_small_stack, read_one, run};
