@@ -100,13 +100,11 @@ impl Agent {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments.into() }))
     }
 
-    /// The names of every tool on offer, sorted: their order is their servers'.
+    /// The names of every tool on offer, in the order of the list.
     pub(crate) fn tools(&self) -> Vec<String> {
         let listed = self.ask("tools/list", json!({}));
         let tools = listed.message["result"]["tools"].as_array().unwrap();
-        let mut names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
-        names.sort();
-        names
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Tells something that has no answer.
