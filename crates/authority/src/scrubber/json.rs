@@ -7,6 +7,9 @@ use serde_json::Value;
 use super::{REDACTED, Scrubber, without};
 
 /// The JSON text without the secrets; the same bytes if there were none. What is not JSON is scrubbed as text.
+///
+/// Every pass over the text reads it in many ways, so there are few: one finds the secrets, one scrubs the strings that have any, and one
+/// looks whether the outcome is clean. Only where it is not, there is one more.
 pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
     let spans = scrubber.spans(text);
     if spans.is_empty() {
@@ -15,13 +18,22 @@ pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
     if !is_json(text) {
         return Cow::Owned(without(text, spans));
     }
-    let clean = rewritten(scrubber, text, &spans).filter(|clean| is_json(clean) && scrubber.spans(clean).is_empty());
-    // A secret that reaches over the border of two tokens: nothing of it can be kept.
-    Cow::Owned(clean.unwrap_or_else(quoted))
+    let is_clean = |clean: &Vec<u8>| is_json(clean) && scrubber.spans(clean).is_empty();
+    let attempt = |touched| rewritten(scrubber, text, &spans, touched).filter(is_clean);
+    Cow::Owned(attempt(Touched::Scrubbed).or_else(|| attempt(Touched::Replaced)).unwrap_or_else(quoted))
 }
 
-/// Every token by itself that something was found in; none if this is no sequence of tokens.
-fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)]) -> Option<Vec<u8>> {
+/// What becomes of a token that a secret was found in, or beside.
+#[derive(Clone, Copy)]
+enum Touched {
+    /// A string keeps what is not the secret.
+    Scrubbed,
+    /// It goes as a whole: the secret reaches over several tokens, or what was left of them was a secret again.
+    Replaced,
+}
+
+/// Every token by itself; none if this is no sequence of tokens.
+fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)], touched: Touched) -> Option<Vec<u8>> {
     let mut clean = Vec::with_capacity(text.len());
     let mut at = 0;
     let mut spans = spans.iter().peekable();
@@ -38,25 +50,26 @@ fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)]) -> Opti
         let token = text.get(at..end)?;
         while spans.next_if(|(_, span_end)| *span_end <= at).is_some() {}
         let is_touched = spans.peek().is_some_and(|(span_start, _)| *span_start < end);
-        match first {
-            _ if !is_touched => clean.extend_from_slice(token),
-            b'"' => clean.extend_from_slice(&string(scrubber, token)?),
-            _ if scrubber.spans(token).is_empty() => clean.extend_from_slice(token),
-            _ => clean.extend_from_slice(&quoted()),
-        }
+        let replacement = match (first, touched) {
+            _ if !is_touched || is_between(*first) => Cow::Borrowed(token),
+            (_, Touched::Replaced) => Cow::Owned(quoted()),
+            (b'"', Touched::Scrubbed) => string(scrubber, token)?,
+            _ if scrubber.spans(token).is_empty() => Cow::Borrowed(token),
+            _ => Cow::Owned(quoted()),
+        };
+        clean.extend_from_slice(&replacement);
         at = end;
     }
     Some(clean)
 }
 
-/// A string without the secrets. Read first: a secret in the text may begin or end inside of an escape.
+/// A string without the secrets. It is decoded first: a secret in the text may begin or end inside of an escape.
 fn string<'a>(scrubber: &Scrubber, token: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-    if scrubber.spans(token).is_empty() {
-        return Some(Cow::Borrowed(token));
-    }
-    let meant: String = serde_json::from_slice(token).ok()?;
-    let clean = Value::from(scrubber.scrub_text(&meant).into_owned()).to_string().into_bytes();
-    Some(Cow::Owned(if scrubber.spans(&clean).is_empty() { clean } else { quoted() }))
+    let decoded: String = serde_json::from_slice(token).ok()?;
+    Some(match scrubber.scrub_text(&decoded) {
+        Cow::Borrowed(_) => Cow::Borrowed(token),
+        Cow::Owned(clean) => Cow::Owned(Value::from(clean).to_string().into_bytes()),
+    })
 }
 
 fn end_of_string(text: &[u8], start: usize) -> Option<usize> {

@@ -242,14 +242,16 @@ proptest! {
 
 #[test]
 fn t25_json_stays_json_and_keeps_the_bytes_of_everything_else() {
-    let clean = scrubber(&["se\"cret/42", "1234567890", "a\":\"bcd"]);
+    let clean = scrubber(&["se\"cret/42", "1234567890", "a\":\"bcd", "nabcdef"]);
     let table = [
         (r#"{"n" : 1234567890, "x":1.0}"#, r#"{"n" : "[redacted]", "x":1.0}"#),
         (r#"{"n" : 1.0, "big": 99999999999999999999999}"#, r#"{"n" : 1.0, "big": 99999999999999999999999}"#),
         (r#"["\u0073e\"cret\/42",{"x 1234567890":null}]"#, r#"["[redacted]",{"x [redacted]":null}]"#),
         (r#"{"t":"c2UiY3JldC80Mg==","u":"\\n"}"#, r#"{"t":"[redacted]g==","u":"\\n"}"#),
-        // Over the border of two tokens.
-        (r#"{"a":"bcd"}"#, r#""[redacted]""#),
+        // Over the border of two tokens: both go.
+        (r#"{"a":"bcd","c":1}"#, r#"{"[redacted]":"[redacted]","c":1}"#),
+        // Only in the text, not in what it means.
+        (r#"{"a":"x\nabcdef","c":"y 1234567890"}"#, r#"{"a":"[redacted]","c":"[redacted]"}"#),
         ("not json: 1234567890", "not json: [redacted]"),
         (r#"{"n": 1234567890"#, r#"{"n": [redacted]"#),
     ];
