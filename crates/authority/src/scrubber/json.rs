@@ -16,11 +16,11 @@ pub(super) fn scrub<'a>(scrubber: &Scrubber, text: &'a [u8]) -> Cow<'a, [u8]> {
         return Cow::Owned(without(text, spans));
     }
     let clean = rewritten(scrubber, text, &spans).filter(|clean| is_json(clean) && scrubber.spans(clean).is_empty());
-    // A secret that reaches over the border of two tokens: nothing of it can be kept.
+    // Otherwise a secret reaches across the border of two tokens, and nothing of the text can be kept.
     Cow::Owned(clean.unwrap_or_else(quoted))
 }
 
-/// Every token by itself that something was found in; none if this is no sequence of tokens.
+/// Rewrites each token that holds a secret by itself; none if the text is no sequence of tokens.
 fn rewritten(scrubber: &Scrubber, text: &[u8], spans: &[(usize, usize)]) -> Option<Vec<u8>> {
     let mut clean = Vec::with_capacity(text.len());
     let mut at = 0;
