@@ -26,7 +26,7 @@ pub struct BadSealingKey(());
 
 /// Something that was not sealed with this key for this place, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what is kept cannot be opened with the key of this gateway")]
+#[error("the stored value cannot be opened with the key of this gateway")]
 pub struct NotOpened(());
 
 impl SealingKey {
