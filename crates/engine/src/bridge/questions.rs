@@ -47,7 +47,7 @@ pub(crate) struct QuestionRules {
     client: Option<(Arc<str>, Arc<Elicitations>)>,
 }
 
-/// A question as a client may get it. Only [`QuestionRules`] make one.
+/// A question as a client may get it. Only the rules of questions make one.
 #[derive(Debug)]
 pub struct PutQuestion {
     method: String,
