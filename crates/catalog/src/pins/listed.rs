@@ -176,7 +176,7 @@ impl Pins {
             ),
             None if matches!(self.policy.missing, Some(OnMissing::Ignore | OnMissing::Pin)) => Showing::Whole,
             None if kind == ListedKind::Resources => Showing::Bare,
-            None => Showing::Withheld("nobody has agreed to it; `servanda pin --all` agrees".to_owned()),
+            None => Showing::Withheld("it is not pinned; `servanda pin --all` pins it".to_owned()),
         }
     }
 }

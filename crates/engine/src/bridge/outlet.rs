@@ -125,7 +125,7 @@ impl Outlet {
         let members: RawObject<'_> = serde_json::from_str(params.get()).ok()?;
         let id: String = serde_json::from_str(members.get("elicitationId")?.get()).ok()?;
         if !self.elicitations.knows(&self.upstream, &self.affinity, &id) {
-            tracing::debug!(upstream = %self.upstream, "the end of an elicitation that this client was not given is dropped");
+            tracing::debug!(upstream = %self.upstream, "the end of an elicitation that the client was not given is dropped");
             return None;
         }
         Some(Remark::Notification { method, params: self.params(legible_json(params)) })

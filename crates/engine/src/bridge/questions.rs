@@ -203,7 +203,7 @@ impl QuestionRules {
             QuestionKind::Form if params.contains_key("url") => return Err("it is a form and has a `url`".to_owned()),
             QuestionKind::Form => self.name_in(&mut params, "message")?,
             QuestionKind::Url => {
-                let url = url.ok_or("it sends the user to what is no plain `https` URL")?;
+                let url = url.ok_or("it sends the user to a URL that is not plain `https`")?;
                 params.insert("url".to_owned(), Value::String(url));
                 self.name_in(&mut params, "message")?;
             }

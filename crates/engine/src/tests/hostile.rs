@@ -62,7 +62,7 @@ async fn a_question_outside_of_calls_is_put_like_any_other() {
     let house = House::new(Naming::Bare, &[("up", server.clone())]);
     let mut remarks = house.engine.attend("s");
     let _waiting = ask_outside(&server, "elicitation/create", &json!({"message": "a\u{202e}b"}));
-    let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("nobody is asked") };
+    let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("the client is not asked") };
     let params = parse(ask.question.params().unwrap().get());
     assert_eq!(params["message"], format!("{MARK} a<U+202E>b"));
     for (method, params) in [
@@ -332,7 +332,7 @@ async fn what_a_task_may_not_ask_it_does_not_ask_in_a_list_either_and_it_is_on_r
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     let (terms, mut remarks) = listening();
     house.engine.inquire(inquiry(guest, Subject::Tasks, &json!({}), terms)).await.unwrap();
-    assert!(remarks.try_recv().is_err(), "nobody is asked");
+    assert!(remarks.try_recv().is_err(), "the client is not asked");
     let [why] = told.lock().unwrap().clone().try_into().unwrap();
     assert!(why.contains("the tool's contract"), "{why}");
     let note = house.notebook.read(NoteKind::Task, &id, SystemClock.now()).await.unwrap().unwrap();

@@ -177,7 +177,7 @@ fn judge_explain(statement: Statement<'_>) -> Finding {
         [first, ..] => {
             let inner = BEGINNINGS.iter().find(|(word, ..)| first.is_word(word));
             let effect = inner.map_or(Effect::Unknown, |(_, effect, _)| *effect);
-            Finding::new(effect, "EXPLAIN of what is not a query")
+            Finding::new(effect, "EXPLAIN of a statement that is not a query")
         }
     }
 }
@@ -237,7 +237,7 @@ fn judge_copy(statement: Statement<'_>) -> Finding {
             Some(first) if ["insert", "update", "delete", "merge"].iter().any(|word| first.is_word(word)) => {
                 Finding::write("COPY of a statement that changes rows")
             }
-            _ => Finding::unknown("COPY of what is not a query"),
+            _ => Finding::unknown("COPY of a statement that is not a query"),
         };
         return if plain_options {
             finding
