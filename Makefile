@@ -80,13 +80,13 @@ redteam-short:
 	trials/need-postgres
 	trials/redteam/run --servanda target/debug/servanda --texts 800 --short
 
-# Texts that nobody would write, for every reader of what agents, servers and operators send: `make fuzz INPUTS=100000 SEED=7`.
-# The table goes to docs/reliability.md by hand.
+# Random and repeated texts for every reader of what agents, servers and operators send: `make fuzz INPUTS=100000 SEED=7`.
+# A person copies the table to docs/reliability.md.
 fuzz:
 	cargo build --release -p servanda-fuzz
 	target/release/servanda-fuzz --inputs $(or $(INPUTS),10000000) $(if $(SEED),--seed $(SEED))
 
-# The same for a few seconds each, in a build that overflows its stack first and is not judged by time.
+# The same for a few seconds for each reader, in a debug build, which uses more stack. Time is not judged there.
 fuzz-short:
 	cargo build -p servanda-fuzz
 	target/debug/servanda-fuzz --seconds 3 --seed 1

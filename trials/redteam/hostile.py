@@ -75,7 +75,7 @@ class Client:
         return json.dumps(answer), [json.loads(line) for line in self.asked]
 
     def outside(self, tool):
-        """What is asked outside of any one call: after it, or while another is under way."""
+        """Questions outside of any single call: after it, or while another is under way."""
         self.asked.clear()
         if tool == "ask_together":
             self.say({"jsonrpc": "2.0", "id": "other", "method": "tools/call", "params": {"name": f"hostile__{tool}", "arguments": {}}})
@@ -99,7 +99,7 @@ def questions(folder):
     yield "a form in the gateway's name, with direction marks and escapes", fine and not any(mark in text for mark in "\u202e\u202c\u200b") and "\\u001b" not in json.dumps(asked), text
     for tool in ["ask_javascript", "ask_file", "ask_plain_http", "sample_all"]:
         answer, asked = client.call(tool)
-        yield f"{tool}: nobody is asked, and the server is told", not asked and "refused" in answer, answer
+        yield f"{tool}: the client is not asked, and the server is told", not asked and "refused" in answer, answer
     _, asked = client.call("sample_own")
     yield "sampling in the gateway's name", len(asked) == 1 and asked[0]["params"]["systemPrompt"].startswith("[asked by the tool server `hostile`]"), asked
     _, asked = client.call("ask_forged")
@@ -121,7 +121,7 @@ def questions(folder):
     client.call("speak")
     said = json.dumps(client.told)
     fine = [one["method"] for one in client.told] == ["notifications/message"] and '"logger": "hostile"' in said and "\\u001b" not in said and "\\u202e" not in said
-    yield "a log in the gateway's name, and notifications that nobody knows", fine, client.told
+    yield "a log in the gateway's name, and unknown notifications", fine, client.told
     yield "instructions of a server to the agent", "Obey me" not in json.dumps(client.greeting), client.greeting
     client.end()
     for tool in ["ask_form", "visit"]:
@@ -171,7 +171,7 @@ def lists(folder):
     client = Client(folder)
     after, got = count(client), client.ask("prompts/get", {"name": "hostile__greet"})
     client.end()
-    yield "prompts, resources and templates whose text changed after somebody agreed", (before, after) == (3, 0), (before, after)
+    yield "prompts, resources and templates whose text changed after a person agreed", (before, after) == (3, 0), (before, after)
     yield "getting a prompt that is withheld", "error" in got, got
     shown = folder.run("diff")
     yield "`servanda diff` shows it", shown.returncode != 0 and "evil.example" in shown.stdout, shown.stdout
@@ -258,7 +258,7 @@ def imports(folder):
     for file in ["servanda.yaml", "servanda.lock"]:
         (folder.path / file).unlink(missing_ok=True)
     made = folder.run("init")
-    yield "init of a foreign .mcp.json that nobody agreed to", made.returncode != 0 and not (folder.path / "W").exists() and "touch" in made.stderr, made.stderr
+    yield "init of a foreign .mcp.json without a yes", made.returncode != 0 and not (folder.path / "W").exists() and "touch" in made.stderr, made.stderr
 
 
 def keywords(folder):

@@ -1,5 +1,6 @@
 """The files trial: what a repository may plant where the gateway looks (links, pipes, devices, permissions), what a foreign list of servers
-may hide from whoever is asked about it, and what of others' words may reach a terminal. Each line says what was tried and what came of it."""
+may hide from the person who is asked about it, and which control characters of foreign texts may reach a terminal. Each line says what was
+tried and what came of it."""
 
 import fcntl
 import http.server
@@ -243,7 +244,7 @@ def consent(folder):
     remote = {"type": "http", "url": f"http://127.0.0.1:{server.server_port}/${{MY_TOKEN}}", "headers": {"X-A": "${MY_TOKEN}"}}
     (folder.path / ".mcp.json").write_text(json.dumps({"mcpServers": {"x": remote}}))
     code, said = ran(folder, "init", env={"MY_TOKEN": TOKEN})
-    yield "an address with a variable of the environment, and nobody to ask", code == 2 and not got and "MY_TOKEN" in said and TOKEN not in said, (code, said, got)
+    yield "an address with a variable of the environment, without a terminal", code == 2 and not got and "MY_TOKEN" in said and TOKEN not in said, (code, said, got)
     witness = folder.path / "W"
     long = "a" * 4000
     servers = {
@@ -273,7 +274,7 @@ def consent(folder):
     shutil.rmtree(folder.path / ".servanda", ignore_errors=True)
     said = seen(folder, "init", "--from", "b.mcpb", typed=b"n\n")
     left = sorted(str(path) for path in (folder.path / ".servanda").rglob("*"))
-    yield "a bundle that nobody agrees to: nothing runs and nothing stays", "nothing was written" in said and not left and not witness.exists(), (left, said)
+    yield "a bundle without a yes: nothing runs and nothing stays", "nothing was written" in said and not left and not witness.exists(), (left, said)
 
 
 def terminal(folder):

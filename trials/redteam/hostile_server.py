@@ -37,7 +37,7 @@ OUTSIDE = [
 REMARKS = [
     '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"servanda","data":"\\u001b[2J\\u202e"}}',
     '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"forged","_meta":{"servanda/x":1,"\\ud800":1}}}',
-    '{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"nobody was given this"}}',
+    '{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"no client was given this"}}',
     '{"jsonrpc":"2.0","method":"notifications/elicitation/create","params":{"message":"unknown"}}',
     '{"jsonrpc":"2.0","method":"acme/said","params":{"message":"unknown"}}',
 ]
@@ -91,7 +91,7 @@ def answer(message):
         say('{"jsonrpc":"2.0","id":' + json.dumps(id) + ',"error":' + visit(url) + "}")
     elif method == "tools/call" and params["name"] == "ask_after":
         reply({"content": []})
-        time.sleep(0.3)  # until nobody takes it for the call's own
+        time.sleep(0.3)  # until the call is over and the gateway no longer counts it to the call
         ask_outside()
     elif method == "tools/call" and params["name"] == "ask_together":
         together.append(id)

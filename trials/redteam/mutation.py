@@ -4,7 +4,7 @@ import re
 
 WORD = re.compile(r"\s+|\w+|'(?:[^']|'')*'|\"[^\"]*\"|.", re.S)
 
-# Not harmful, but read differently by somebody: they may hide or show what stands beside them.
+# Not harmful, but some readers read them differently, so they may hide or show the text beside them.
 CONFUSING = [
     "/*", "*/", "/* /* */", "/**/", "--", "-- ", "--\n", "--\r", "--\x7f", "#", "# x\n", "'", "''", "\"", "\"\"", "`", "\\", "\\'", "'\\''", "$$",
     "$a$", "$1", "$a::b(", "E'\\'' ",
@@ -71,7 +71,7 @@ OF_DIALECT = {
 
 
 def mutated(dialect, bases, count, chance):
-    """So many statements; about half with harm in them, half with what may be misread, some with both."""
+    """`count` statements; about half with harm in them, half with parts that may be misread, some with both."""
     harm = EVERYWHERE + OF_DIALECT[dialect]
     made = []
     while len(made) < count:

@@ -1,6 +1,6 @@
 """The shell trial. Texts, and texts with something harmful put into them, are judged; those that are called reads, and only those, are run in a
-real bash and a real dash, as nobody, in a folder of their own that is full of traps. Nothing may differ afterwards: no file there or in the
-folders for temporary files, no process, no listening socket."""
+real bash and a real dash, as the user `nobody`, in a folder of their own that is full of traps. Nothing may differ afterwards: no file
+there or in the folders for temporary files, no process, no listening socket."""
 
 import json
 import os
@@ -18,7 +18,7 @@ LISTS = Path(__file__).resolve().parent.parent.parent / "crates/identity/src/eff
 CORPUS = LISTS.parents[4].parent / "shared/corpora/effects/effects.jsonl"
 RUN_SECONDS_MAX = 5
 
-# What is put into texts; W is the witness.
+# Parts that are put into texts. If the file W appears, a text did harm.
 HARM = [
     "; touch W", "&& touch W", "|| touch W", "| tee W", "> W", ">> W", ">| W", "1> W", "2> W", "&> W", "<> W", "\ntouch W", "\\\ntouch W",
     "$(touch W)", "`touch W`", "${x:=$(touch W)}", "${x@P}", "$((a[$(touch W)]))", "<(touch W)", ">(tee W)", "\n: > W\n", "& touch W &",
@@ -89,8 +89,8 @@ def gathered(suites, count, short, chance):
 
 
 def witnessed(shell, text):
-    """What a text changed, run by that shell. Somebody else's files and sockets may appear meanwhile: what differs outside of the folder has to
-    differ again."""
+    """What a text changed, run by that shell. Files and sockets of other programs may appear meanwhile, so a difference outside of the
+    folder counts only if a second run shows one again."""
     inside, outside = once(shell, text)
     if outside and not inside:
         inside, outside = once(shell, text)
@@ -98,7 +98,7 @@ def witnessed(shell, text):
 
 
 def once(shell, text):
-    """What is another one in the text's own folder or goes on running, and what is new elsewhere."""
+    """What changed in the text's own folder or goes on running, and what is new elsewhere."""
     with tempfile.TemporaryDirectory(prefix="servanda-redteam-") as made:
         os.chmod(made, 0o755)
         folder, mark = Path(made) / "home", Path(made).name

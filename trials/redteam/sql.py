@@ -1,4 +1,4 @@
-"""The SQL trial. Whatever Servanda calls a read in an engine's dialect is run on that engine by an owner of everything, each statement
+"""The SQL trial. Every text that Servanda calls a read in an engine's dialect is run on that engine by an owner of everything, each statement
 committed by itself, and all that can be compared is compared before and after: contents, catalogs, settings, files. A change of the session
 that makes a later statement act differently counts too, but for the settings that the reader lists as harmless (`settings.rs`).
 
@@ -25,11 +25,11 @@ GROUP_TEXTS_MAX = 1_000
 BASE_BYTES_MAX = 300
 KINDS_FOUND_MAX = 60
 MORE_SHOWN_MAX, SHOWN_BYTES = 20, 100
-# Of a suite, whole files up to so many statements, chosen by the seed.
+# Statements of a suite that are tried: whole files, chosen by the seed.
 SUITE_STATEMENTS_MAX = 25_000
 SHORT = {"own": 400, "shared corpus": 150, "regression suite": 0, "lists of the engine": 150, "mutation": 600}
-# Statements of a suite that make what its reads look at; nothing else of it is run that is not called a read. Temporary tables are left out:
-# they go with a session, and then the catalogs change.
+# Statements of a suite that make the tables its reads look at. No other statement is run unless it is called a read. Temporary tables
+# are left out: they go with a session, and then the catalogs change.
 BEFORE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 PREPARES = re.compile(
     BEFORE + r"(create\s+(unlogged\s+)?table|create\s+(unique\s+)?index|insert\s+into|drop\s+table|create\s+type\s+\w+\s+as\s+enum)\b"
@@ -54,7 +54,7 @@ class Watch:
         self.found, self.counts, self.ended = {}, Counter(), []
 
     def unseen(self):
-        """Known changes that are not seen: a witness that sees nothing proves nothing."""
+        """Known changes that the trial does not see. If there are any, its result proves nothing."""
         missed = []
         for text in self.engine.known_changes:
             self.engine.renew()
@@ -124,7 +124,7 @@ class Watch:
             self.batch([text for text in texts if text != self.running])
 
     def changes(self, texts, counted=False):
-        """What differs after these texts, and what each of them left open."""
+        """The differences after these texts, and what each of them left open."""
         before, opened, failed = self.engine.state(), [], 0
         for text in texts:
             self.running = text
@@ -161,7 +161,7 @@ class Watch:
 
 
 def gathered(engine, suites, short, count, chance):
-    """All groups for an engine: the reader's own lists, corpus and suites by file, the engine's lists, and mutations of what is known to read."""
+    """All groups for an engine: the reader's own lists, corpus and suites by file, the engine's lists, and mutations of known reads."""
     dialect = engine.dialect
     suite = statements.suite(dialect, suites)
     chance.shuffle(suite)
@@ -258,7 +258,7 @@ def sql_trial(servanda, suites, short, count, seed, only=None):
             try:
                 yield from way.result()
             except Missing as missing:
-                # Nobody looks for a skipped line in CI.
+                # In CI no person would notice a skipped line, so it counts as a failure there.
                 wrong = [str(missing)] if os.environ.get("CI") == "true" else []
                 yield f"sql: SKIPPED {engine.name}: {missing}", wrong
             except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:

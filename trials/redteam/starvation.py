@@ -1,5 +1,5 @@
 """The starvation trial. One tenant takes what it can get: connections, sessions, streams, calls, refusals. Another tenant makes one call
-after another, each on a new connection, and is compared with itself in the quiet before. What is judged is a ratio within one run; the
+after another, each on a new connection, and is compared with itself in the quiet before. The trial judges a ratio within one run; the
 short form only judges that every call of the other tenant is answered."""
 
 import http.client
@@ -111,7 +111,7 @@ def p99(times):
 
 
 def many(make, over, count=CONNECTIONS, pause=0.0005):
-    """Makes things and keeps them until it is over; what cannot be made is made again."""
+    """Makes things and keeps them until the attack is over; it tries again what it could not make."""
     kept = []
     while not over.is_set():
         try:

@@ -1,4 +1,4 @@
-"""Where the SQL of the trial comes from, but for what is generated: lists of the reader's own tests, known reads, the shared corpus that the
+"""Where the SQL of the trial comes from, except generated ones: lists of the reader's own tests, known reads, the shared corpus that the
 engines labelled, and statements of the engines' regression suites if a folder with them is given (see `suites`).
 
 A group is what runs against one fresh database, in order: `(source, texts)`.

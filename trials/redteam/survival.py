@@ -1,5 +1,5 @@
 """The survival trial. Programs made to overflow a stack or to take for ever are sent to a tool that only reads, in every dialect of SQL; the
-gateway has to refuse each, stay alive and go on answering somebody else."""
+gateway has to refuse each, stay alive and go on answering another client."""
 
 import http.client
 import json
@@ -89,7 +89,7 @@ def survival_trial(servanda, short):
                     answer = gateway.query("SELECT 1")
                     times.append(time.monotonic() - begun)
                     if answer.get("result", {}).get("isError", True):
-                        wrong.append(f"somebody else was answered {str(answer)[:200]}")
+                        wrong.append(f"another client was answered {str(answer)[:200]}")
                         return
 
             other = threading.Thread(target=somebody_else)
@@ -108,5 +108,5 @@ def survival_trial(servanda, short):
             alive = gateway.process.poll() is None
             if not alive or gateway.end() != 0:
                 wrong.append("the gateway did not stay alive")
-            slowest = f"somebody else waited {max(times) * 1000:.0f} ms at the most in {len(times)} calls" if times else "nobody else was answered"
+            slowest = f"another client waited {max(times) * 1000:.0f} ms at the most in {len(times)} calls" if times else "no other client was answered"
             yield f"survival: {len(tried)} programs in {dialect}, {slowest}", wrong

@@ -1,5 +1,5 @@
 """Statements made from an engine's own lists: every function with arguments that fit, every setting, every pragma, every module, and every word
-of its grammar where a reader could stop, or take it for something else. Whatever of them is called a read is then run, so that no name is in
+of its grammar where a reader could stop, or take it for something else. Every one that is called a read is then run, so that no name is in
 the reader's lists by mistake."""
 
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 FUNCTIONS = Path(__file__).resolve().parent.parent.parent / "crates/identity/src/effects/sql/functions"
 
-# Two values of a type each: one that is plain, one that names something that is there.
+# Two values of each type: a plain one, and one that names an existing object.
 VALUES = {
     "text": ["'a'", "'s'"], "name": ["'t'", "'s'"], "cstring": ["'1'", "'s'"], "regclass": ["'t'::regclass", "'s'::regclass"],
     "oid": ["'t'::regclass::oid", "4711::oid"],
@@ -52,7 +52,7 @@ like limit match materialized natural no not nothing notnull null nulls of offse
 primary query raise range recursive references regexp reindex release rename replace restrict returning right rollback row rows savepoint select
 set table temp temporary then ties to transaction trigger unbounded union unique update using vacuum values view virtual when where window with
 without go"""
-# A call that does harm, and one that is written to a file.
+# A call that does harm, and a call whose result is written to a file.
 HARM = {"postgresql": "nextval('s')", "mysql": "nextval(s)", "sqlite": "load_extension('x')"}
 # Where operators, comments and quotes meet.
 SEAMS = ["+", "=", "*", "-", "<", "?", "@", "@a.", "@as ", "||", "!", "%", "~", "^", "&", ":", "::"]
@@ -84,7 +84,7 @@ def misread(dialect, engine):
 
 
 def listed_functions(name):
-    """Whatever the reader's list says of them."""
+    """All functions of the reader's list, of every kind."""
     text = (FUNCTIONS / f"{name}.txt").read_text()
     return [word for line in text.splitlines() if not line.startswith("#") for word in line.split(": ", 1)[1].split()]
 
@@ -102,7 +102,7 @@ def postgresql(engine):
                 # A function of one argument can be written like a column.
                 made.append(f"SELECT x.{name} FROM unnest(ARRAY[{values[0]}]) AS x")
     for name, kind, choices in engine.ask("SELECT name, vartype, enumvals[1] FROM pg_settings"):
-        # A limit so short that the witness itself could not ask would show nothing.
+        # With a very short time limit the trial itself could not ask, and would see nothing.
         number = "100000" if name.endswith("timeout") else "1"
         value = {"bool": "off", "integer": number, "real": "1", "enum": choices}.get(kind, "'x'")
         made += [f"SHOW {name}", f"SET {name} = {value}", f"SET LOCAL {name} TO {value}", f"SET SESSION {name} = DEFAULT"]

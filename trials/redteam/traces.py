@@ -1,6 +1,6 @@
 """What a shell text leaves behind: files in its folder, processes, listening sockets.
 
-Every text gets a mark in its environment, which its processes inherit, so that one that left its session and its parents is found too.
+Every text gets a mark in its environment, which its processes inherit. So a process that left its session and its parents is found too.
 """
 
 import os
@@ -41,7 +41,7 @@ def files(folder):
 
 
 def temporary_files():
-    """Names of nobody's files where everybody may write."""
+    """Names of files of the user `nobody` in folders where every user may write."""
     found = set()
     for folder in ("/tmp", "/var/tmp", "/dev/shm"):
         try:
@@ -93,7 +93,7 @@ def remaining(mark):
 
 
 def listening():
-    """Addresses of nobody's that wait for connections."""
+    """Addresses on which the user `nobody` waits for connections."""
     found = set()
     for name in ("tcp", "tcp6"):
         try:

@@ -3,8 +3,8 @@
 //! All occurrences in all forms an echo has (as it is, in other case, escaped in JSON once or twice, in an address once or twice, in HTML
 //! once or twice or inside an address, base64 once or twice at any place of a longer text, hex with or without separators, and both across
 //! lines, indentation and blanks) are looked for, in a fixed number of passes, each linear in the text. A secret that was hashed, encrypted,
-//! compressed, reversed, cut into pieces or encoded in a way that is not listed (base32, base58, rot13, quoted-printable) is not found, and
-//! one that crosses the border of two texts only if they are scrubbed as one. `docs/credentials.md` has the whole list.
+//! compressed, reversed, cut into pieces or encoded in a way that is not listed (base32, base58, rot13, quoted-printable) is not found. A
+//! secret that crosses the border of two texts is found only if they are scrubbed as one. `docs/credentials.md` has the whole list.
 //!
 //! What is scrubbed as text need not be JSON afterwards: a secret may look like the second half of an escape. What is scrubbed
 //! as JSON is.
@@ -44,13 +44,13 @@ const TAIL_BYTES_MAX: usize = SECRET_BYTES_MAX;
 #[derive(Clone)]
 pub struct Scrubber {
     searcher: AhoCorasick,
-    /// What each form is, by its number.
+    /// The kind of each form, by the form's number.
     kinds: Vec<Kind>,
     /// How far a form may reach into the next window.
     overlap_bytes: usize,
 }
 
-/// What is known of a form.
+/// The kind of a form.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     is_stem: bool,
@@ -187,9 +187,9 @@ impl Scrubber {
         merged(spans)
     }
 
-    /// Where in the text a secret is that was found in a reading of it.
+    /// The spans of the text that hold the secrets found in a reading of it.
     fn spans_in_view(&self, view: &View, last: Decoding) -> Vec<(usize, usize)> {
-        // Words are not secrets because somebody wrote blanks into them.
+        // Without its blanks a plain sentence may look like a secret, so only encoded forms count where blanks were left out.
         let found = self.found(&view.bytes, |kind| match last {
             Decoding::Separators => kind.is_hex,
             Decoding::Blanks => kind.is_encoded,
@@ -206,7 +206,7 @@ impl Scrubber {
                 continue;
             };
             let (start, end) = (found.start(), if kind.is_stem { token.end_from(found.end()) } else { found.end() });
-            // What overlaps the last one is joined at once: a text of nothing but secrets has one span, not one for each form.
+            // A span that overlaps the last one is joined to it: a text of nothing but secrets has one span, not one for each form.
             match spans.last_mut() {
                 Some((last_start, last_end)) if *last_start <= start && start <= *last_end => {
                     *last_end = end.max(*last_end);
@@ -218,8 +218,8 @@ impl Scrubber {
     }
 }
 
-/// Where tokens end, however they are encoded: at the first byte that is in none. Asked from left to right, it looks at every
-/// byte once, or a text of nothing but stems would be gone through again for each of them.
+/// Finds where tokens end, however they are encoded: at the first byte that no token contains. Callers ask from left to right, so it
+/// looks at every byte once; otherwise a text of nothing but stems would be read again for each of them.
 struct Token<'a> {
     text: &'a [u8],
     /// The end that was found last.
@@ -237,7 +237,7 @@ impl Token<'_> {
     }
 }
 
-/// The text with something else in the place of each span.
+/// The text with a placeholder instead of each span.
 fn without(text: &[u8], spans: Vec<(usize, usize)>) -> Vec<u8> {
     let mut clean = Vec::with_capacity(text.len());
     let mut kept_to = 0;

@@ -1,5 +1,5 @@
-//! Seals what is kept in a store that others may read: AES-256-GCM, with the purpose and the place it is kept at as associated data, so
-//! that what was written for one place cannot be moved to another.
+//! Seals values that are kept in a store that others may read: AES-256-GCM, with the purpose and the place in the store as associated
+//! data, so that a value sealed for one place cannot be moved to another.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::Secret;
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 
-/// A key for one purpose. Every process that shares the store has the same.
+/// A key for one purpose. Every process that shares the store has the same key.
 pub struct SealingKey {
     key: RandomizedNonceKey,
     /// Separates this use of a key from any other.
@@ -26,7 +26,7 @@ pub struct BadSealingKey(());
 
 /// Something that was not sealed with this key for this place, or was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("what is kept cannot be opened with the key of this gateway")]
+#[error("the stored value cannot be opened with the key of this gateway")]
 pub struct NotOpened(());
 
 impl SealingKey {
@@ -38,7 +38,7 @@ impl SealingKey {
 
     /// Seals a text for a place.
     pub fn seal(&self, place: &str, text: &[u8]) -> Result<String, NotOpened> {
-        // Overwritten by what it becomes; nothing readable is left behind.
+        // Sealed in place: the ciphertext overwrites the text, and no readable copy is left behind.
         let mut sealed = Zeroizing::new(text.to_vec());
         let nonce =
             self.key.seal_in_place_append_tag(self.associated(place), &mut *sealed).map_err(|_| NotOpened(()))?;
@@ -46,7 +46,7 @@ impl SealingKey {
         Ok(URL_SAFE_NO_PAD.encode(whole))
     }
 
-    /// What was sealed for that place.
+    /// Opens what was sealed for that place.
     pub fn open(&self, place: &str, sealed: &str) -> Result<Secret, NotOpened> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| NotOpened(()))?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN).ok_or(NotOpened(()))?;

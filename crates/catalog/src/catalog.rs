@@ -55,12 +55,12 @@ pub enum CatalogError {
         /// Another.
         other: String,
     },
-    /// What begins like this is the gateway's own.
+    /// The exposed name begins like those of the gateway's own tools.
     #[error(
         "contract `{contract}` would be exposed as `{name}`; names that begin with `{RESERVED_PREFIX}` are the gateway's own"
     )]
     Reserved {
-        /// Which.
+        /// The contract.
         contract: String,
         /// The exposed name.
         name: String,
@@ -251,7 +251,7 @@ impl Catalog {
         self.learn(|knowledge| knowledge.forget_profiles(&self.entries, upstream));
     }
 
-    /// Changes when another lock file is taken: what was judged by the one before has to be judged again.
+    /// Changes when another lock file is taken. Judgements by the lock file before have to be made again.
     pub fn pins_edition(&self) -> u64 {
         self.read().pins_edition()
     }

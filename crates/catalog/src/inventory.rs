@@ -14,7 +14,7 @@ pub struct Inventory {
     pub definitions: Vec<Definition>,
     /// Those that cannot.
     pub rejected: Vec<Rejected>,
-    /// What it lists beside its tools, where that was asked.
+    /// What it lists beside its tools, if it was asked for that.
     pub listed: BTreeMap<ListedKind, Vec<Definition>>,
 }
 

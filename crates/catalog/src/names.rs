@@ -11,11 +11,11 @@ pub use servanda_identity::layers::gateway::{NamePolicy, NameTable, Profile, Ups
 /// Names of earlier lists that are remembered, the latest of them.
 pub const RETIRED_NAMES_MAX: usize = 4096;
 
-/// What the names of the gateway's own tools begin with, and no other name does.
+/// The beginning of the names of the gateway's own tools. No other exposed name begins with it.
 pub const RESERVED_PREFIX: &str = "servanda__";
 
-/// Whether an exposed name is one that only the gateway's own tools have. However it is spelled: people do not read capitals as a
-/// difference, and models may not either.
+/// Whether only the gateway's own tools may have this exposed name. Capitals and look-alike letters do not count, because people and
+/// models may not see the difference.
 pub fn is_reserved(name: &str) -> bool {
     skeleton(name).to_ascii_lowercase().starts_with(&skeleton(RESERVED_PREFIX).to_ascii_lowercase())
 }

@@ -1,22 +1,23 @@
-//! How far inside an address is: what a name or a URL that came from outside may lead to. Resolves nothing.
+//! Which network an IP address belongs to, from the public internet to this machine. It decides where a name or a URL that came from
+//! outside may lead. It resolves no names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A network, by how far inside it is.
+/// A network, ordered from public to this machine and its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Network {
-    /// Everybody's.
+    /// The public internet.
     Public,
-    /// An organisation's: RFC 1918, unique local, shared address space.
+    /// The network of an organisation: RFC 1918, unique local, shared address space.
     Private,
     /// This machine.
     Loopback,
-    /// A link's own, where machines of clouds are told their credentials; and what is no address of a server at all.
+    /// Link-local addresses, where cloud machines get their credentials, and addresses that no server can have.
     Link,
 }
 
 impl Network {
-    /// Whose an address is.
+    /// The network of an address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => of_v4(address),
@@ -24,7 +25,7 @@ impl Network {
         }
     }
 
-    /// Whether somebody in this network may send us to that one.
+    /// Whether a server in this network may send the gateway to an address in that one.
     pub const fn may_send_to(self, other: Self) -> bool {
         match other {
             Self::Public => true,
@@ -37,7 +38,7 @@ impl Network {
 
 fn of_v4(address: Ipv4Addr) -> Network {
     let [first, second, third, _] = address.octets();
-    // Of protocols and of examples, and the address at which one cloud tells its machines their secrets.
+    // Addresses reserved for protocols and examples, and the address at which Azure's machines get their secrets.
     let is_special = matches!((first, second, third), (192, 0, 0 | 2) | (192, 88, 99) | (198, 51, 100) | (203, 0, 113))
         || address == Ipv4Addr::new(168, 63, 129, 16);
     if address.is_loopback() {
@@ -57,7 +58,7 @@ fn of_v4(address: Ipv4Addr) -> Network {
 fn of_v6(address: Ipv6Addr) -> Network {
     let segments = address.segments();
     let [first, second, ..] = segments;
-    // Addresses of the older family in the clothes of the newer: 64:ff9b::/96, 2002::/16, ::/96.
+    // IPv4 addresses inside IPv6 ones: 64:ff9b::/96, 2002::/16, ::/96.
     let inside = match segments {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => Some((high, low)),
         [0, 0, 0, 0, 0, 0, high, low] if high != 0 => Some((high, low)),
@@ -68,9 +69,9 @@ fn of_v6(address: Ipv6Addr) -> Network {
         let [c, d] = low.to_be_bytes();
         return of_v4(Ipv4Addr::new(a, b, c, d));
     }
-    // Where one cloud tells its machines their credentials.
+    // The address at which AWS's machines get their credentials.
     let is_metadata = segments == [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254];
-    // Of 2000::/3, the one part that is given to servers, what protocols and examples have.
+    // Servers have addresses in 2000::/3 only. These parts of it are reserved for protocols and examples.
     let is_special = (first == 0x2001 && (second < 0x200 || second == 0xdb8)) || (first == 0x3fff && second < 0x1000);
     if address.is_loopback() {
         Network::Loopback

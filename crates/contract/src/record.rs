@@ -74,7 +74,7 @@ pub struct CallRecord {
     /// What the policies said and were told; none if the call never came to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord>,
-    /// What the upstream asked of the caller meanwhile.
+    /// The questions that the upstream asked the caller during the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<QuestionRecord>,
 }
@@ -83,10 +83,10 @@ pub struct CallRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionRecord {
-    /// Its kind; none if it is of no kind that is known.
+    /// Its kind; none if the kind is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<QuestionKind>,
-    /// Digest of what the upstream wrote.
+    /// Digest of the question as the upstream wrote it.
     pub digest: Digest,
     /// Why the caller was not asked; none if the question was handed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -71,8 +71,8 @@ pub struct HttpOptions {
     pub answer_moment_ms: u64,
     /// Messages in one batch, which only revision 2025-03-26 has.
     pub batch_messages_max: usize,
-    /// Streams on which clients only listen, open at once, all clients and sessions together. Of one principal a quarter of them, of one
-    /// tenant three quarters, as with sessions and requests.
+    /// Streams on which clients only listen, open at once, all clients and sessions together. One principal may hold a quarter of them
+    /// and one tenant three quarters, as with sessions and requests.
     pub listen_streams_max: usize,
     /// Requests running at once, all clients together. One whose client went away still counts until it ends.
     pub calls_in_flight_max: usize,
@@ -96,11 +96,11 @@ pub struct HttpOptions {
 /// How the HTTP door's connections are served, whatever is served on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Serving {
-    /// Connections open at once. For the next one, one goes that asks nothing; where all ask something, it waits until one of them ends.
+    /// Connections open at once. Beyond that, a new connection ends one without a request under way; if there is none, it waits.
     pub connections_max: usize,
     /// How long a connection may take to send the head of its first request.
     pub first_head_read_ms_max: u64,
-    /// How long an idle one may take to send that of the next.
+    /// How long an idle connection may take to send the head of its next request.
     pub head_read_ms_max: u64,
     /// How long requests may finish when shutdown was asked for.
     pub drain_ms_max: u64,

@@ -1,6 +1,5 @@
-//! Places that callers hold while they listen or wait for an answer: so many in all, and no more than a share of them for one principal
-//! and one tenant, so that nobody takes the last place from everybody else. In local mode everybody is one principal, and has all of
-//! them.
+//! Places that callers hold while they listen or wait for an answer. Their number is limited, and one principal and one tenant may hold
+//! only a share of them, so that no caller takes every place. In local mode all callers are one principal, which may hold them all.
 
 use std::{
     collections::HashMap,
@@ -13,10 +12,10 @@ use servanda_authority::{Authenticated, Method};
 /// One principal has no more than one in so many of what there is.
 const PRINCIPALS_SHARE: usize = 4;
 
-/// One tenant leaves at least one in so many to the others.
+/// One tenant leaves one in so many places to the others.
 const LEFT_BY_TENANT: usize = 4;
 
-/// How many of so many things one tenant may hold; none where everybody is one.
+/// How many of `of` things one tenant may hold. None, that is, no limit, in local mode, where all callers are one principal.
 pub(crate) fn tenants_share(of: usize, authority: &Authenticated) -> Option<usize> {
     (*authority.method() != Method::Local).then(|| (of - of / LEFT_BY_TENANT).max(1))
 }
@@ -55,7 +54,7 @@ pub(crate) struct Place {
 pub(crate) enum NoPlace {
     /// All are taken.
     AllTaken,
-    /// This principal, or its tenant, has its share.
+    /// This principal, or its tenant, holds its full share.
     HasItsShare,
 }
 

@@ -1,17 +1,17 @@
 //! What the hosts of URLs among a call's arguments resolve to, before the call is sent: a public name may have an address inside (T20).
-//! The server resolves the name again, so this keeps out what points inside when it is asked, not what will point there a moment later.
+//! The server resolves the name again, so this refuses a name that points inside now, not one that points inside a moment later.
 
 use std::{net::SocketAddr, time::Duration};
 
 use servanda_contract::{FieldError, GateName, Refusal, TaxonomyClass, refusal::EffectKnowledge};
 use servanda_gates::{Destination, Permit};
 
-/// How long names may take.
+/// How long resolving one name may take.
 const LOOKUP_MS_MAX: u64 = 3_000;
-/// How many hosts one call may name.
+/// How many URLs of one call are looked up; a call with more is refused.
 const HOSTS_MAX: usize = 16;
 
-/// What the gates said, unless a host of the call's URLs has an address that the tool may not be sent to.
+/// Passes on what the gates said, and refuses a permitted call if a host of its URLs has an address that the tool may not be sent to.
 pub(crate) async fn look_up(judged: Result<Permit, Box<Refusal>>) -> Result<Permit, Box<Refusal>> {
     let permit = judged?;
     let destinations = permit.destinations();

@@ -96,7 +96,7 @@ pub struct Limits {
     pub gates: GateLimits,
     /// Of repair loops.
     pub repair: RepairLimits,
-    /// Of refused calls.
+    /// Limits of refused calls.
     pub refused: RefusedLimits,
     /// Whether a store that may lose what it acknowledged is good enough for calls that cannot be repeated.
     pub accepts_lost_commits: bool,

@@ -1,4 +1,4 @@
-//! What an upstream lists beside its tools, read whole: for whoever agrees to it.
+//! Reads everything that an upstream lists beside its tools, so that a person can agree to it.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use crate::core::within_ms;
 
-/// Pages of one list that are read, and items of one list. What has more items is not for people to read.
+/// Pages of one list that are read, and items of one list. A longer list is too long for a person to read.
 const PAGES_MAX: usize = 50;
 const ITEMS_MAX: usize = 1_000;
 /// How long one upstream may take to tell its lists.
 const MS_MAX: u64 = 20_000;
 
-/// Everything that an upstream lists beside its tools, by list and name. What would not be shown to an agent is left out, and so is a
+/// Everything that an upstream lists beside its tools, by list and name. Items that no agent would be shown are left out, and so is a
 /// list that cannot be read.
 pub async fn listed(upstream: &Upstream) -> BTreeMap<ListedKind, Vec<Definition>> {
     let deadline = within_ms(MS_MAX);

@@ -70,10 +70,10 @@ pub(crate) fn observe<'a>(contract: &CompiledContract, answer: &'a Bytes) -> Res
         None => RawObject::default(),
         Some(raw) => serde_json::from_str::<RawObject<'a>>(raw.get())
             .map_err(|_| broken("has a `_meta` that is not an object".to_owned()))?
-            // Only Servanda says what is Servanda's to say.
+            // Only Servanda may write members with its own prefix.
             .without_prefix(fields::meta::OWN),
     };
-    // A result asks nothing: what looks like it would reach the guest as it was written.
+    // A result must not carry questions: they would reach the guest unchecked.
     let mut left_out = vec!["_meta", "resultType", fields::member::INPUT_REQUESTS, fields::member::REQUEST_STATE];
     let (class, error_text) = if is_error {
         let text = first_text(content).unwrap_or_default();

@@ -2,8 +2,8 @@
 //! nothing, and the gateway a look at every gate and a record on disk: without these limits one principal could fill the disk with calls
 //! that were never made.
 //!
-//! Whoever is refused too often waits before the gates. What is beyond the budget of records is refused as ever, counted and told in
-//! the log, and not written down.
+//! A principal whose calls are refused too often has to wait, and its calls do not reach the gates meanwhile. A refused call beyond the
+//! budget of records is refused as usual, but gets no record; the log tells how many did.
 
 use std::{
     collections::HashMap,
@@ -18,15 +18,15 @@ use tokio::time::Instant;
 const PRINCIPALS_MAX: usize = 4_096;
 /// One principal has no more than one in so many of the records.
 const PRINCIPALS_SHARE: u32 = 4;
-/// How often it is told that records were not kept.
+/// How often the log tells that records were not kept.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
-/// How much of each there may be.
+/// Limits of refused calls and of their records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedLimits {
     /// Calls of one principal that may be refused in a minute, all at once or one by one.
     pub calls_per_minute_max: u32,
-    /// Records of refused calls that are kept of a day, of all principals together.
+    /// Records of refused calls that are kept in a day, of all principals together.
     pub records_per_day_max: u32,
 }
 
@@ -36,7 +36,7 @@ impl Default for RefusedLimits {
     }
 }
 
-/// What was refused lately.
+/// The calls that were refused lately.
 #[derive(Debug)]
 pub(crate) struct RefusedCalls {
     limits: RefusedLimits,
@@ -47,7 +47,7 @@ pub(crate) struct RefusedCalls {
 struct Tally {
     principals: HashMap<Principal, OfPrincipal>,
     records: Bucket,
-    /// Records that were not kept and not told of yet.
+    /// Records that were not kept, since the log last told.
     not_kept: u64,
     told_at: Option<Instant>,
 }
@@ -61,7 +61,7 @@ struct OfPrincipal {
     records: Bucket,
 }
 
-/// So many at once, and as many again over a time.
+/// A token bucket: a number of things at once, and the same number again over a time.
 #[derive(Debug)]
 struct Bucket {
     left: f64,
@@ -75,10 +75,10 @@ impl RefusedCalls {
         Self { limits, tally: Mutex::new(tally) }
     }
 
-    /// How long a caller has to wait whose calls were refused too often.
+    /// How long a caller has to wait because its calls were refused too often; none if it need not wait.
     pub(crate) fn wait_ms(&self, caller: &Caller) -> Option<u64> {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most calls are of callers none of whose calls was ever refused.
+        // The common case: no call was refused yet.
         if tally.principals.is_empty() {
             return None;
         }
@@ -87,7 +87,7 @@ impl RefusedCalls {
         of_principal.calls.wait_ms(self.calls())
     }
 
-    /// Counts a refused call. Whether its record is to be kept.
+    /// Counts a refused call. True if its record is to be kept.
     pub(crate) fn count(&self, caller: &Caller) -> bool {
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         tally.make_room();
@@ -142,7 +142,7 @@ impl Tally {
     }
 }
 
-/// So many over so long.
+/// The size of a bucket, and the time in which it fills.
 #[derive(Debug, Clone, Copy)]
 struct Measure {
     count: f64,
@@ -169,7 +169,7 @@ impl Bucket {
         is_there
     }
 
-    /// How long until there is one; none if there is.
+    /// How long until something is left to take; none if something is left now.
     fn wait_ms(&self, measure: Measure) -> Option<u64> {
         (self.left < 1.0).then(|| {
             let seconds = (1.0 - self.left) * measure.over.as_secs_f64() / measure.count.max(1.0);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_refused_too_often_waits_and_nobody_else() {
+    async fn only_a_principal_that_is_refused_too_often_waits() {
         let refused = RefusedCalls::new(RefusedLimits { calls_per_minute_max: 60, records_per_day_max: 1_000 });
         let (one, other) = (somebody("one"), somebody("other"));
         for _ in 0..60 {

@@ -1,7 +1,7 @@
 //! What a client is told while its request is under way, and between its requests.
 //!
-//! A server's own words are [`servanda_upstream::Remark`]. A client's sink does not take those: a question has to be put by the rules
-//! of questions first, and the rest has to be put into the client's terms.
+//! A server's own words are [`servanda_upstream::Remark`]. A client's sink does not take those: a question has to pass the rules of
+//! questions first, and the rest has to be translated into the client's names and ids.
 
 use serde_json::value::RawValue;
 use servanda_upstream::Reply;
@@ -19,7 +19,7 @@ pub enum Remark {
     Progress(Box<RawValue>),
     /// A line of a server's log: the raw `params`.
     LogMessage(Box<RawValue>),
-    /// A question that it is to answer.
+    /// A question that the client is to answer.
     Ask(Ask),
     /// Another notification.
     Notification {
@@ -33,7 +33,7 @@ pub enum Remark {
 /// A server's question to a client. Dropped unanswered, it is declined.
 #[derive(Debug)]
 pub struct Ask {
-    /// What is asked.
+    /// The question.
     pub question: PutQuestion,
     /// Where the client's answer goes.
     pub reply: oneshot::Sender<Reply>,

@@ -174,12 +174,13 @@ impl Scene {
                 .any(|entry| !self.is_foreign(&entry.contract.contract().binding.upstream, caller))
     }
 
-    /// What a server may ask during a call, before anything is said about that call.
+    /// What a server may ask during a call, before the contract and the policies of that call limit it.
     pub(crate) fn question_rules(&self, member: &Member) -> QuestionRules {
         QuestionRules::of(&member.id, self.members.len() == 1)
     }
 
-    /// What it may ask outside of any one call: what every contract of its tools permits, and nothing where policies decide.
+    /// What a server may ask outside of any single call: the kinds that every contract of its tools permits, and none if policies decide
+    /// about questions.
     pub(crate) fn question_rules_outside_calls(&self, member: &Member) -> QuestionRules {
         let contracts = self.catalog.entries().map(|(_, entry)| entry.contract.contract());
         let contracts = contracts.filter(|contract| *contract.binding.upstream == *member.id);

@@ -24,7 +24,7 @@ use crate::{
 const REMARKS_MAX: usize = 64;
 /// Sessions that are remembered at once; doors allow fewer.
 const SESSIONS_MAX: usize = 65_536;
-/// Connections of which it is remembered how much their server was told to log. Beyond them all is forgotten, and servers are told again.
+/// Connections whose log level is remembered. Beyond that number all levels are forgotten, and the servers are told again.
 const TOLD_MAX: usize = 65_536;
 
 /// Everything that is kept.

@@ -449,7 +449,7 @@ pub(crate) fn ask(delivery: &Delivery, method: &str, params: &Value) -> oneshot:
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
     let question = Ask { method: method.to_owned(), params, reply };
-    delivery.remarks.as_ref().expect("somebody hears").try_send(ServerRemark::Ask(question)).expect("there is room");
+    delivery.remarks.as_ref().expect("a listener").try_send(ServerRemark::Ask(question)).expect("there is room");
     replied
 }
 

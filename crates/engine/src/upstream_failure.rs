@@ -79,7 +79,7 @@ pub(crate) fn of_protocol(failure: &PutFailure, guest_era: Era, wants_task: bool
     passes.then_some(error)
 }
 
-/// The server's own error, where it answered with one, as a caller may be told.
+/// The server's own error as a caller may be told it, if the server answered with one.
 pub(crate) fn error_of(failure: &PutFailure) -> Option<RpcError> {
     let PerformFailure::Rejected { code, message, data, .. } = &**failure else { return None };
     Some(RpcError { code: *code, message: message.clone(), data: data.clone() })

@@ -1,10 +1,10 @@
-//! Files that somebody else may have put where we look: a repository, another user, an attacker.
+//! Files at places where others could have put them: a repository, another user, an attacker.
 //!
-//! Reading takes regular files only, and so many bytes of them: a pipe would keep a command waiting for ever, a device would fill its
+//! Reading takes regular files only, and a limited number of bytes: a pipe would keep a command waiting for ever, a device would fill its
 //! memory. Writing never follows a link out of the folder it is meant for. The files that the gateway keeps for itself are opened through
 //! no link at all, and only their owner may read them.
 //!
-//! Deliberately absent: what the files say, and what is said to a person about them.
+//! Deliberately absent: the meaning of the files, and messages to a person about them.
 
 mod links;
 mod private;

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Refuses a path that is a symbolic link, wherever it leads, to nothing too. A path that is not there is none.
+/// Refuses a path that is a symbolic link, even one that leads nowhere. A path that does not exist passes.
 pub fn refuse_link(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_symlink() => Err(is_a_link(path)),
@@ -15,10 +15,10 @@ pub fn refuse_link(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a path that is reached through a symbolic link below `root`. What leads to `root` itself does not matter.
+/// Refuses a path that is reached through a symbolic link below `root`. Links on the way to `root` itself do not matter.
 pub fn require_unlinked(root: &Path, path: &Path) -> io::Result<()> {
     let below = path.strip_prefix(root).unwrap_or(path);
-    // A `.` that nobody typed is not shown.
+    // A root of `.` is left out of the path that the error shows.
     let is_whole = below == path && path.is_absolute() || root == Path::new(".");
     let mut reached = if is_whole { PathBuf::new() } else { root.to_owned() };
     for part in below.components() {
@@ -30,7 +30,7 @@ pub fn require_unlinked(root: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Requires that the folder of a file is inside another, whatever links lead there.
+/// Requires that the folder of a file is inside another, after all links are followed.
 pub fn require_inside(root: &Path, file: &Path) -> io::Result<()> {
     let (root, folder) = (folder_of(root), file.parent().map_or_else(|| PathBuf::from("."), folder_of));
     let (root, folder) = (fs::canonicalize(root)?, fs::canonicalize(folder)?);

@@ -1,4 +1,5 @@
-//! Files that are their owner's alone. One that others may read is mended, and the caller is told, because they may have read it.
+//! Files that only their owner may use. If others may read such a file, its mode is mended, and the caller is told, because others may
+//! have read it.
 
 use std::{
     fmt, fs, io,
@@ -17,14 +18,14 @@ pub struct Mended {
     pub mode: u32,
 }
 
-/// What others may do with a file, as its mode; none if nothing. Of a link nothing is said.
+/// The mode of a file that others may use in some way; none if they may not. None for a link too.
 pub fn open_to_others(path: &Path) -> Option<u32> {
     let there = fs::symlink_metadata(path).ok().filter(|there| !there.is_symlink())?;
     let mode = there.permissions().mode() & 0o777;
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// Takes from others what they may do with a file or folder, which is reached through no link. The error means that they still may.
+/// Takes all permissions of others from a file or folder, without following a link. After an error they still have them.
 pub fn mend(path: &Path) -> io::Result<Option<Mended>> {
     let Some(mode) = open_to_others(path) else { return Ok(None) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Reading: only regular files, up to a size, and never waiting for somebody to write into a pipe.
+//! Reading: only regular files, up to a size, and never waiting for a writer of a pipe.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,29 +14,29 @@ use crate::links::is_a_link;
 /// How much of a file that a person writes is read.
 pub const TEXT_BYTES_MAX: u64 = 16 << 20;
 
-/// Opens a regular file for reading, through links too: an operator may keep theirs elsewhere.
+/// Opens a regular file for reading, through links too: an operator may keep the file elsewhere.
 pub fn open(file: &Path) -> io::Result<File> {
     open_regular(file, OpenOptions::new().read(true), OFlags::empty())
 }
 
-/// Opens a regular file for reading and writing in place, through links too. It is never made.
+/// Opens an existing regular file for reading and writing in place, through links too.
 pub fn open_for_update(file: &Path) -> io::Result<File> {
     open_regular(file, OpenOptions::new().read(true).write(true), OFlags::empty())
 }
 
-/// Opens a file of the gateway's own for reading: it is no link.
+/// Opens a file of the gateway's own for reading. A link in its place is refused.
 pub fn open_own(file: &Path) -> io::Result<File> {
     open_regular(file, OpenOptions::new().read(true), OFlags::NOFOLLOW)
 }
 
-/// The same for reading and writing; it is made for its owner alone where there is none.
+/// The same for reading and writing. If there is no file, it is made, for its owner alone.
 pub fn open_own_or_new(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     open_regular(file, &mut options, OFlags::NOFOLLOW)
 }
 
-/// The bytes of a regular file, at most so many.
+/// The bytes of a regular file of at most `bytes_max` bytes.
 pub fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(file)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -46,19 +46,19 @@ pub fn read(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a regular file of at most so many bytes.
+/// The text of a regular file of at most `bytes_max` bytes.
 pub fn read_text(file: &Path, bytes_max: u64) -> io::Result<String> {
     String::from_utf8(read(file, bytes_max)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
 fn open_regular(file: &Path, options: &mut OpenOptions, more: OFlags) -> io::Result<File> {
-    // Looked at before it is opened, because opening a device may do something, and after, because it may be another file by then.
+    // Checked before opening, because opening a device may do something, and after, because the path may lead to another file by then.
     match fs::metadata(file) {
         Ok(there) => require_regular(&there)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    // A pipe without a writer would be waited for.
+    // `NONBLOCK`, because opening a pipe without a writer would wait for one.
     let flags = i32::try_from((more | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).map_err(io::Error::other)?;
     let opened = options.custom_flags(flags).open(file).map_err(|error| {
         if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) { is_a_link(file) } else { error }

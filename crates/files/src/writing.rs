@@ -11,8 +11,8 @@ use std::{
 
 use crate::links::require_inside;
 
-/// Writes a file in one step: whoever reads it meanwhile reads the one before or the one after. A link in its place is replaced and
-/// not followed, and its folder must be inside `root`.
+/// Writes a file in one step: a reader sees the old file or the new one, never a part. A link in its place is replaced and not followed,
+/// and its folder must be inside `root`.
 pub fn write_inside(root: &Path, file: &Path, text: &str, mode: u32) -> io::Result<()> {
     require_inside(root, file)?;
     let beside = beside(file);
@@ -30,7 +30,7 @@ pub fn write_new(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     opened.sync_all()
 }
 
-/// A part of a name that nobody can have put there beforehand.
+/// A part of a file name that no attacker can guess and take beforehand.
 pub fn unguessable() -> String {
     // The keys of a hasher come from the system's randomness.
     let number = || RandomState::new().hash_one(std::process::id());

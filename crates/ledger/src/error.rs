@@ -30,7 +30,7 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Others can read it, and that cannot be changed.
+    /// Others can read the ledger, and its permissions cannot be changed.
     #[error(
         "others can read the ledger `{path}`, and that cannot be changed: {source}; have its owner run `chmod 600`"
     )]
@@ -40,7 +40,7 @@ pub enum LedgerError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Something else stands in the place of one of its files.
+    /// A link, a pipe or something else that is no regular file is in the place of one of its files.
     #[error("cannot use the ledger's file `{path}`: {source}")]
     NotPlain {
         /// Which file.

@@ -96,7 +96,7 @@ pub mod meta {
     pub const PROGRESS_TOKEN: &str = "progressToken";
     /// W3C trace context.
     pub const TRACEPARENT: &str = "traceparent";
-    /// What every member of ours begins with. From a server nothing of the kind is passed on.
+    /// The prefix of every member of ours. Members of a server with this prefix are not passed on.
     pub const OWN: &str = "servanda/";
     /// Ours, in answers: the whole observation.
     pub const OBSERVATION: &str = "servanda/observation";

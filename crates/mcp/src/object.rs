@@ -38,7 +38,7 @@ impl<'a> RawObject<'a> {
         self
     }
 
-    /// Without the members whose names begin like this.
+    /// Without the members whose names begin with `prefix`.
     #[must_use]
     pub fn without_prefix(mut self, prefix: &str) -> Self {
         self.members.retain(|(name, _)| !name.starts_with(prefix));

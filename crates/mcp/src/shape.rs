@@ -1,5 +1,5 @@
-//! What an answer of a server is made of, looked at before anything of it is passed on: how deep it goes, of how many parts it is made,
-//! whether every name in it is a text and stands once in its object, and whether it says in `_meta` what only Servanda says.
+//! Checks the shape of a server's answer before any of it is passed on: its depth, the number of its parts, whether every name in it is
+//! a text and stands once in its object, and whether its `_meta` has members that only Servanda may write.
 //!
 //! It judges no content, and changes nothing but `_meta`.
 
@@ -18,11 +18,11 @@ pub const DEPTH_MAX: usize = 100;
 /// Values of all kinds, together.
 pub const PARTS_MAX: usize = 1_000_000;
 
-/// How many names are compared one by one; of more, a set is kept.
+/// How many names of an object are compared one by one; for more names a set is kept.
 const COMPARED_MAX: usize = 32;
 const META: &str = "_meta";
 
-/// Why an answer cannot be passed on. It never repeats what the answer says.
+/// Why an answer cannot be passed on. It never repeats text of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeFault {
     /// Too deep.
@@ -39,7 +39,7 @@ pub enum ShapeFault {
     NameNotText,
 }
 
-/// Looks at an answer that is JSON. It reads tokens and no numbers: what is beyond the range of a double is the server's to send.
+/// Checks the shape of an answer that is JSON. It parses no numbers, because a server may send numbers beyond the range of a double.
 pub fn inspect(json: &[u8]) -> Result<(), ShapeFault> {
     let (mut inside, mut parts, mut rest) = (Vec::new(), 0_usize, json);
     while let Some((&byte, after)) = rest.split_first() {
@@ -82,9 +82,9 @@ fn string_end(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// The answer without members of any `_meta` that are Servanda's to say; none where there is nothing of the kind.
+/// The answer without members of any `_meta` that only Servanda may write; none if there are no such members.
 ///
-/// An answer with a name that is no text stays as it is, whatever its `_meta` says. [`inspect`] refuses it.
+/// An answer with a name that is no text stays as it is, even with such members. [`inspect`] refuses it.
 pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(json).ok().filter(|text| may_claim(text))?;
     let raw: &RawValue = serde_json::from_str(text).ok()?;
@@ -92,12 +92,13 @@ pub fn without_own_meta(json: &[u8]) -> Option<Vec<u8>> {
     stripped(raw, false, &is_own, 0).map(String::into_bytes)
 }
 
-/// JSON without the members of these names, wherever they stand; none where there are none.
+/// JSON without the members of these names at any depth; none if there are no such members.
 pub fn without_members(json: &RawValue, is_unwanted: impl Fn(&str) -> bool) -> Option<String> {
     stripped(json, false, &|_, name| is_unwanted(name), 0)
 }
 
-/// JSON with every text in it, names too, as `rewrite` has it; the rest stays byte for byte. None if a text cannot be decoded.
+/// JSON with every text in it, names too, replaced by what `rewrite` returns; the rest stays byte for byte. None if a text cannot be
+/// decoded.
 pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>) -> Option<Cow<'_, str>> {
     let (mut changed, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(start) = json.get(at..)?.find('"').map(|found| at + found) {
@@ -123,7 +124,7 @@ pub fn with_texts(json: &str, rewrite: impl for<'t> Fn(&'t str) -> Cow<'t, str>)
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Whether a text can have such a member. A name may be written with escapes, and `/` too.
+/// Whether JSON may have a member with Servanda's prefix. The prefix may be written with escapes, and so may its `/`.
 fn may_claim(text: &str) -> bool {
     text.contains(meta::OWN) || text.contains("\\u00") || text.contains("\\/")
 }
@@ -168,7 +169,7 @@ fn stripped(raw: &RawValue, is_meta: bool, is_unwanted: Unwanted<'_>, depth: usi
     changed.then(|| format!("{{{}}}", kept.join(",")))
 }
 
-/// The members of an object, however often a name stands in it: whoever writes one twice hides nothing by that.
+/// All members of an object, also those whose name stands there twice, so that a second member of the same name hides nothing.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -193,7 +194,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// What a token stands in.
+/// The array or object that holds a token.
 enum Inside<'a> {
     Array,
     Object(Names<'a>),

@@ -10,7 +10,7 @@ use servanda_gates::{JournalError, Note, NoteKind, Notebook};
 
 use crate::{challenge::Demand, login::Login, scope::Scopes};
 
-/// What the sealing key of logins is for.
+/// The purpose of the sealing key of logins.
 pub const LOGIN_PURPOSE: &str = "servanda/login/v1";
 /// How long what an upstream wanted is remembered.
 const DEMAND_MS_MAX: u64 = 30 * 86_400_000;

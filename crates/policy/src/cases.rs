@@ -102,7 +102,7 @@ pub struct Surroundings {
     /// The intent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
-    /// The kind of question, where not the call but what its upstream asks of the caller is to be decided.
+    /// The kind of question, if the case decides about a question of the upstream to the caller instead of about the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionKind>,
 }

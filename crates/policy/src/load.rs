@@ -25,10 +25,10 @@ const DEPTH_MAX: usize = 24;
 const JOINS_MAX: usize = 64;
 /// Steps, sums and the like that one condition may have.
 const STEPS_MAX: usize = 32;
-/// How often one policy may say `if`, as far as can be told without reading it: words that begin so count too. Each `if` in the
-/// `then` of another doubles the work of validation: with 32 it does not come back.
+/// How often one policy may say `if`. This is counted before the policy is parsed, so words that begin with `if` count too. Each `if` in
+/// the `then` of another doubles the work of validation: with 32 it does not come back.
 const IFS_MAX: usize = 8;
-/// Mistakes that are looked for: whoever has made so many need not know of the next.
+/// Mistakes after which no more are looked for, because a list of so many is long enough.
 const FINDINGS_MAX: usize = 200;
 /// What an id may be long.
 const ID_BYTES_MAX: usize = 128;
@@ -158,7 +158,7 @@ struct Reading<'a> {
     findings: Vec<Finding>,
     /// Where each id was first used.
     ids: HashMap<String, String>,
-    /// How far lines are counted, and the line there: counted anew for each policy, a long file would take for ever.
+    /// The offset up to which lines are counted, and the line there. Counting anew for each policy would take for ever in a long file.
     at: (usize, usize),
 }
 
@@ -229,7 +229,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The line that a policy begins in. Policies come in their order.
+    /// The line that a policy begins in. Callers ask in the order of the policies.
     fn line(&mut self, source: &Source<'_>, piece: &Piece<'_>) -> usize {
         let (offset, line) = self.at;
         let between = source.text.get(offset..piece.offset).unwrap_or_default();

@@ -89,7 +89,7 @@ impl Policies {
         self.look_at_client
     }
 
-    /// Whether any of them asks what an upstream asks of its caller.
+    /// Whether any policy decides about questions of an upstream to its caller.
     pub const fn look_at_questions(&self) -> bool {
         self.look_at_questions
     }

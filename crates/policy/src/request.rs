@@ -35,7 +35,7 @@ pub struct Circumstances<'a> {
     pub task: Option<&'a str>,
     /// What the client says it wants: `read`, `write` or `destructive`.
     pub intent: Option<&'a str>,
-    /// Set where the upstream asks the caller something during the call, and that is what is to be decided.
+    /// The kind of question, if a question of the upstream to the caller during the call is to be decided; none if the call is.
     pub question: Option<QuestionKind>,
 }
 

@@ -35,9 +35,9 @@ const TOKENS_MAX: usize = 4_096;
 /// Keys whose stored form is remembered, and for how long. That one was revoked is asked every time.
 const KEYS_MAX: usize = 1_024;
 const KEY_REMEMBERED_MS: u64 = 10_000;
-/// How long root keys are remembered: as long new credentials may still be made with one that was replaced.
+/// How long root keys are remembered. For so long a gateway may still make new credentials with a key that was replaced.
 pub(crate) const ROOTS_REMEMBERED_MS: u64 = 60_000;
-/// How soon they are read again for a credential of a key that is not known.
+/// How old the remembered root keys may be when a credential of an unknown key comes; older ones are read again.
 const ROOTS_AGAIN_MS: u64 = 1_000;
 
 /// Knows who is let in.
@@ -151,7 +151,7 @@ impl Porter {
         Arc::clone(&self.house.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The root keys as they were read not longer ago than that.
+    /// The root keys, read at most `age_ms_max` ago.
     pub(crate) async fn root_keys(&self, age_ms_max: u64) -> Result<Arc<RootKeys>, JournalError> {
         let now = self.clock.now();
         let known = self.roots.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -165,7 +165,7 @@ impl Porter {
         Ok(keys)
     }
 
-    /// A credential of a key that is not known may be of one that was made just now.
+    /// Verifies an agent's credential. If its key is unknown, the keys are read again, because the key may have been made just now.
     async fn of_agent(&self, text: &str, now: Timestamp) -> Result<Authenticated, NotLetIn> {
         let verified = match self.root_keys(ROOTS_REMEMBERED_MS).await?.verify(text, now) {
             Err(CapabilityError::UnknownKey) => self.root_keys(ROOTS_AGAIN_MS).await?.verify(text, now),

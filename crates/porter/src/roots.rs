@@ -1,5 +1,6 @@
-//! The root keys of agent credentials: secrets of ours in the notebook, sealed, the same for every gateway that shares it and has the same
-//! sealing key. The newest makes new credentials; one that was replaced is believed until no credential that it made can be good.
+//! The root keys of agent credentials. They are kept sealed in the notebook, and every gateway that shares the notebook and the sealing
+//! key has the same ones. The newest key makes new credentials. A replaced key is accepted until every credential that it made has
+//! expired.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -14,26 +15,26 @@ use servanda_contract::Timestamp;
 use servanda_gates::{JournalError, Note, NoteKind, Notebook};
 use zeroize::Zeroizing;
 
-/// What the sealing key of root keys is for.
+/// The purpose of the sealing key of root keys.
 pub const ROOTS_PURPOSE: &str = "servanda/agent-credential-roots/v1";
 
-/// By which each is kept, with its number behind it.
+/// The beginning of the places of root keys in the notebook; the number of the key follows.
 const PLACE: &str = "agent-credential/root/";
-/// By which the only one was kept, in clear, by earlier versions.
+/// The place where earlier versions kept the only root key, in clear.
 const CLEAR_PLACE: &str = "agent-credential/roots";
 const KEY_BYTES: usize = 32;
-/// How many there may be; each is forgotten a day after it was replaced.
+/// How many root keys are read. The notebook forgets a key a day and a few minutes after it was replaced.
 const ROOTS_MAX: u32 = 64;
-/// Clocks differ.
+/// A replaced key is kept so much longer than its last credential lives, because clocks differ.
 const GRACE_MS: u64 = 600_000;
 
-/// Who has the key that root keys are sealed with. It is asked for when it is needed: most gateways have no agents to let in.
+/// Gives the key that root keys are sealed with. It is asked for only when it is needed, because most gateways have no agents to let in.
 pub trait SealingKeys: Send + Sync + fmt::Debug {
     /// The key, or why there is none, in words for the operator.
     fn roots_key(&self) -> Result<SealingKey, String>;
 }
 
-/// Root keys where they are kept.
+/// The root keys in the notebook.
 #[derive(Debug, Clone)]
 pub struct RootBook {
     notebook: Arc<dyn Notebook>,
@@ -52,7 +53,7 @@ impl RootBook {
         Self { notebook, sealing }
     }
 
-    /// The root keys, made if there are none yet. Of two processes that make them at once, one wins.
+    /// The root keys. If there are none yet, one is made. If two processes make one at the same time, one of them wins.
     pub async fn read(&self, now: Timestamp) -> Result<RootKeys, JournalError> {
         let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
         self.seal_what_is_clear(&sealing, now).await?;
@@ -72,7 +73,8 @@ impl RootBook {
         RootKeys::new(&newest.to_string(), keys).map_err(|_| not_a_key())
     }
 
-    /// Makes another root key, with which new credentials are made from now on. Those of the others are good until they end. Says its id.
+    /// Makes another root key, with which new credentials are made from now on, and returns its id. Credentials of the other keys stay good
+    /// until they expire.
     pub async fn rotate(&self, now: Timestamp) -> Result<String, JournalError> {
         self.read(now).await?;
         let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
@@ -80,7 +82,7 @@ impl RootBook {
         let newest = notes.last().map_or(0, |(number, _)| *number);
         let made = self.write_first(&sealing, newest + 1, &fresh()?).await?;
         if !made {
-            return Err(JournalError::new("somebody else rotated the root keys at the same time"));
+            return Err(JournalError::new("another process rotated the root keys at the same time"));
         }
         let ends_at = Timestamp::from_unix_ms(now.unix_ms() + AGENT_LIFETIME_MS_MAX + GRACE_MS);
         for (_, note) in notes.into_iter().filter(|(_, note)| note.expires_at.is_none()) {
@@ -89,7 +91,7 @@ impl RootBook {
         Ok((newest + 1).to_string())
     }
 
-    /// The root key that an earlier version kept in clear, sealed. Whoever could read the ledger until now may have it.
+    /// Seals the root key that an earlier version kept in clear. Users who could read the ledger until now may have it.
     async fn seal_what_is_clear(&self, sealing: &SealingKey, now: Timestamp) -> Result<(), JournalError> {
         let Some(clear) = self.notebook.read(NoteKind::Secret, CLEAR_PLACE, now).await? else { return Ok(()) };
         let value = Zeroizing::new(clear.value);
@@ -98,7 +100,7 @@ impl RootBook {
         self.write_first(sealing, 1, &key).await?;
         self.notebook.erase(NoteKind::Secret, CLEAR_PLACE).await?;
         tracing::warn!(
-            "the root key of agent credentials was kept in clear and is sealed now; whoever could read the ledger before may have it: \
+            "the root key of agent credentials was kept in clear and is sealed now; users who could read the ledger may have it: \
              `servanda keys rotate` makes another"
         );
         Ok(())
@@ -113,9 +115,9 @@ impl RootBook {
         Ok(numbered.collect())
     }
 
-    /// Whether this one is kept, and not one that was there before.
+    /// Writes a root key unless its place is taken. True if this key is the one that is kept.
     async fn write_first(&self, sealing: &SealingKey, number: u64, key: &Secret) -> Result<bool, JournalError> {
-        // With zeros, so that the order of the keys is the order of the numbers.
+        // With leading zeros, so that the places sort like the numbers.
         let place = format!("{PLACE}{number:08}");
         let sealed = sealing.seal(&place, key.expose()).map_err(|_| not_a_key())?;
         let value = serde_json::to_string(&Kept { sealed }).map_err(|error| JournalError::new(error.to_string()))?;

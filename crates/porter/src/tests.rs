@@ -363,7 +363,7 @@ async fn gateways_that_share_a_store_share_their_root_keys() {
     assert_eq!(stranger.told(answer["access_token"].as_str().unwrap()).await, "the credential is not valid here");
 }
 
-/// What is in the store is of no use without the key, and a gateway with another key says so and lets nobody in by it.
+/// The store alone does not reveal the root keys. A gateway with another sealing key says so, and lets no agent in.
 #[tokio::test]
 async fn root_keys_are_sealed_at_rest() {
     let lodge = Lodge::new(Vec::new());
@@ -380,7 +380,7 @@ async fn root_keys_are_sealed_at_rest() {
     assert!(lodge.beside(8).admit(credential).await.is_err());
 }
 
-/// A root key of an earlier version is sealed when it is first read, and what it made stays good.
+/// A root key of an earlier version is sealed when it is first read, and the credentials that it made stay good.
 #[tokio::test]
 async fn a_root_key_that_was_kept_in_clear_is_sealed() {
     let lodge = Lodge::new(Vec::new());
@@ -399,7 +399,7 @@ async fn a_root_key_that_was_kept_in_clear_is_sealed() {
     assert!(!notes[0].value.contains("QUJD") && notes[0].key.ends_with("/00000001"), "{notes:?}");
 }
 
-/// What was made before is good until it ends; what is made afterwards is made with the new key, by running gateways too.
+/// Credentials that were made before stay good until they expire. Later ones are made with the new key, by running gateways too.
 #[tokio::test]
 async fn root_keys_rotate() {
     let lodge = Lodge::new(Vec::new());

@@ -256,7 +256,7 @@ pub(crate) struct PinArgs {
 /// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Show what the configuration starts and asks, whole: whoever wrote it decides what runs here.
+    /// Show what the configuration starts and asks, whole: its author alone decides what runs here.
     #[arg(long)]
     pub commands: bool,
 }

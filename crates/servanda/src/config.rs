@@ -291,7 +291,8 @@ impl Loaded {
         self.beside(&self.config.contracts)
     }
 
-    /// Where the ledger is: through no link that a repository may have brought, and for its owner alone.
+    /// The place of the ledger. Links inside the configuration's folder are refused, because a repository may contain them, and only the
+    /// owner may use the files.
     pub(crate) fn ledger_place(&self) -> Result<LedgerPlace, Failure> {
         let position_file = self.position_file();
         let named = self.config.position_file.as_deref().unwrap_or(Path::new(""));

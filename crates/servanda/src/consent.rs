@@ -1,4 +1,4 @@
-//! A person's yes before something is done. Where nobody can be asked, nothing is done.
+//! Asks a person for a yes before something is done. Without a terminal to ask on, nothing is done.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -9,19 +9,19 @@ use crate::{failure::Failure, screen::Screen};
 pub(crate) struct Question {
     /// `settle 3 effects as done?`
     pub asked: String,
-    /// What is said without a yes: `nothing was settled`.
+    /// The message without a yes: `nothing was settled`.
     pub nothing: &'static str,
-    /// What whoever cannot be asked does instead.
+    /// What a person without a terminal can do instead.
     pub hint: &'static str,
 }
 
-/// Asks, unless they said yes already. Aside, so that whoever stops us instead of answering is heard.
+/// Asks, unless `yes` says so already. It asks on another thread, so that a signal that stops the command is handled meanwhile.
 pub(crate) async fn agree(question: Question, yes: bool, screen: Screen) -> Result<(), Failure> {
     let asking = tokio::task::spawn_blocking(move || agree_here(&question, yes, screen));
     asking.await.map_err(|error| Failure::failed(error.to_string()))?
 }
 
-/// The same for a command that nothing else has to be heard by.
+/// The same on this thread, for a command that has nothing else to handle meanwhile.
 pub(crate) fn agree_here(question: &Question, yes: bool, screen: Screen) -> Result<(), Failure> {
     if yes {
         return Ok(());
@@ -29,7 +29,7 @@ pub(crate) fn agree_here(question: &Question, yes: bool, screen: Screen) -> Resu
     if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(Failure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint));
     }
-    // Nobody can be told when stderr is gone, and then nobody answers either.
+    // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.
     let _ = write!(io::stderr(), "{} [y/N] ", crate::screen::one_line(&question.asked));
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -58,7 +58,7 @@ impl LedgerPlace {
         }
     }
 
-    /// Takes from others what they may do with its files, and says so.
+    /// Takes all permissions of others from its files, and warns about each.
     pub(crate) fn make_private(&self) -> Result<(), LedgerError> {
         let StorePlace::File(file) = &self.store else { return Ok(()) };
         servanda_ledger::make_private(file)?.iter().for_each(crate::screen::warn);
@@ -82,7 +82,7 @@ impl LedgerPlace {
         }
     }
 
-    /// The file, where it is one.
+    /// The file, if the ledger is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match &self.store {
             StorePlace::File(file) => Some(file),

@@ -21,7 +21,7 @@ const LOOK_MS_MAX: u64 = 2_000;
 const TOLD_MAX: usize = 20;
 /// Anybody may read it who may read the folder: it has nothing that a server does not tell everybody.
 const LOCK_MODE: u32 = 0o644;
-/// How much of it is read: ten thousand tools and what servers list beside them.
+/// How much of the lock file is read: enough for ten thousand tools and what servers list beside them.
 pub(crate) const LOCK_BYTES_MAX: u64 = 256 << 20;
 
 /// The pins of a configuration.

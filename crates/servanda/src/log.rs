@@ -1,5 +1,5 @@
-//! The log on stderr, in which nothing steers a terminal: an agent's words, a server's and a file's stand in it, and it may be read on a
-//! terminal now or out of a file later. An event is one line. The formatter's own colours stay.
+//! The log on stderr. It quotes agents, servers and files, and people read it on a terminal, now or from a file later, so no control
+//! characters of theirs get into it. An event is one line. The formatter's own colours stay.
 
 use std::{fmt, io::IsTerminal as _};
 
@@ -14,20 +14,20 @@ use tracing_subscriber::{
 
 use crate::screen::spelled_out;
 
-/// Writes fields as the formatter does, with everything in them that does not show spelled out.
+/// Writes fields as the formatter does, with hidden characters spelled out.
 #[derive(Debug)]
 struct Shown(DefaultFields);
 
 impl<'writer> FormatFields<'writer> for Shown {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
         let mut text = String::new();
-        // Without colour: what is in the text from here on is not ours.
+        // Without colour, so that every escape in this text is foreign and is spelled out.
         self.0.format_fields(Writer::new(&mut text), fields)?;
         writer.write_str(&spelled_out(&text))
     }
 }
 
-/// Starts the log at this level, unless `SERVANDA_LOG` says another. A panic is told the same way.
+/// Starts the log at this level, unless `SERVANDA_LOG` sets another. Panics are reported with the same care.
 pub(crate) fn start(level: &str) {
     let filter =
         EnvFilter::try_from_env("SERVANDA_LOG").unwrap_or_else(|_| EnvFilter::new(format!("servanda={level},{level}")));
@@ -37,8 +37,8 @@ pub(crate) fn start(level: &str) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
         .with_target(false)
-        // A log that cannot be written (a full disk, a closed terminal) would be told with a print that panics, on whatever
-        // thread it happens: the ledger's, for one.
+        // If the log cannot be written (a full disk, a closed terminal), the library would report that with a print that panics, on any
+        // thread, for example the ledger's.
         .log_internal_errors(false)
         .init();
     std::panic::set_hook(Box::new(|panic| {

@@ -155,7 +155,7 @@ fn forbid_core_files() {
     }
 }
 
-/// How much the log says: a gateway that runs warns, a command has its own words.
+/// The level of the log. A running gateway logs warnings; another command reports by itself and logs only errors.
 fn level(verbose: u8, command: &Command) -> &'static str {
     match verbose {
         0 if matches!(command, Command::Serve(_) | Command::Stdio) => "warn",

@@ -7,7 +7,7 @@ pub(crate) enum Trouble {
     Quarantined,
     /// What it says is not what was agreed to, or nobody has agreed to anything.
     NotAgreed,
-    /// The same of what stands in a list beside the tools, which is agreed to as a whole.
+    /// The same for an item of a list beside the tools. A person agrees to such a list as a whole.
     ListNotAgreed,
     /// It does not take what its contract says.
     Misfit,

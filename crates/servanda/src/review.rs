@@ -48,7 +48,7 @@ pub(crate) struct Reviewed {
     /// The definition that is served.
     #[serde(skip)]
     pub live: Option<Definition>,
-    /// The list it stands in, if it is no tool.
+    /// The list that it is an item of, if it is no tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listed: Option<ListedKind>,
 }
@@ -127,7 +127,7 @@ impl Review {
         Ok(all)
     }
 
-    /// Reviews what upstreams list beside their tools, as far as they said. What is gone from a list is nobody's concern.
+    /// Reviews what upstreams list beside their tools, for the upstreams that answered. An item that is gone from a list needs no action.
     pub(crate) fn listed(&self, survey: &Survey) -> Vec<Reviewed> {
         let mut all = Vec::new();
         for (upstream, inventory) in survey.iter().filter_map(|(upstream, said)| Some((upstream, said.as_ref().ok()?)))
@@ -145,7 +145,7 @@ impl Review {
         let state = match pin {
             None => State::NotPinned,
             Some(pin) if pin.digest == live.digest() => State::Identical,
-            // Whatever changed is text that an agent reads.
+            // Dangerous, because every pinned member is text that an agent reads.
             Some(_) => State::Dangerous,
         };
         Reviewed {
@@ -228,7 +228,7 @@ impl Reviewed {
         self.state == State::Identical && self.misfits.is_empty()
     }
 
-    /// Whether it is a resource that came after the others were agreed to: agents are told its name and nothing else, and nobody has to act.
+    /// Whether it is a resource that is not pinned. Resources come and go by themselves, so no person has to act.
     pub(crate) fn came_later(&self) -> bool {
         self.listed == Some(ListedKind::Resources) && self.state == State::NotPinned
     }

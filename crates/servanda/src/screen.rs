@@ -1,9 +1,9 @@
 //! What people and programs see: data on stdout, everything else on stderr, JSON where it was asked for, colour only where
 //! it is wanted, and nothing that needs colour to be understood.
 //!
-//! Nothing that came from outside steers a terminal: whatever is written here goes through [`shown`], which spells out every
-//! character that does not show, escape and direction overrides among them. Only [`Screen::raw`] does not. Colour is [`paint`]'s alone:
-//! its codes have a mark that nobody outside this process knows.
+//! No text from outside controls a terminal: every text that is written here goes through [`shown`], which spells out every character
+//! that does not show, escapes and direction overrides among them. Only [`Screen::raw`] does not. Only [`paint`] makes colour: its codes
+//! have a random mark that no text from outside can contain.
 
 mod colour;
 mod usage;
@@ -59,7 +59,7 @@ impl Screen {
         self.write(line.as_bytes())
     }
 
-    /// Bytes as they are, for programs, or for a person who asked for them.
+    /// Writes bytes as they are, for programs, or for a person who asked for them.
     pub(crate) fn raw(self, text: &str) -> Result<(), Failure> {
         self.write(text.as_bytes())
     }
@@ -137,8 +137,7 @@ impl Screen {
     }
 }
 
-/// A text in which everything shows: what does not is written as its code point. Of escapes only those of [`paint`] stay, and only
-/// with colour.
+/// A text whose hidden characters are written as code points. Only the escapes of [`paint`] stay, and only with colour.
 fn shown(text: &str, colour: bool) -> String {
     let text = text.replace("\r\n", "\n");
     let mut seen = String::with_capacity(text.len());
@@ -163,12 +162,12 @@ pub(crate) fn one_line(text: &str) -> String {
     reveal(&text.replace(['\n', '\t'], " ")).into_owned()
 }
 
-/// The same on one line, in which ends of lines and tabs are spelled out too: whoever reads it sees that they are there.
+/// The same on one line, in which ends of lines and tabs are spelled out too, so that the reader sees them.
 pub(crate) fn spelled_out(text: &str) -> String {
     reveal(&text.replace("\r\n", "\n").replace('\n', "\\n").replace('\t', "\\t")).into_owned()
 }
 
-/// Something that a person has to know whatever the command is, once.
+/// Warns a person on stderr, in every command.
 pub(crate) fn warn(text: impl Display) {
     Screen { json: false }.say(format_args!(
         "{} {}",
@@ -177,7 +176,7 @@ pub(crate) fn warn(text: impl Display) {
     ));
 }
 
-/// JSON in which everything shows: its texts mean the same.
+/// JSON whose hidden characters are written as escapes. Its texts mean the same.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut found = hidden(json).into_iter().peekable();
     let mut escaped = String::with_capacity(json.len());
@@ -267,7 +266,7 @@ mod tests {
         assert_eq!(spelled_out("a\n\tb\r\n\rc"), "a\\n\\tb\\n<U+000D>c");
     }
 
-    /// Others may use the very codes that we use: they show, and ours colour.
+    /// Foreign text may use the same codes as we do: its codes are spelled out, and ours make colour.
     #[test]
     fn only_our_own_colour_is_colour() {
         for theirs in ["\u{1b}[32mgood\u{1b}[39m", "\u{1b}[0m", "\u{1b}[1;1;2;3m", "\u{1b}[31;m"] {
@@ -279,7 +278,7 @@ mod tests {
         let mixed = format!("{ours} \u{1b}[32mbad\u{1b}[0m\n");
         assert_eq!(shown(&mixed, true), "\u{1b}[32mgood\u{1b}[39m <U+001B>[32mbad<U+001B>[0m\n");
         assert_eq!(shown(&mixed, false), "good <U+001B>[32mbad<U+001B>[0m\n");
-        // What the table adds to a cell of ours is ours.
+        // A reset that the table adds to a cell of ours counts as ours.
         let mut table = table(&["a"]);
         table.add_row([ours]).add_row(["x\u{1b}[0m".to_owned()]);
         let lines = shown(&lines(&table), true);

@@ -1,5 +1,5 @@
-//! What of a server a person is shown before it is started or asked: all that decides what runs, and whole. Whatever does not show is
-//! spelled out as a shell would take it. Only what looks like a secret and can be nothing else is left out, and that is said.
+//! What a person is shown of a server before it is started or asked: everything that decides which code runs, in full. Hidden characters
+//! are spelled out in shell syntax. Only values that look like secrets and can be nothing else are left out, and the page says so.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -12,7 +12,7 @@ use crate::{
     screen::{count, spelled_out},
 };
 
-/// Variables with which a program is made to run something else, by the beginnings of their names.
+/// Variables that can make a program run other code, by the beginnings of their names.
 const RUN_OTHER_CODE: [&str; 34] = [
     "PATH",
     "LD_",
@@ -49,9 +49,9 @@ const RUN_OTHER_CODE: [&str; 34] = [
     "TAR_",
     "SSH_",
 ];
-/// How the names of variables end that are secrets whatever they begin with.
+/// Endings of the names of variables that always hold secrets.
 const SECRET_ENDS: [&str; 4] = ["TOKEN", "PASSWORD", "SECRET", "AUTH"];
-/// An argument that is shorter may be a word of a program.
+/// A shorter argument may be a word that the program knows.
 const SECRET_ARGUMENT_CHARS_MIN: usize = 12;
 
 /// The lines about one server: how it is reached, and below that everything that goes with it.
@@ -97,8 +97,8 @@ impl Page<'_> {
         }
     }
 
-    /// A text with the file's own values in it again, but for those that are nothing but secrets. What is the environment's stays a
-    /// reference.
+    /// A text with the file's own values in the place of references, except for values that are nothing but secrets. Variables of the
+    /// environment stay references.
     fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
         let whole = replace(text, |inside| {
             let name = Reference::of(inside).name;
@@ -116,7 +116,7 @@ impl Page<'_> {
                 }
             })
         });
-        // A text without its closing brace is taken as it is, and so is it shown.
+        // A text with an unclosed brace is used as it is, so it is shown as it is.
         whole.unwrap_or_else(|_| {
             self.named.extend(references(text).iter().map(|reference| reference.name.to_owned()));
             text.to_owned()
@@ -136,7 +136,7 @@ impl Page<'_> {
     }
 }
 
-/// A word as a shell takes it, in which everything shows.
+/// A word in shell syntax, with hidden characters spelled out.
 pub(crate) fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "@%+=:,./_-${}".contains(character);
     if !word.is_empty() && word.chars().all(plain) {
@@ -168,7 +168,7 @@ fn runs_other_code(name: &str) -> bool {
     RUN_OTHER_CODE.iter().any(|start| name.starts_with(start)) && !SECRET_ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a value is one word of the characters that tokens have: no program hides in it.
+/// Whether a value has only characters of tokens, so that no program can hide in it.
 fn is_token(value: &str) -> bool {
     value.chars().all(|character| character.is_ascii_alphanumeric() || "-_.~+/=:".contains(character))
 }

@@ -1,5 +1,5 @@
-//! `.servanda`, the folder of what the gateway keeps for itself, and the other files that it keeps beside the configuration. A repository
-//! may bring them along: none of them is reached through a link, and what others may use is mended and said.
+//! `.servanda`, the folder with the gateway's own files, and the other files that it keeps beside the configuration. A repository may
+//! contain them, so links to them are refused, and permissions of others are taken away with a warning.
 
 use std::{
     fs, io,
@@ -12,21 +12,22 @@ use servanda_vault::KEY_FILE;
 
 use crate::{config::STATE_FOLDER, failure::Failure, files, screen};
 
-/// Files that are looked at in the folder.
+/// How many entries of the folder are looked at.
 const ENTRIES_MAX: usize = 1_000;
-/// How the names of our files in it begin.
+/// Beginnings of the names of our files in the folder.
 const OURS: [&str; 3] = ["ledger.", "secrets.", "connections."];
 
-/// Makes a folder of ours below `root`, and those above it. What is there stays as it is, and is no link.
+/// Makes a folder of ours below `root`, and the folders above it. An existing folder stays as it is; a link is refused.
 pub(crate) fn make(root: &Path, folder: &Path) -> io::Result<()> {
     files::require_unlinked(root, folder)?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Refuses a state folder that is a link, and takes from others what they may do with the one that is there.
+/// Refuses a state folder that is a link, and takes all permissions of others from the folder and our files in it, except the key.
 pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
     require_own(root, Path::new(STATE_FOLDER), &root.join(STATE_FOLDER))?;
-    // A key that others could read may be theirs by now. It is refused where it is needed, and `doctor` says so.
+    // Others may have copied a key that they could read, so mending its mode would hide the problem. The key is refused where it is
+    // needed, and `doctor` says so.
     for exposed in exposed(root).into_iter().filter(|exposed| !is_key(&exposed.path)) {
         let cannot = |error: io::Error| {
             let path = exposed.path.display();
@@ -40,7 +41,7 @@ pub(crate) fn guard(root: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What others may use of it: the folder, and our files in it.
+/// The folder and our files in it, if others may use them.
 pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
     let folder = if root == Path::new(".") { PathBuf::from(STATE_FOLDER) } else { root.join(STATE_FOLDER) };
     if files::refuse_link(&folder).is_err() {
@@ -55,13 +56,13 @@ pub(crate) fn exposed(root: &Path) -> Vec<Mended> {
     [folder].into_iter().chain(inside).filter_map(exposed).collect()
 }
 
-/// Whether it is the file of the store's key.
+/// Whether the path is that of the store's key.
 pub(crate) fn is_key(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == KEY_FILE)
 }
 
-/// Refuses a file that the configuration names inside its folder and that is reached through a link. One that it names elsewhere is
-/// where an operator wants it.
+/// Refuses a file inside the configuration's folder that is reached through a link. A file that the configuration names elsewhere is taken
+/// as the operator wants it.
 pub(crate) fn require_own(root: &Path, named: &Path, file: &Path) -> Result<(), Failure> {
     if is_elsewhere(named) {
         return Ok(());

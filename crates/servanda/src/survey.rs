@@ -48,7 +48,7 @@ pub(crate) async fn of(upstreams: BTreeMap<String, Upstream>, screen: Screen) ->
     survey
 }
 
-/// Its tools, and what else it lists.
+/// An upstream's tools, and what it lists beside them.
 async fn everything(upstream: &Upstream) -> Result<Inventory, UpstreamError> {
     let inventory = discover(upstream).await?;
     Ok(Inventory { listed: listed(upstream).await, ..inventory })

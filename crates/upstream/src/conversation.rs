@@ -213,7 +213,7 @@ impl Conversations {
                         Remark::Notification { method: method.to_owned(), params: params.map(ToOwned::to_owned) };
                     self.pass_on(of, |_| true, remark);
                 }
-                // What no revision defines, a client would read in the gateway's name.
+                // No revision defines this notification, and a client would take it for the gateway's own.
                 None => tracing::debug!(upstream = %self.setting.spec.id, "an unknown notification is dropped"),
             },
         }
@@ -406,7 +406,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Looks at parameters that are to be passed on.
+/// Checks the shape of parameters that are to be passed on.
 fn inspect(params: Option<&RawValue>) -> Result<(), ShapeFault> {
     params.map_or(Ok(()), |params| shape::inspect(params.get().as_bytes()))
 }

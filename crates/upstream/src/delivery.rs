@@ -21,13 +21,12 @@ use crate::{Behalf, Entrusted, Lease, PerformFailure};
 /// Where remarks go. A full channel drops progress and log lines; a question that does not fit is declined.
 pub type RemarkSink = mpsc::Sender<Remark>;
 
-/// Where remarks go that no one request can be said to have caused. They are told as the server made them: who listens decides
-/// what a client gets of them.
+/// Takes remarks that belong to no single request. It gets them as the server made them, and decides how much of them a client gets.
 pub trait Bystander: fmt::Debug + Send + Sync {
     /// Takes a remark. False if it was not taken; a question is declined then.
     fn hear(&self, remark: Remark) -> bool;
 
-    /// Whether nobody listens any more.
+    /// Whether the listener is gone.
     fn is_gone(&self) -> bool;
 }
 

@@ -182,7 +182,7 @@ pub(crate) fn is_modern(code: i64) -> bool {
     matches!(code, code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY | code::UNSUPPORTED_PROTOCOL_VERSION)
 }
 
-/// Foreign text made fit for one of our sentences: one line, bounded, with nothing in it that does not show.
+/// Foreign text made fit for one of our sentences: one line, bounded, with hidden characters spelled out.
 pub(crate) fn quote(text: &str) -> String {
     let line: String = text
         .trim()

@@ -309,7 +309,7 @@ impl Wire {
 /// A server's error as a failure of ours.
 pub(crate) fn rejected(error: RpcError, era: Era, redaction: &Redaction) -> PerformFailure {
     let message: String = redaction.remove(&error.message).chars().take(MESSAGE_CHARS_MAX).collect();
-    // What readers would read differently is nobody's to read; the code and the message say enough.
+    // Data that two readers could read differently is dropped; the code and the message say enough.
     let data = error.data.filter(|data| match shape::inspect(data.get().as_bytes()) {
         Ok(()) => true,
         Err(fault) => {

@@ -51,7 +51,8 @@ pub(crate) struct KnownEra {
 }
 
 impl Setting {
-    /// A message of the server's, as it is taken in: without what was presented to the server, and without what is ours to say.
+    /// A server's message as it is taken in: without the secrets that were presented to the server, and without members of `_meta` that
+    /// only Servanda may write.
     pub(crate) fn take_in(&self, message: &Bytes) -> Bytes {
         let clean = self.redaction.clean(message);
         shape::without_own_meta(&clean).map_or(clean, Bytes::from)

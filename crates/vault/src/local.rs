@@ -118,11 +118,11 @@ impl LocalStore {
         Ok(made)
     }
 
-    /// A key of the gateway's own for that purpose, made from the store's: gateways that are given the same key of the store have it in
-    /// common. Makes the store and its key where there are none.
+    /// A key of the gateway's own for that purpose, derived from the store's key. Gateways with the same store key get the same key. If
+    /// there is no store, it is made, with its key.
     pub fn derived(&self, purpose: &str, now: Timestamp) -> Result<Secret, StoreFault> {
         if Document::read(&self.file())?.is_none() {
-            // So that the key that is made now stays the store's.
+            // Writes the store too, so that the key that is made now stays the store's key.
             self.own("first", KEY_BYTES, now)?;
         }
         let document = Document::read(&self.file())?.unwrap_or_default();

@@ -19,7 +19,7 @@ pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) struct StoreKey {
     key: LessSafeKey,
     id: String,
-    /// What other keys are made from.
+    /// The bytes from which other keys are derived.
     seed: Secret,
 }
 
@@ -47,7 +47,7 @@ impl StoreKey {
         &self.id
     }
 
-    /// Another key, for a purpose. Nothing can be made of it: neither this one nor one for another purpose.
+    /// Another key, for a purpose. Neither this key nor a key for another purpose can be computed from it.
     pub(crate) fn derive(&self, purpose: &str) -> Secret {
         let tagged = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, self.seed.expose()), purpose.as_bytes());
         Secret::new(tagged.as_ref().to_vec())

@@ -61,7 +61,7 @@ impl FileStore {
             std::io::ErrorKind::NotFound => NoSecret::Missing(reference()),
             _ => NoSecret::Unreadable { path: full.clone(), source: error },
         };
-        // Through a link too: an operator names the file, and some systems hand out secrets behind links.
+        // Links are followed, because an operator names the file, and some systems hand out secrets behind links.
         let file = servanda_files::open(&full).map_err(unreadable)?;
         // Of the opened file: what the path means may change meanwhile.
         let metadata = file.metadata().map_err(unreadable)?;

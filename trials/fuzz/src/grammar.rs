@@ -1,5 +1,5 @@
-//! Puts texts together from what a grammar is made of. It knows no grammar: a reader brings its words, its brackets and texts
-//! that people really wrote.
+//! Puts texts together from the parts of a grammar. It knows no grammar itself: each reader brings its words, its brackets and texts that
+//! people really wrote.
 
 use bolero::{Driver, ValueGenerator};
 
@@ -11,12 +11,12 @@ use crate::{
 /// The longest text that is made.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// What the texts for one reader are made of.
+/// The parts of the texts for one reader.
 #[derive(Debug, Default)]
 pub struct Grammar {
-    /// Words, signs, and whatever else begins or ends something.
+    /// Words, signs, and other characters that begin or end something.
     pub words: Vec<&'static str>,
-    /// What opens, and what closes it.
+    /// Opening texts, each with its closing text.
     pub brackets: Vec<(&'static str, &'static str)>,
     /// Texts that mean something; changed copies of them are made.
     pub seeds: Vec<&'static str>,
@@ -61,7 +61,7 @@ impl Grammar {
         Some(text)
     }
 
-    /// A few words, then one unit again and again, then what closes it as often, or not.
+    /// A few words, then one unit again and again, then its closing text as often, or not at all.
     fn repetition<D: Driver>(&self, driver: &mut D, bytes_max: usize) -> Option<Vec<u8>> {
         let mut text = self.sequence_of(driver, 3)?;
         let (unit, close) = match below(driver, 3)? {
@@ -139,7 +139,7 @@ impl Grammar {
         Some(text)
     }
 
-    /// A word of the grammar, or one that is in none.
+    /// A word of the grammar, or a word of no grammar.
     pub(crate) fn word<D: Driver>(&self, driver: &mut D) -> Option<&'static str> {
         match below(driver, 16)? {
             0 => one_of(driver, STRANGE).copied(),
@@ -148,7 +148,7 @@ impl Grammar {
     }
 }
 
-/// What readers trip over, whatever they read.
+/// Texts that trip readers of every grammar.
 const STRANGE: &[&str] = &[
     "\0",
     "\r",

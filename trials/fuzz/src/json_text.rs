@@ -7,7 +7,7 @@ use crate::{
     grammar::Grammar,
 };
 
-/// Numbers at the edges of what readers hold.
+/// Numbers at the edges of the number types of readers.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -67,7 +67,7 @@ impl<D: Driver> Writing<'_, D> {
     fn members(&mut self, depth_max: usize) -> Option<()> {
         let count = self.count()?;
         self.push("{");
-        // A name stands once, or the object would be refused before anybody looks at it.
+        // A name stands once, because otherwise the object would be refused before the reader looks at it.
         let first = below(self.driver, self.grammar.members.len())?;
         for number in 0..count {
             if number > 0 {

@@ -1,4 +1,4 @@
-//! `make fuzz` and `make fuzz-short`: so many texts, or so many seconds, for every reader; then a table.
+//! `make fuzz` and `make fuzz-short`: a number of texts, or of seconds, for every reader; then a table.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a trial prints, and says how long it took")]
 
@@ -21,11 +21,11 @@ const USAGE: &str =
     "servanda-fuzz [--inputs N] [--seconds S for each reader] [--seed N] [--only READER] [--each] [--text FILE]";
 /// Texts between two lines of progress.
 const BATCH: u64 = 20_000;
-/// Failures of one reader after which it has shown enough.
+/// Failures of one reader after which it is not run further.
 const FAILURES_MAX: usize = 20;
-/// A reader that is still not back has lost its way; it is not waited for.
+/// How long one text may take before the trial gives up on its reader.
 const LOST_AFTER: Duration = Duration::from_mins(1);
-/// Where texts are put that something went wrong with.
+/// The folder for texts that failed.
 const FOUND: &str = "target/fuzz";
 
 struct Wanted {
@@ -89,7 +89,7 @@ impl Wanted {
     }
 }
 
-/// One text of a file, for every reader that is wanted.
+/// Gives the text of a file to every wanted reader.
 fn one(all: &[Reader], text: &[u8]) -> Result<ExitCode, NotReady> {
     for reader in all {
         let figures = on_a_small_stack(|| read_one(reader, text))?;
@@ -103,7 +103,7 @@ fn one(all: &[Reader], text: &[u8]) -> Result<ExitCode, NotReady> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Batch after batch, each named before it begins: a stack that is used up ends the process.
+/// Runs batch after batch, and prints the name of each before it begins, because an overflow of the stack ends the process.
 fn many(reader: &Reader, wanted: &Wanted, count: u64, timed: bool) -> Result<Figures, NotReady> {
     let mut figures = Figures::default();
     let until = wanted.seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -121,7 +121,7 @@ fn many(reader: &Reader, wanted: &Wanted, count: u64, timed: bool) -> Result<Fig
     Ok(figures)
 }
 
-/// Ends the process when one text keeps a reader for longer than anybody would wait.
+/// Ends the process when a reader takes too long for one text.
 fn watch() {
     let mut before = None;
     loop {

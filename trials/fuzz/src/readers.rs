@@ -1,5 +1,4 @@
-//! The readers, each with what its texts are made of. What a reader answers is thrown away, but for what has to hold of any
-//! answer.
+//! The readers, each with the parts of its texts. A reader's answer is thrown away, after a check of what has to hold for every answer.
 
 mod arguments;
 mod policies;
@@ -16,18 +15,18 @@ pub type Read = Box<dyn Fn(&[u8]) + Send + Sync>;
 pub struct Reader {
     /// Its name in the report.
     pub name: &'static str,
-    /// Its part of all texts: those that take long get fewer.
+    /// Its share of all texts: slow readers get fewer.
     pub share: u64,
-    /// What its texts are made of.
+    /// The parts of its texts.
     pub grammar: Grammar,
     /// Reads one text.
     pub read: Read,
 }
 
-/// Why a reader cannot be made ready: something of ours that it needs is broken.
+/// Why a reader cannot be made ready: a contract, schema or policy of ours that it needs is broken.
 pub type NotReady = Box<dyn std::error::Error + Send + Sync>;
 
-/// All of them.
+/// All readers.
 pub fn all() -> Result<Vec<Reader>, NotReady> {
     let mut all = programs::readers();
     all.extend(arguments::readers()?);
@@ -37,7 +36,7 @@ pub fn all() -> Result<Vec<Reader>, NotReady> {
     Ok(all)
 }
 
-/// The one of a name.
+/// The reader of that name.
 pub fn named(name: &str) -> Result<Reader, NotReady> {
     all()?.into_iter().find(|reader| reader.name == name).ok_or_else(|| format!("there is no reader `{name}`").into())
 }

@@ -1,5 +1,5 @@
-//! Runs a reader over many texts on the stack of a worker thread and measures the processor time of each. A text is told by
-//! one number, its seed, from which it can be made again.
+//! Runs a reader over many texts on the stack of a worker thread and measures the processor time of each. A text is named by one number,
+//! its seed, from which it can be made again.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -21,7 +21,7 @@ use crate::{
 
 /// Processor time that a reader may take for every started 64 KB.
 pub const LIMIT: Duration = Duration::from_millis(50);
-/// What a worker thread has.
+/// The stack of a worker thread.
 const STACK_BYTES: usize = 2 << 20;
 /// Numbers that may be drawn for one text.
 const DRAWN_BYTES_MAX: usize = 16 << 20;
@@ -46,7 +46,7 @@ pub struct Figures {
     pub failures: Vec<Failure>,
 }
 
-/// A text that a reader did not come back from as it should.
+/// A text on which a reader panicked or took too long.
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The seed of the text.

@@ -24,15 +24,15 @@ ELSEWHERE = "/tmp/servanda-redteam-written"
 
 
 class Missing(Exception):
-    """The engine is not installed and cannot be."""
+    """The engine is not installed and cannot be installed."""
 
 
 class Ended(Exception):
-    """The engine ended, with nothing but a statement to do it: a fault of that version. It says which; `renew` starts it again."""
+    """A statement ended the engine, which is a fault of that version. The message names it; `renew` starts the engine again."""
 
 
 def named_differences(before, after):
-    """The names of what differs between two states, each with a short look at the values."""
+    """The names of the values that differ between two states, each with the beginning of the difference."""
     found = []
     for name in sorted(before.keys() | after.keys()):
         one, other = str(before.get(name)), str(after.get(name))

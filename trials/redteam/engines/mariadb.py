@@ -18,7 +18,7 @@ OPTIONS = [
     "--innodb-log-file-size=16M", "--skip-log-bin", "--secure-file-priv=", "--event-scheduler=off", "--max-connections=20",
     "--innodb-fast-shutdown=2", "--performance-schema=off", "--local-infile=1",
 ]
-# What the engine itself makes and removes.
+# Files that the engine itself makes and removes.
 ENGINES_OWN_FILES = re.compile(r"^ib|^aria_log|#sql|^ddl_|^multi-master|\.pid$|^undo|^tc\.log")
 # Counters and clocks, which differ with nothing done.
 DRIFTING = set(
@@ -38,11 +38,11 @@ CREATE FUNCTION mine() RETURNS int MODIFIES SQL DATA BEGIN INSERT INTO touched (
 CREATE PROCEDURE harm_all() INSERT INTO touched (who) VALUES ('procedure');
 CREATE VIEW v AS SELECT a, b FROM t;
 """
-# What a later statement of the session makes of texts and values: it would store something else if one of these changed.
+# How later statements of the session read texts and values. If one of these changed, a later statement would store something else.
 MEANINGS = """SELECT from_unixtime(0), 1 / 3, 'a' = 'A', 'a\\\\b', "x", 'a' || 'b', date_format('2026-01-04', '%W %v'), week('2026-01-04'),
     length((SELECT group_concat(repeat('x', 50) SEPARATOR '') FROM information_schema.collations)), charset('x'), 5 DIV 2, 1 - 2"""
 
-# A witness that does not see these sees nothing.
+# Changes that the trial has to see first; if it misses one of these, its result proves nothing.
 KNOWN_CHANGES = [
     "SELECT nextval(s)", "DELETE FROM t", "INSERT INTO people (name) VALUES ('x')", "SELECT harm()", "CREATE TABLE x (a int)", "SELECT 1 INTO OUTFILE 'written'",
     "SET sql_mode = ''", "SET GLOBAL long_query_time = 4", "SET @x = 1", "SELECT last_insert_id(5)", "SELECT get_lock('a', 0)", "BEGIN", "USE mysql",
@@ -62,7 +62,7 @@ class Engine:
         self.folder, self.data = folder, folder / "data"
         folder.mkdir(exist_ok=True)
         give_to_nobody(folder)
-        # An account for root without a password; nobody else reaches the socket.
+        # An account for root without a password. Other users cannot reach the socket.
         made = ["--no-defaults", f"--datadir={self.data}", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         run_as_nobody(["mariadb-install-db", *made], INSTALL_SECONDS_MAX, cwd=folder)
         places = [f"--datadir={self.data}", f"--socket={folder}/socket", f"--pid-file={folder}/pid", f"--tmpdir={self.made_tmp()}"]
@@ -124,7 +124,7 @@ class Engine:
             self.connect_subject()
 
     def look_for_the_server(self, text):
-        """A connection that breaks may be all that is left of a server."""
+        """A broken connection may mean that the server has ended."""
         try:
             self.process.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -207,7 +207,7 @@ class Engine:
 
 
 def find_or_install():
-    """The server's program; Debian's is installed where we may."""
+    """The server's program. If it is missing and we may install it, Debian's package is installed."""
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
     needed = ("mariadbd", "mariadb-install-db")
     found = lambda: all(shutil.which(name, path=path) for name in needed)

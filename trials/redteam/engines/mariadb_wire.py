@@ -69,7 +69,7 @@ class Session:
         """The status after one result; none after an error."""
         first = self.packet()
         if first[:1] == b"\xfb":
-            # It asks for a file of the client's: there is none.
+            # The server asks for a file of the client; the answer is an empty one.
             self.send(b"", self.number + 1)
             first = self.packet()
         if first[:1] == b"\x00":

@@ -1,7 +1,7 @@
 """A PostgreSQL of our own, with a superuser as the agent: the worst case. It listens on a socket in its folder only.
 
 Every change of a table that lasts is in PostgreSQL's log of writes, so the end of that log is compared as well as contents: with no
-vacuum, no standby and no checkpoint on the way, it moves for nothing else but for taking away what is left of rows that were deleted
+vacuum, no standby and no checkpoint on the way, it moves for nothing else but for cleaning up rows that were deleted
 before, which a read may do in passing. Such records are told by `pg_waldump`.
 """
 
@@ -21,7 +21,7 @@ OPTIONS = [
     "listen_addresses=''", "autovacuum=off", "wal_level=minimal", "max_wal_senders=0", "checkpoint_timeout=1h", "max_wal_size=8GB",
     "fsync=off", "shared_buffers=64MB", "max_connections=20", "jit=off", "max_prepared_transactions=4",
 ]
-# What the engine itself makes and removes.
+# Files that the engine itself makes and removes.
 ENGINES_OWN_FILES = re.compile(
     r"pg_internal\.init|^pg_wal|^pg_stat|^pg_subtrans|^pg_notify|pgsql_tmp|^postmaster|^pg_xact|^pg_multixact|^base/\d+/\d|^global/\d"
 )
@@ -44,8 +44,8 @@ CREATE VIEW v AS SELECT a, b FROM t;
 SELECT lo_from_bytea(4711, 'abc');
 SELECT nextval('s');
 """
-# The order in which they were written does not matter, only what is there.
-# What a later statement of the session makes of texts and values: it would store something else if one of these changed.
+# Only the contents count, not the order in which they were written.
+# How later statements of the session read texts and values. If one of these changed, a later statement would store something else.
 MEANINGS = """SELECT '2026-01-02 03:04'::timestamptz = '2026-01-02 03:04+00', '01/02/2026'::date - '2026-01-01'::date, '-1 2:03'::interval,
     0.1::float8::text, 'a'::bytea::text, 1234.5::money::text, to_char(1234.5, '9G999D9L'), to_char('2026-01-02'::date, 'TMDay'),
     interval '1 day 2 hours'::text, 'a\\b', '<a/>'::xml::text, lower('A')"""
@@ -56,7 +56,7 @@ CATALOGS = [
     "pg_foreign_server", "pg_user_mapping", "pg_replication_origin", "pg_seclabel",
 ]
 
-# A witness that does not see these sees nothing.
+# Changes that the trial has to see first; if it misses one of these, its result proves nothing.
 KNOWN_CHANGES = [
     "SELECT nextval('s')", "SELECT setval('s', 9)", "INSERT INTO touched (who) VALUES ('x')", "SELECT lo_unlink(4711)", "SELECT lo_export(4711, 'written')",
     "SELECT 1 OPERATOR(public.+) 2", "CREATE TABLE x (a int)", "CREATE TEMP TABLE x (a int)", "ALTER ROLE owner SET work_mem = '1MB'", "SET search_path = x",
@@ -89,7 +89,7 @@ class Engine:
         for statement in SCHEMA.strip().split(";\n"):
             if errors := shop.query(statement)[1]:
                 raise RuntimeError(f"the schema: {errors[0]}")
-        # So that reading has nothing to tidy up.
+        # So that reads find nothing to clean up.
         shop.query("VACUUM FREEZE")
         shop.close()
 
@@ -155,7 +155,7 @@ class Engine:
 
     def run(self, text):
         if "\0" in text:
-            # The protocol cannot say it.
+            # The protocol cannot carry this text.
             self.last = ["NUL"]
             return []
         try:
@@ -204,7 +204,7 @@ class Engine:
         return found
 
     def explained(self, before, after):
-        """Whether the log of writes moved only because a read took away what was left of rows deleted before."""
+        """Whether the log of writes moved only because a read cleaned up rows that were deleted before."""
         name = "end of the log of writes"
         start, end = before[name], after[name]
         if start == end:

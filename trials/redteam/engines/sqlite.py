@@ -19,7 +19,7 @@ SESSION = Path(__file__).resolve().parent / "sqlite_session.py"
 PROGRAM_SECONDS_MAX = 1.5
 ANSWER_SECONDS_MAX = 15
 
-# A witness that does not see these sees nothing.
+# Changes that the trial has to see first; if it misses one of these, its result proves nothing.
 KNOWN_CHANGES = [
     "DELETE FROM t", "INSERT INTO v VALUES (1, 2)", "CREATE TEMP TABLE x (a)", "PRAGMA user_version = 9", "PRAGMA query_only = 1", "PRAGMA foreign_keys = 1", "BEGIN",
     "ATTACH 'x.db' AS x", "VACUUM INTO 'copy.db'", "SELECT * FROM people WHERE name = 'x'; PRAGMA optimize", "PRAGMA case_sensitive_like = 1",
@@ -41,7 +41,7 @@ class Engine:
         self.program = shutil.which("sqlite3")
 
     def tell(self, method, *arguments):
-        """What the session answers; it is ended if it does not."""
+        """The answer of the session. A session that does not answer is ended."""
         self.session.stdin.write(json.dumps([method, *arguments]) + "\n")
         try:
             self.session.stdin.flush()
@@ -56,7 +56,7 @@ class Engine:
 
     def renew(self, preparing=()):
         if not self.session:
-            # Not as nobody: Python itself may be where nobody cannot read.
+            # Not as the user `nobody`: Python may be installed where `nobody` cannot read.
             command = [sys.executable, "-B", SESSION, self.file]
             self.session = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.tell("renew", list(preparing))
@@ -82,7 +82,7 @@ class Engine:
             pass
 
     def fresh_session(self):
-        """Nothing that a read may set outlives it here."""
+        """Reads can set nothing here that outlives them."""
 
     def failed(self):
         return bool(self.last)

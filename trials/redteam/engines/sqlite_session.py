@@ -55,7 +55,7 @@ class Database:
             self.connection.executescript(statement)
         for text in preparing:
             self.run(text)
-        # To ask for temporary objects is to have a place for them from then on.
+        # Asking for temporary objects makes a place for them, so it is done first.
         self.state()
 
     def run(self, text):

@@ -41,7 +41,7 @@ fn t25_secrets_go_in_every_form() {
     }
 }
 
-/// What attackers echoed secrets as.
+/// The forms in which attackers echoed secrets.
 #[test]
 fn t25_secrets_go_in_the_forms_of_attackers() {
     let secret = "Tok-3n/S3cret=Value";
@@ -98,7 +98,7 @@ fn t25_secrets_go_in_the_forms_of_attackers() {
         let scrubbed = clean.scrub_text(&text);
         assert!(scrubbed.contains(REDACTED), "{form}");
         let left = scrubbed.replace(REDACTED, "").len() - "before  after".len();
-        // What is left of it stands beside the secret, or is a few bits of its ends.
+        // The rest of the form stands beside the secret, or is a few bits of the secret's ends.
         assert!(left * 2 <= form.len(), "{form}: {scrubbed}");
     }
     for harmless in

@@ -29,8 +29,8 @@ pub(super) enum Decoding {
     Separators,
 }
 
-/// The ways in which a text is read: first like this, and what comes of it like each of those. JSON is often inside of JSON, and addresses
-/// are inside of it.
+/// The ways in which a text is read: first by the one decoding, and the result by each of the others. JSON is often inside of JSON, and
+/// addresses are inside of it.
 pub(super) const READINGS: [(Decoding, &[Decoding]); 7] = [
     (
         Decoding::Json,
@@ -58,12 +58,12 @@ pub(super) const EXPANSION_MAX: usize = 60;
 const ENTITY_BYTES_MAX: usize = 10;
 
 impl View {
-    /// The text read in one way; none if that is how it stands there.
+    /// The text after one decoding; none if the decoding changes nothing.
     pub(super) fn of(text: &[u8], decoding: Decoding) -> Option<Self> {
         decoding.concerns(text).then(|| decode(text, decoding))
     }
 
-    /// What was read, read once more; none if that changes nothing.
+    /// This reading after another decoding; none if the decoding changes nothing.
     pub(super) fn again(&self, decoding: Decoding) -> Option<Self> {
         Self::of(&self.bytes, decoding).map(|next| next.after(self))
     }
@@ -182,7 +182,7 @@ impl Unit {
     }
 }
 
-/// Whether there are three bytes in hex with something between each, or two pairs of them.
+/// Whether the text has three hex bytes, or two pairs of them, with separators in between.
 fn has_separated_hex(text: &[u8]) -> bool {
     let is_hex = |digits: Option<&[u8]>| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
     let is_apart = |window: &[u8], at: usize| window.get(at).is_some_and(|byte| is_separator(*byte));
@@ -215,7 +215,7 @@ fn entity(rest: &[u8]) -> Option<Unit> {
         (b"equals", '='),
         (b"plus", '+'),
     ];
-    // Readers take an entity without its end, too, where something else begins.
+    // Readers also take an entity without its semicolon, if the next byte cannot belong to it.
     let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'#';
     let inside = rest.get(1..)?.iter().take(ENTITY_BYTES_MAX).take_while(|byte| is_inside(byte)).count();
     let name = rest.get(1..=inside)?;

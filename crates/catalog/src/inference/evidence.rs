@@ -75,7 +75,7 @@ pub(super) fn read(definition: &Definition) -> Reading {
     look(found, hints)
 }
 
-/// A shell does what it is told, whatever the tool is called. Only a sandbox holds it to reading.
+/// A shell runs any text, so the name of the tool proves nothing. Only a sandbox could keep it from writing.
 fn runs_shell_text(found: &Classification, argument: &str) -> Reading {
     let why = format!("its `{argument}` argument is text for a shell, which can do anything");
     let disagreement = format!("{why}; its definition says that it looks: {}", because(found));

@@ -96,7 +96,7 @@ pub(super) fn mark(schema: &mut Map<String, Value>, definition: &Definition, not
     }
 }
 
-/// The argument that a tool hands to a shell, if it has one: what such a tool does is whatever it is told to.
+/// The argument that a tool hands to a shell, if it has one. Such a tool can do anything.
 pub(super) fn shell_argument(definition: &Definition) -> Option<String> {
     let about = About::of(definition);
     let properties = definition.input_schema.get("properties")?.as_object()?;

@@ -168,7 +168,7 @@ fn an_argument_that_is_a_program_outweighs_the_name() {
     assert_eq!(reach("search_docs", &none, &json!({ "query": { "type": "string" } })), Reach::ReadOnly);
 }
 
-/// Whatever the tool is called, and whoever says that it only reads.
+/// Neither its name nor a description or annotation that says "read-only" changes that.
 #[test]
 fn a_tool_that_takes_text_for_a_shell_is_never_proposed_as_reading() {
     for (name, description) in

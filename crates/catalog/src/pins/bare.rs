@@ -1,16 +1,16 @@
-//! What an agent is shown of a resource that came after its server's lists were agreed to: that it is there, and where. Nobody has read
-//! what its server says about it.
+//! What an agent is shown of a resource that came after a person agreed to its server's lists: that it exists, and its URI. The server's
+//! own text about it is left out, because no person has read it.
 
 use serde_json::{Map, Value};
 use servanda_contract::legibility;
 
-/// How long a name may be that is shown, in characters and in words: a name, and no sentence.
+/// How long a name may be that an agent is shown, in characters and in words. A longer text may be a sentence with instructions.
 const NAME_CHARS_MAX: usize = 64;
 const NAME_WORDS_MAX: usize = 5;
 /// How long a media type may be.
 const MIME_TYPE_BYTES_MAX: usize = 127;
 
-/// The item with its URI, a name, a media type and a size, and nothing else. None if its URI is none.
+/// The item with only its URI, a name, a media type and a size. None if its URI is not usable.
 pub fn bare_resource(item: &str) -> Option<String> {
     let members: Map<String, Value> = serde_json::from_str(item).ok()?;
     let text = |name: &str| members.get(name).and_then(Value::as_str);
@@ -28,7 +28,7 @@ pub fn bare_resource(item: &str) -> Option<String> {
     serde_json::to_string(&bare).ok()
 }
 
-/// Whether an icon is one and says nothing: a picture at an `https` address or in itself, its type, sizes and theme.
+/// Whether an icon is just a picture and holds no text: an `https` or `data:image` address, its type, sizes and theme.
 pub(super) fn is_icon(icon: &Value) -> bool {
     let Value::Object(icon) = icon else { return false };
     let is_word = |value: &Value| value.as_str().is_some_and(|word| matches!(word, "light" | "dark"));

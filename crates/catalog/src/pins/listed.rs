@@ -1,8 +1,8 @@
 //! What else an agent reads of a server: prompts with their arguments, resources and templates. They are pinned in the form of a tool's
 //! definition, so that one comparison and one policy judge them all.
 //!
-//! What changes by itself is not pinned: how large a resource is, when it was changed, its icons, notes in `_meta`. It is held to the same
-//! hygiene all the same.
+//! Members that change by themselves are not pinned: the size of a resource, when it was changed, its icons, notes in `_meta`. They have
+//! to pass the same hygiene checks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,9 +13,9 @@ use super::{
     bare::{is_icon, is_size},
 };
 
-/// Members that change without meaning.
+/// Members that may change while the meaning stays the same.
 const NOT_PINNED: [&str; 3] = ["_meta", "icons", "size"];
-/// The one member of a resource's `annotations` that changes without meaning.
+/// The one member of a resource's `annotations` that may change while the meaning stays the same.
 const LAST_MODIFIED: &str = "lastModified";
 /// How long the name or URI that an item goes by may be; a lock file keeps no longer ones.
 const NAME_BYTES_MAX: usize = 2_048;
@@ -40,7 +40,7 @@ pub enum ListedKind {
 pub enum Showing {
     /// As it is.
     Whole,
-    /// Without what its server says about it: nobody has read that.
+    /// Without the server's own text about it, because no person has read it.
     Bare,
     /// Not at all, and why.
     Withheld(String),
@@ -110,7 +110,8 @@ impl ListedKind {
     }
 }
 
-/// What is not pinned may change, so it may say nothing: a size is a number, an icon is a picture, and a name is one short line.
+/// Checks members that are not pinned. They may change unseen, so they must not hold text that an agent could obey: a size is a number,
+/// an icon is a picture, and a name is one short line.
 fn check_unpinned(members: &Map<String, Value>) -> Result<(), String> {
     if members.get("size").is_some_and(|size| !is_size(size)) {
         return Err("its `size` is no number".to_owned());
@@ -160,8 +161,9 @@ fn schema_of(arguments: Option<Value>) -> Result<Map<String, Value>, String> {
 }
 
 impl Pins {
-    /// Whether somebody agreed to an item of a list. Where an upstream's lists were never agreed to, they pass; a prompt or a template
-    /// that came later waits, and a resource that came later is named and no more: resources come and go by themselves.
+    /// How much of an item agents are shown, by what a person agreed to. If no person ever agreed to the upstream's lists, all pass.
+    /// Otherwise a new prompt or template is withheld until a person agrees, and of a new resource only the bare item is shown, because
+    /// resources come and go by themselves.
     pub fn judge_listed(&self, upstream: &str, kind: ListedKind, live: &Definition) -> Showing {
         let Some(of_upstream) = self.lock.as_ref().and_then(|lock| lock.listed.get(upstream)) else {
             return Showing::Whole;
@@ -174,7 +176,7 @@ impl Pins {
             ),
             None if matches!(self.policy.missing, Some(OnMissing::Ignore | OnMissing::Pin)) => Showing::Whole,
             None if kind == ListedKind::Resources => Showing::Bare,
-            None => Showing::Withheld("nobody has agreed to it; `servanda pin --all` agrees".to_owned()),
+            None => Showing::Withheld("it is not pinned; `servanda pin --all` pins it".to_owned()),
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Lock {
     pub servanda_lock: u32,
     /// Pins by upstream, then by the tool's own name.
     pub upstreams: BTreeMap<String, BTreeMap<String, Pin>>,
-    /// Pins of what else upstreams list, by upstream, list, and name or URI.
+    /// Pins of prompts, resources and templates, by upstream, list, and name or URI.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub listed: BTreeMap<String, BTreeMap<ListedKind, BTreeMap<String, Pin>>>,
 }
@@ -109,7 +109,7 @@ impl Lock {
         self.upstreams.iter().flat_map(of)
     }
 
-    /// Every pin of what else upstreams list, in order.
+    /// Every pin of prompts, resources and templates, in order.
     pub fn listed_pins(&self) -> impl Iterator<Item = (&String, ListedKind, &String, &Pin)> {
         self.listed.iter().flat_map(|(upstream, lists)| {
             lists.iter().flat_map(move |(kind, pins)| pins.iter().map(move |(name, pin)| (upstream, *kind, name, pin)))
@@ -122,7 +122,7 @@ impl Lock {
         set_pin(pins, definition, now)
     }
 
-    /// Says that an upstream's lists were agreed to, whatever is in them.
+    /// Notes that a person agreed to an upstream's lists, even if they are empty.
     pub fn agree_to_lists(&mut self, upstream: &str) {
         self.listed.entry(upstream.to_owned()).or_default();
     }

@@ -33,7 +33,7 @@ fn what_a_schema_says_to_the_gates_alone_is_not_shown() {
 }
 
 #[test]
-fn tools_are_listed_by_name_whatever_their_servers_order() {
+fn tools_are_listed_by_name_in_any_order_of_their_server() {
     let catalog = catalog(&["a", "b", "c"]);
     assert_eq!(names(&catalog, &nobody()), ["files__a", "files__b", "files__c"], "before the server answered");
     offer(&catalog, &["c", "b", "a"]);

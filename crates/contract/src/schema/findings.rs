@@ -13,8 +13,8 @@ use crate::FieldError;
 /// More errors of one gate than this teach nobody anything; the rest are counted.
 const ERRORS_MAX: usize = 64;
 
-/// Errors that are looked at in detail; of the others only the gate is. Whoever sends thousands of mistakes gets no more of our
-/// time for it.
+/// Errors of one group that are looked at in detail. Further errors only count for their gate, so that a value with thousands of mistakes
+/// takes little time.
 const LOOKED_AT_MAX: usize = 4 * ERRORS_MAX;
 
 /// Everything wrong with a value, by the gate that refuses it.
@@ -45,9 +45,9 @@ struct Collection {
     unexplained: Vec<(String, FieldError)>,
     /// How many were found, by group, told or not.
     counts: [usize; 3],
-    /// How many errors were looked at, by group: a flood in one does not hide what is wrong in another.
+    /// How many errors were looked at, by group, so that many errors in one group do not hide those in another.
     looked_at: [usize; 3],
-    /// For suggestions.
+    /// The comparisons left for suggestions.
     allowance: Allowance,
 }
 
@@ -141,7 +141,7 @@ impl Collection {
         }
     }
 
-    /// Tells a finding, or only counts it where enough are told.
+    /// Tells a finding, or only counts it if enough are told already.
     fn push(&mut self, group: Group, tell: impl FnOnce(&mut Allowance) -> FieldError) {
         let count = of_group(&mut self.counts, group);
         if *count < ERRORS_MAX {

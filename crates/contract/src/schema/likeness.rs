@@ -1,15 +1,15 @@
-//! Which known name was probably meant by one that is not known. A comparison takes the product of both lengths, and a caller
-//! may send thousands of names; so there is an allowance for all comparisons of one judgement, after which nothing is suggested
-//! any more.
+//! Finds the known name that an unknown name was probably meant to be. The time of a comparison is the product of both lengths, and a
+//! caller may send thousands of names. So all comparisons of one judgement share an allowance; when it is used up, nothing more is
+//! suggested.
 
 /// How alike a name must be to be suggested.
 const LIKENESS_MIN: f64 = 0.7;
-/// Bytes of the longest name that is compared: nobody misspells a longer one.
+/// Bytes of the longest name that is compared. A longer one is no misspelt name.
 const NAME_BYTES_MAX: usize = 256;
-/// Characters against characters, for all names of one judgement: a few milliseconds.
+/// Pairs of characters that are compared for all names of one judgement, which takes a few milliseconds.
 const COMPARED_MAX: usize = 500_000;
 
-/// What is left for comparisons.
+/// The comparisons that are left.
 #[derive(Debug)]
 pub(super) struct Allowance(usize);
 
@@ -37,7 +37,7 @@ impl Allowance {
                 continue;
             }
             let likeness = strsim::normalized_damerau_levenshtein(&name, &candidate);
-            // Of several that are alike the last, as it always was.
+            // Among equally similar candidates the last one wins, as before.
             if likeness >= LIKENESS_MIN && best.is_none_or(|(most, _)| likeness >= most) {
                 best = Some((likeness, shown));
             }
@@ -46,7 +46,7 @@ impl Allowance {
     }
 }
 
-/// Without what people write differently.
+/// The name in lower case and without the separators that people write differently.
 fn plain(name: &str) -> String {
     name.to_lowercase().replace(['_', '-', ' '], "")
 }

@@ -74,7 +74,7 @@ pub enum SchemaError {
         location: String,
     },
     /// References to more places than can be followed.
-    #[error("the schema refers to more than {places_max} places of its own: write what is used once where it is used")]
+    #[error("the schema refers to more than {places_max} places of its own: inline definitions that are used once")]
     References {
         /// The limit.
         places_max: usize,

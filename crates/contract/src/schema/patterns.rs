@@ -1,5 +1,5 @@
-//! Bounds what patterns take before any of them is read. The library reads a pattern anew for every class in it (`\w`, `\d`), so
-//! that two thousand of them took five seconds; what counts is therefore the length of a pattern times its escapes.
+//! Bounds the time that patterns take, before the library reads any of them. The library reads a pattern anew for every class in it
+//! (`\w`, `\d`); two thousand classes took five seconds. So the weight of a pattern is its length times its escapes.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const WEIGHT_MAX: usize = 20_000;
 /// What all patterns of a schema may weigh. The heaviest of 6,804 real tools is 36,792.
 const SUM_MAX: usize = 64_000;
 
-/// Checks the patterns of a document. Data that looks like one counts too, to no harm.
+/// Checks the patterns of a document. Data that looks like a pattern counts too, which does no harm.
 pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     let mut sum: usize = 0;
     let mut rest = vec![document];
@@ -34,7 +34,7 @@ pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// Whether a value is a pattern: what `format: regex` asks. Callers send these, so they are bounded as those of schemas are.
+/// Whether a value is a pattern, which `format: regex` requires. Callers send these patterns, so they have the bounds of schemas' own.
 pub(super) fn is_pattern(text: &str) -> bool {
     let options = jsonschema::options()
         .offline()

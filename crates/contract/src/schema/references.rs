@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use super::{SchemaError, members::Document};
 
-/// Places that a document may refer to. The library goes down from each to the next, and a stack that is used up ends the
-/// process; the most of 6,804 real tools is 18.
+/// Places that a document may refer to. The library recurses from each to the next, and an overflow of the stack ends the process. The
+/// most among 6,804 real tools is 18.
 const PLACES_MAX: usize = 64;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords with data inside, not schemas.

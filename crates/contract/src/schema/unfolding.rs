@@ -26,11 +26,11 @@ pub(super) fn check(document: &Value) -> Result<(), SchemaError> {
     inlining.follow(&references)
 }
 
-/// Follows references as the library does when it compiles a schema: what a reference points to is compiled anew for each of
-/// them, unless it is being compiled already. Definitions that refer twice to the next would keep it busy for ever.
+/// Follows references as the library does when it compiles a schema: it compiles the target anew for each reference, unless it is
+/// compiling that target already. Definitions that each refer twice to the next would keep it busy for ever.
 struct Inlining<'a> {
     document: Document<'a>,
-    /// How many schemas stand at a place, and what they refer to.
+    /// By place: the number of schemas there, and their references.
     known: BTreeMap<String, Rc<(u64, Vec<String>)>>,
     open: Vec<String>,
     count: u64,
@@ -57,7 +57,7 @@ impl Inlining<'_> {
     }
 }
 
-/// How many objects stand in a value, itself among them, and all that is referred to in it.
+/// The number of objects in a value, itself among them, and all references in it.
 fn inside(value: &Value) -> (u64, Vec<String>) {
     let (mut count, mut references, mut rest) = (0, Vec::new(), vec![value]);
     while let Some(value) = rest.pop() {

@@ -1,8 +1,9 @@
-//! Open connections, and which of them ask nothing at the moment. Where there is no room for a newcomer, one of those goes: of the peer
-//! that has most of them, first those that had time to ask something and did not, then idle ones, and last those that have just come or
-//! were just answered; of each the oldest. Whoever opens connections without asking anything takes places from itself, and from nobody who asks something.
+//! Open connections, and which of them wait, that is, have no request under way. When all places are taken, a newcomer gets the place
+//! of a waiting connection of the peer that has most of them. Connections that had time to send a request and sent none go first, then
+//! idle ones, and last those that were just opened or just answered; among equals the one that has waited longest goes. So a peer that
+//! opens connections and sends nothing loses its own places first, and a connection with a request under way is never ended.
 //!
-//! One peer may be many clients behind one address, so what a peer asks is not limited here.
+//! One peer may be many clients behind one address, so the number of a peer's requests is not limited here.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,12 +20,12 @@ use std::{
 use hyper::body::{Body, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// One peer may have one in so many of the places without asking anything.
+/// The waiting connections of one peer may hold one in so many of the places.
 const WAITING_SHARE: usize = 2;
-/// How long a connection has to ask something, or to ask again, before it counts as one that does not.
+/// How long a connection that was just opened or just answered may wait before it counts as silent or idle.
 const NEW_FOR: Duration = Duration::from_secs(1);
 
-/// All of them.
+/// All open connections.
 #[derive(Debug)]
 pub(super) struct Connections {
     waiting_per_peer_max: usize,
@@ -41,16 +42,16 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Connection {
     peer: IpAddr,
-    /// Whether it ever asked anything.
+    /// Whether it ever sent a request.
     asked: AtomicBool,
-    /// Requests of it that are not answered to the end.
+    /// Its requests whose answers are not written to the end.
     requests: AtomicUsize,
     waiting_since: Mutex<Instant>,
     /// Cancelled when its place is needed.
     pub(super) ended: CancellationToken,
 }
 
-/// That a connection is open.
+/// Held while a connection is open.
 #[derive(Debug)]
 pub(super) struct Seat {
     number: u64,
@@ -58,11 +59,11 @@ pub(super) struct Seat {
     among: Arc<Connections>,
 }
 
-/// That a request is under way.
+/// Held while a request is under way.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Connection>);
 
-/// The body of an answer: its request is under way until it is written.
+/// The body of an answer. Its request counts as under way until the body is written.
 #[derive(Debug)]
 pub(super) struct BusyBody<B> {
     body: B,
@@ -75,7 +76,7 @@ impl Connections {
         Arc::new(Self { waiting_per_peer_max, open: Mutex::default() })
     }
 
-    /// Takes a connection in. Where its peer has too many that ask nothing, the oldest of them goes.
+    /// Takes a connection in. If its peer has too many waiting connections, one of them is ended.
     pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Seat {
         let connection = Arc::new(Connection {
             peer,
@@ -96,7 +97,7 @@ impl Connections {
         Seat { number, connection, among: Arc::clone(self) }
     }
 
-    /// Ends one that asks nothing. Whether there is one.
+    /// Ends a waiting connection. False if none waits.
     pub(super) fn make_room(&self) -> bool {
         let open = self.open();
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
@@ -113,7 +114,7 @@ impl Connections {
 }
 
 impl Open {
-    /// Those that ask nothing and are not about to end.
+    /// Connections that have no request under way and are not about to end.
     fn waiting(&self) -> impl Iterator<Item = &Arc<Connection>> {
         let waits = |connection: &&Arc<Connection>| {
             connection.requests.load(Ordering::Relaxed) == 0 && !connection.ended.is_cancelled()
@@ -129,14 +130,14 @@ fn end_oldest<'a>(waiting: impl Iterator<Item = &'a Arc<Connection>>) -> bool {
     })
 }
 
-/// What a connection that asks nothing is worth, least first.
+/// What a waiting connection is worth; the least is ended first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// It had time to ask and did not.
+    /// It had time to send a request and sent none.
     Silent,
-    /// It asked before, and has not asked again for a while.
+    /// It sent requests before, and none for a while.
     Idle,
-    /// It has just come, or was just answered: a request or an answer of it may be on its way.
+    /// It was just opened or just answered: a request or an answer may still be on its way.
     New,
 }
 
@@ -162,7 +163,7 @@ impl Connection {
 }
 
 impl Busy {
-    /// The request is under way until this is written.
+    /// The body, which keeps the request under way until it is written.
     pub(super) fn until_written<B>(self, body: B) -> BusyBody<B> {
         BusyBody { body, _busy: self }
     }
@@ -225,16 +226,16 @@ mod tests {
         }
         let ended = || loud.iter().position(|seat| seat.connection.ended.is_cancelled());
         assert!(connections.make_room());
-        assert_eq!(ended(), Some(5), "who had time to ask and did not goes first");
+        assert_eq!(ended(), Some(5), "the silent one goes first");
         assert!(connections.make_room());
-        assert_eq!(ended(), Some(3), "then who is idle");
+        assert_eq!(ended(), Some(3), "then the idle one");
         assert!(connections.make_room());
-        assert_eq!(ended(), Some(1), "then who came first of those that have just come or were just answered");
+        assert_eq!(ended(), Some(1), "then the oldest of those that were just opened or just answered");
         assert!(!quiet.connection.ended.is_cancelled());
     }
 
     #[test]
-    fn whoever_asks_something_stays() {
+    fn a_connection_with_a_request_under_way_stays() {
         let connections = Connections::new(100);
         let seats: Vec<_> = (0..10).map(|_| connections.enter(peer(1))).collect();
         let busy: Vec<_> = seats.iter().map(|seat| seat.connection.ask()).collect();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn one_peer_has_half_of_the_places_without_asking_anything() {
+    fn one_peers_waiting_connections_hold_at_most_half_of_the_places() {
         let connections = Connections::new(20);
         let seats: Vec<_> = (0..20).map(|_| connections.enter(peer(1))).collect();
         assert_eq!(seats.iter().filter(|seat| seat.connection.ended.is_cancelled()).count(), 10);

@@ -182,7 +182,7 @@ async fn next(listener: &TcpListener) -> (TcpStream, IpAddr) {
 }
 
 impl Host {
-    /// The next connection, once there is room for it: one that asks nothing makes room.
+    /// The next connection, once there is room for it. If there is none, a connection without a request under way is ended.
     async fn accept(&self, listener: &TcpListener, room: &Arc<Semaphore>) -> ((TcpStream, Seat), OwnedSemaphorePermit) {
         let (connection, peer) = next(listener).await;
         if room.available_permits() == 0 {
@@ -241,7 +241,7 @@ impl Host {
                 }
                 () = self.end.cancelled() => return,
                 () = seat.connection.ended.cancelled() => {
-                    // What it was answered last may still be on its way.
+                    // Its last answer may still be on its way.
                     if asked.is_cancelled() {
                         talk.as_mut().graceful_shutdown();
                         let _ = tokio::time::timeout(LAST_ANSWER_MAX, talk.as_mut()).await;

@@ -111,7 +111,7 @@ pub(super) enum Found {
 pub(super) enum NotAdded {
     /// There is no room, and every session is in use or was a moment ago.
     AllInUse,
-    /// Its principal or tenant has as many as one may have, and all of them are in use or were a moment ago.
+    /// Its principal or tenant has its full share of sessions, and all of them are in use or were a moment ago.
     OwnInUse,
     /// It has ended.
     Ended,

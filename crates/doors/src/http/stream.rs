@@ -53,7 +53,7 @@ struct SessionFrames {
     connected: Connected,
     lease: Lease,
     draining: Draining,
-    /// Of the session's, and of all that clients listen on.
+    /// A place among the session's streams, and one among all streams on which clients only listen.
     _places: Option<(OwnedSemaphorePermit, Place)>,
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn elicitation() -> Value {
     json!({"message": "sure?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}})
 }
 
-/// The same as a client gets it.
+/// The same elicitation as a client gets it.
 pub(crate) fn put_elicitation() -> Value {
     let mut put = elicitation();
     put["message"] = json!("[asked by the tool server `up`] sure?");

@@ -1,5 +1,5 @@
 //! What a server says to a session outside of any one request: between calls, during the handshake, or while several calls are under way
-//! and it does not say which it means. It is put by the same rules as everything else, under the strictest of them.
+//! and it does not say which it means. The rules of questions hold here too, and the strictest contract of the server decides.
 
 use servanda_upstream::{Ask as ServerAsk, Bystander, Remark as ServerRemark};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::remark::{Ask, Remark};
 
-/// One session, as one server speaks to it outside of its requests.
+/// Passes on to one session what one server says outside of its requests.
 #[derive(Debug)]
 pub(crate) struct SessionBystander {
     pub(crate) hearer: Hearer,
@@ -20,7 +20,7 @@ pub(crate) struct SessionBystander {
 }
 
 impl SessionBystander {
-    /// Asks the client, or tells the server why not. There is no call that it could go on record with, so the log has it.
+    /// Asks the client, or tells the server why not. No call is under way whose record could name the question, so only the log does.
     fn ask(&self, ask: ServerAsk) -> bool {
         let ServerAsk { method, params, reply } = ask;
         let params = self.outlet.params(params);

@@ -117,7 +117,7 @@ enum Next {
 }
 
 impl Conversation<'_> {
-    /// Makes the request and whatever follows from it. What the server asks is put into `questions`.
+    /// Makes the request and goes on to its last answer. The server's questions are added to `questions`.
     pub(crate) async fn run<E: Errand>(self, errand: &mut E, questions: &mut Vec<QuestionRecord>) -> Ending {
         let Self { bridge, listener, outlet, hearer, reception, cancel, mut deadline, mut continuation, rules } = self;
         let hears = hearer.sink.is_some() || reception.is_some() || outlet.ear.is_some();
@@ -189,7 +189,7 @@ impl Ending {
 
 impl Shell<'_> {
     fn failed(&mut self, failure: PerformFailure, answered_before: bool) -> Ending {
-        // A server that asked may have done something first, whatever became of what it was told.
+        // A server that asked a question may have done something before it asked.
         let failure = if answered_before { upstream_failure::after_sending(failure) } else { failure };
         Ending::Failed(self.rules.put_failure(failure, self.questions))
     }
@@ -258,8 +258,8 @@ impl Shell<'_> {
         }
     }
 
-    /// The questions of a modern server as the guest gets them. One that may not be asked is the end of the request: there is no
-    /// place for an error among the answers.
+    /// The questions of a modern server as the guest gets them. A question that may not be asked ends the request: the server takes
+    /// answers only, and no error in the place of one.
     fn put(&mut self, requests: Vec<(String, Asking)>) -> Result<Vec<(String, PutQuestion)>, NotGiven> {
         let put = requests.into_iter().map(|(key, asking)| match self.rules.put_under(&key, asking, self.questions) {
             Ok(asking) => Ok((key, asking)),
@@ -396,7 +396,7 @@ enum Kind {
     WantsInput { requests: Vec<(String, Asking)>, state: Option<String> },
 }
 
-/// The kind of an answer. A task or a request for input that cannot be read is left to whoever checks answers.
+/// The kind of an answer. A task or a request for input that cannot be read counts as the last answer, whose check refuses it later.
 fn kind(answer: &Answer) -> Kind {
     if answer.era == Era::Legacy {
         return Kind::Last;

@@ -164,7 +164,7 @@ impl Bridge {
         let theirs = members.get(member::REQUEST_STATE).and_then(|raw| serde_json::from_str(raw.get()).ok());
         let (nonce, expires_at) = (uuid::Uuid::new_v4().to_string(), self.expiry(ROUND_MS_MAX));
         let state = self.close_state(&claim.round(expires_at, upstream, &nonce, theirs)).await?;
-        // Such a result says nothing else: what else stands in it would be read beside the questions.
+        // The result has no other members, because a client would read them beside the questions.
         let notes = members.get(member::META).map_or_else(String::new, |raw| format!(r#""{}":{raw},"#, member::META));
         let put = format!(r#"{{{notes}"{}":{}}}"#, member::INPUT_REQUESTS, wanted.input_requests);
         let put: RawObject<'_> = serde_json::from_str(&put).unwrap_or_default();

@@ -23,7 +23,7 @@ use crate::{
     works::Ear,
 };
 
-/// How the gateway itself is named in logs; no server's log is.
+/// The gateway's own name as a logger. No server's log line keeps it.
 const OWN_LOGGER: &str = "servanda";
 
 /// Who hears it.
@@ -39,7 +39,7 @@ pub(crate) struct Hearer {
 pub(crate) struct Outlet {
     upstream: Arc<str>,
     guest_era: Era,
-    /// The guest's.
+    /// The guest's affinity.
     affinity: Arc<str>,
     tasks: Arc<TaskIndex>,
     elicitations: Arc<Elicitations>,
@@ -48,7 +48,7 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    /// Of one server, for a guest of that era and affinity.
+    /// An outlet of one server, for a guest of that era and affinity.
     pub(crate) fn new(core: &Core, member: &Member, guest_era: Era, affinity: &Arc<str>) -> Self {
         Self {
             upstream: Arc::clone(&member.id),
@@ -60,12 +60,12 @@ impl Outlet {
         }
     }
 
-    /// The same where somebody keeps the progress.
+    /// The same outlet, whose progress a long work also keeps.
     pub(crate) fn kept_by(self, ear: Option<Ear>) -> Self {
         Self { ear, ..self }
     }
 
-    /// Hands a remark to whoever hears. What does not fit is lost; a question that is lost is declined. False if it was not taken.
+    /// Sends a remark to the hearer. A remark that does not fit is dropped, and a dropped question is declined. False if it was not sent.
     pub(crate) fn pass(&self, hearer: &Hearer, remark: Remark) -> bool {
         let Some(sink) = &hearer.sink else { return false };
         let wants = !matches!(&remark, Remark::LogMessage(line) if !self.wants(hearer.level, line));
@@ -85,7 +85,7 @@ impl Outlet {
         Some(self.with_our_related_task(&params).unwrap_or(params))
     }
 
-    /// A remark as the guest may get it. None if it may not: a question has to be put first.
+    /// A remark as the guest may get it; none if it may not. A question is none too: it has to go through the rules of questions first.
     pub(crate) fn translate(&self, remark: ServerRemark) -> Option<Remark> {
         match remark {
             ServerRemark::Progress(params) => legible_json(&params).map(Remark::Progress),
@@ -95,7 +95,7 @@ impl Outlet {
         }
     }
 
-    /// A line of the server's log. One that names the gateway as its logger gets the server's name instead.
+    /// A line of the server's log. If its logger looks like the gateway's, the server's name replaces it.
     fn log_line(&self, line: &RawValue) -> Option<Box<RawValue>> {
         let line = legible_json(line)?;
         let members: RawObject<'_> = serde_json::from_str(line.get()).ok()?;
@@ -117,7 +117,7 @@ impl Outlet {
         }
     }
 
-    /// That an elicitation is done, if the guest was given it. No other notification is a guest's to hear on the way.
+    /// The notification that an elicitation is done, if the guest was given that elicitation. Guests get no other notification here.
     fn notification(&self, method: String, params: &RawValue) -> Option<Remark> {
         if method != method::ELICITATION_COMPLETE {
             return None;
@@ -125,7 +125,7 @@ impl Outlet {
         let members: RawObject<'_> = serde_json::from_str(params.get()).ok()?;
         let id: String = serde_json::from_str(members.get("elicitationId")?.get()).ok()?;
         if !self.elicitations.knows(&self.upstream, &self.affinity, &id) {
-            tracing::debug!(upstream = %self.upstream, "the end of an elicitation that nobody was given is dropped");
+            tracing::debug!(upstream = %self.upstream, "the end of an elicitation that the client was not given is dropped");
             return None;
         }
         Some(Remark::Notification { method, params: self.params(legible_json(params)) })

@@ -1,9 +1,9 @@
 //! How a server's question is put to a caller: in the server's own name, with nothing in it that does not show, and only if it may be
-//! asked at all. Who is asked, when and by which message is decided elsewhere; all that is kept here is which elicitations a client
-//! was given.
+//! asked at all. Other modules decide who is asked, when and by which message; the only state here is which elicitations a client was
+//! given.
 //!
-//! The caller knows the gateway and not the server behind it. Without a name, whatever a server asks would be asked in the
-//! gateway's name.
+//! The caller knows the gateway and not the server behind it. Without the server's name, the caller would take the question for the
+//! gateway's.
 
 mod errors;
 mod given;
@@ -37,13 +37,13 @@ const URL_BYTES_MAX: usize = 8_192;
 #[derive(Debug, Clone)]
 pub(crate) struct QuestionRules {
     upstream: Arc<str>,
-    /// Whether what the client knows of the gateway is what it knows of this server.
+    /// Whether this is the only server behind the gateway, so that the client's context of the gateway is its context of this server.
     is_alone: bool,
     /// Kinds that the contract or a policy does not permit.
     refused: Vec<QuestionKind>,
-    /// Whether no one call speaks for the question.
+    /// Whether the question belongs to no single call.
     is_outside_calls: bool,
-    /// Who is asked, and where it is remembered which elicitations they were given.
+    /// The affinity of the client that is asked, and the store of the elicitations that clients were given.
     client: Option<(Arc<str>, Arc<Elicitations>)>,
 }
 
@@ -66,12 +66,12 @@ pub(crate) struct NotPut {
 pub(crate) struct PutAll {
     /// As the caller gets them, as JSON.
     pub(crate) input_requests: String,
-    /// Why others are left out.
+    /// Why the other questions are left out.
     pub(crate) refused: Vec<String>,
 }
 
 impl PutQuestion {
-    /// Puts a question of a server about which nothing more is said. None if it may not be asked.
+    /// Puts a question of a server without a contract or policy about questions. None if it may not be asked.
     pub fn of(upstream: &str, method: &str, params: Option<Box<RawValue>>) -> Option<Self> {
         let asking = Asking { method: method.to_owned(), params };
         QuestionRules::of(&Arc::from(upstream), false).put(asking, &mut Vec::new()).ok()
@@ -95,7 +95,7 @@ impl PutQuestion {
 }
 
 impl QuestionRules {
-    /// Those of a server about which nothing more is said: it may ask what its client takes.
+    /// The rules without a contract or policy about questions: the server may ask every kind.
     pub(crate) fn of(upstream: &Arc<str>, is_alone: bool) -> Self {
         let upstream = Arc::clone(upstream);
         Self { upstream, is_alone, refused: Vec::new(), is_outside_calls: false, client: None }
@@ -108,8 +108,8 @@ impl QuestionRules {
         self
     }
 
-    /// The same for a question that no one call speaks for: no kind that one of the server's contracts refuses, and none at all where
-    /// a policy decides about questions, because a policy decides about calls.
+    /// The same for a question that belongs to no single call: every kind that one of the server's contracts refuses is refused, and
+    /// every kind at all if a policy decides about questions, because a policy needs a call to decide about.
     #[must_use]
     pub(crate) fn outside_calls<'c>(
         mut self,
@@ -130,7 +130,7 @@ impl QuestionRules {
         self
     }
 
-    /// The question as the caller gets it. What happens to it goes on record.
+    /// The question as the caller gets it. It goes on record, put or refused.
     pub(crate) fn put(&self, asking: Asking, record: &mut Vec<QuestionRecord>) -> Result<PutQuestion, NotPut> {
         let written = asking.params.as_ref().map_or("", |params| params.get());
         let digest = Digest::of(Domain::Question, &[asking.method.as_bytes(), written.as_bytes()]);
@@ -172,7 +172,7 @@ impl QuestionRules {
         PutAll { input_requests: input_requests(&put), refused }
     }
 
-    /// A question that is answered under a key of the server's.
+    /// Puts a question that the server wants answered under its own key.
     pub(crate) fn put_under(
         &self,
         key: &str,
@@ -203,7 +203,7 @@ impl QuestionRules {
             QuestionKind::Form if params.contains_key("url") => return Err("it is a form and has a `url`".to_owned()),
             QuestionKind::Form => self.name_in(&mut params, "message")?,
             QuestionKind::Url => {
-                let url = url.ok_or("it sends the user to what is no plain `https` URL")?;
+                let url = url.ok_or("it sends the user to a URL that is not plain `https`")?;
                 params.insert("url".to_owned(), Value::String(url));
                 self.name_in(&mut params, "message")?;
             }
@@ -231,7 +231,7 @@ impl QuestionRules {
         Err(format!("the tool's contract (`questions`) or a policy does not permit questions of the kind `{kind}`"))
     }
 
-    /// Says in a text that people or models read whose question it is.
+    /// Names the server in a text that people or models read.
     fn name_in(&self, params: &mut Map<String, Value>, name: &str) -> Result<(), String> {
         let text = match params.get(name) {
             None => "",
@@ -243,7 +243,7 @@ impl QuestionRules {
         Ok(())
     }
 
-    /// The same for programs.
+    /// Names the server in `_meta`, which programs read.
     fn name_in_meta(&self, params: &mut Map<String, Value>) -> Result<(), String> {
         let notes = params.entry(member::META).or_insert_with(|| Value::Object(Map::new()));
         let Value::Object(notes) = notes else { return Err("its `_meta` is no object".to_owned()) };
@@ -252,7 +252,7 @@ impl QuestionRules {
         Ok(())
     }
 
-    /// A client that is asked for the context of "this server" would give that of every server behind the gateway.
+    /// Refuses a wider context: to the client "this server" is the gateway, so it would give the context of every server behind it.
     fn limit_context(&self, params: &mut Map<String, Value>) -> Result<(), String> {
         match params.get("includeContext").map(Value::as_str) {
             None | Some(Some("none")) => Ok(()),

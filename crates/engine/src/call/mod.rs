@@ -203,9 +203,8 @@ fn answer(turn: Turn) -> CallAnswer {
     }
 }
 
-/// A call whose state or terms are not taken did nothing, and is on record like any other.
-/// What the effect of a call would be looked up by whose client gave a key of its own: known before anything is judged, so that no
-/// refusal claims that nothing was done under it.
+/// The key of the effect of a call whose client gave an idempotency key. It is known before the gates judge the call, because an earlier
+/// call may have done something under this key, and a refusal must not claim otherwise.
 fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
     let keys = &proposal.keys;
     let key = keys.idempotency_key.as_ref().or(keys.header_key.as_ref())?;
@@ -219,7 +218,7 @@ fn given_key(scene: &Scene, proposal: &Proposal) -> Option<EffectKey> {
     })
 }
 
-/// A call of somebody whose calls were refused too often. It is not on record: those that it follows are.
+/// Answers a call whose principal had too many calls refused. This call gets no record.
 fn too_many_refused(core: &Core, mut record: CallRecord, is_keyed: bool, wait_ms: u64) -> CallAnswer {
     let mut refusal = refusals::too_many_refused(&record.call_id, wait_ms);
     if is_keyed {
@@ -230,6 +229,7 @@ fn too_many_refused(core: &Core, mut record: CallRecord, is_keyed: bool, wait_ms
     CallAnswer::Result(answer::of_refusal(&refusal, &observation))
 }
 
+/// Refuses a call whose state or terms are not taken. It did nothing, and is on record like other refused calls.
 async fn refuse_early(core: &Core, mut record: CallRecord, error: RpcError, hint: &str) -> CallAnswer {
     let call_id = record.call_id.clone();
     let class = TaxonomyClass::StructuralViolation;

@@ -49,7 +49,8 @@ use crate::{
     works::{self, Entered, Work},
 };
 
-/// Larger arguments are judged where they hold up no other call: reading a program takes about a microsecond for every byte.
+/// Arguments larger than this are judged in `block_in_place`, so that they hold up no other call: reading a program takes about a
+/// microsecond for every byte.
 const AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// One call on its way.

@@ -1,4 +1,4 @@
-//! Why an inquiry has no answer, in the guest's era and with its own names. What a server says itself passes as it was put.
+//! Why an inquiry has no answer, in the guest's era and with its own names. A server's own error passes as the rules of questions put it.
 
 use serde_json::value::RawValue;
 use servanda_mcp::{

@@ -53,7 +53,7 @@ struct List {
 struct Page<'a> {
     member: &'a Member,
     members: RawObject<'a>,
-    /// Those of the upstream's that agents are shown.
+    /// The upstream's items that agents are shown.
     items: Vec<Cow<'a, str>>,
     next: Option<String>,
 }
@@ -206,8 +206,8 @@ impl List {
         finish(json, pages, unavailable)
     }
 
-    /// For how long and for whom the pages may be kept, where every one of them says so. It holds for all of them, so the most careful
-    /// word counts. What else a server writes beside its items is not passed on: nobody agreed to it.
+    /// For how long and for whom the joined list may be kept, if every page says so: the shortest time and the narrowest scope. Other
+    /// members that a server writes beside its items are not passed on, because no person agreed to them.
     fn others(pages: &[Page<'_>]) -> Vec<(&'static str, String)> {
         let said = |name: &str| pages.iter().map(|page| page.members.get(name)).collect::<Option<Vec<_>>>();
         let said = |name: &str| said(name).filter(|values| !values.is_empty());

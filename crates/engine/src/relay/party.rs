@@ -64,7 +64,7 @@ impl Party {
         self
     }
 
-    /// The same about a call whose upstream may not ask these.
+    /// The same about a call whose upstream may not ask these kinds.
     pub(crate) fn about_call_refusing(mut self, kinds: &[QuestionKind]) -> Self {
         self.refused_questions = Some(kinds.to_vec());
         self
@@ -75,7 +75,7 @@ impl Party {
         self.hearer.clone()
     }
 
-    /// Puts a question and everything that follows from it. What the upstream asks meanwhile is put into `asked`.
+    /// Puts a question and goes on to its last answer. The upstream's own questions meanwhile are added to `asked`.
     pub(crate) async fn converse(
         &self,
         core: &Core,
@@ -121,7 +121,7 @@ impl Party {
         self.question_rules(core, member).put_failure(PerformFailure::Malformed { why }, &mut Vec::new())
     }
 
-    /// Puts a question that is never answered with another. It has no record; what is asked meanwhile is in the log.
+    /// Puts a question that the upstream never answers with another. No record is kept; the upstream's questions meanwhile are in the log.
     pub(crate) async fn ask(
         &self,
         core: &Core,
@@ -131,7 +131,7 @@ impl Party {
         self.ask_for_record(core, member, question, &mut Vec::new()).await
     }
 
-    /// The same about a call. What the upstream asks meanwhile is put into `asked`.
+    /// The same about a call. The upstream's own questions meanwhile are added to `asked`.
     pub(crate) async fn ask_for_record(
         &self,
         core: &Core,

@@ -76,7 +76,8 @@ pub(super) async fn find(
             return None;
         }
         let member = scene.members_read_by(guest).next()?;
-        // A prompt that its server does not list has no definition that could mislead; whether there is one is the server's to say.
+        // A prompt that its server does not list has no definition that could mislead. The request goes to the server, which knows
+        // whether there is such a prompt.
         if !member.prompts.holds(catalog) {
             look(catalog, member, Instant::now(), deadline).await;
         }

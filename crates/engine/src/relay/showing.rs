@@ -1,4 +1,4 @@
-//! Which items of a server's lists agents are shown: those that read as what they are and that somebody agreed to.
+//! Which items of a server's lists agents are shown: those that pass the hygiene checks and that a person agreed to.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use servanda_contract::legibility::{faults, reveal};
 
 use crate::scene::Member;
 
-/// The item as an agent is shown it, in the server's own terms; none if it is withheld, which the log says.
+/// The item as an agent is shown it, with the server's own names; none if it is withheld, and then the log says why.
 pub(super) fn shown<'a>(
     catalog: &Catalog,
     member: &Member,
@@ -46,7 +46,7 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Whether notes that stand beside a list read as what they are; the log says if not.
+/// Whether the notes beside a list show everything they say; if not, the log says why they are withheld.
 pub(super) fn is_legible(member: &Member, notes: &RawValue) -> bool {
     let value: Option<serde_json::Value> = serde_json::from_str(notes.get()).ok();
     let fault = value

@@ -103,7 +103,7 @@ pub(super) async fn complete(core: &Arc<Core>, inquiry: Inquiry) -> Result<Strin
         (None, None) => return Err(invalid_params("`ref` must have a `uri` or a `name`")),
     };
     let theirs = to_json(&theirs);
-    // The server sees only the one that was looked at.
+    // The server gets only the member that was checked, `uri` or `name`.
     let reference =
         reference.without(&[other]).to_json_with(|of_reference, _| (of_reference == name).then(|| theirs.clone()));
     let reference = RawValue::from_string(reference).map_err(|_| invalid_params("`ref` must be an object"))?;
@@ -192,7 +192,7 @@ fn result(
     expose: impl Fn(&str, &RawValue) -> Option<String>,
 ) -> Result<String, RpcError> {
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).map_err(|_| not_an_object(member))?;
-    // A result asks nothing: what looks like it would reach the guest as it was written.
+    // A result must not carry questions: they would reach the guest unchecked.
     let asks = [field::RESULT_TYPE, field::INPUT_REQUESTS, field::REQUEST_STATE];
     Ok(members.without(&asks).to_json_with(expose))
 }

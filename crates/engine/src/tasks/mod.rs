@@ -50,7 +50,7 @@ pub(crate) struct Began {
     pub(crate) refused_questions: Vec<QuestionKind>,
 }
 
-/// A task that an upstream made, as it said so.
+/// A task that an upstream made, with the answer that says so.
 #[derive(Debug)]
 pub(crate) struct NewTask<'a> {
     pub(crate) answer: &'a Answer,
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Keeps a task that an upstream made, before anybody is told of it. What it asks at once goes on record.
+/// Keeps a task that an upstream made, before the client is told of it. The questions that come with it go on record.
 pub(crate) async fn keep(
     core: &Arc<Core>,
     member: &Arc<Member>,

@@ -83,7 +83,7 @@ impl TaskNote {
         Self { touches, ..self }
     }
 
-    /// The same of a call whose server may not ask these.
+    /// The same of a call whose server may not ask these kinds.
     pub(super) fn refusing(self, refused_questions: Vec<QuestionKind>) -> Self {
         Self { refused_questions, ..self }
     }
@@ -93,7 +93,7 @@ impl TaskNote {
         Self { effect: claim.map(|Claim { id, epoch }| EffectNote { id, epoch }), ..self }
     }
 
-    /// Adds what its server asked. False if that is there already.
+    /// Adds the server's questions. False if all of them are there already.
     pub(super) fn ask(&mut self, asked: Vec<QuestionRecord>) -> bool {
         let questions = &mut self.record.questions;
         let before = questions.len();

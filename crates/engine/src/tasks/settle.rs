@@ -47,7 +47,7 @@ impl Ended<'_> {
         self.scene.question_rules(self.member).refusing(&self.note.refused_questions)
     }
 
-    /// Keeps what the task asked, for its record. A task may be asked about often, and asks the same each time.
+    /// Keeps the task's questions for its record. Clients may poll a task often, and its state repeats the same questions each time.
     pub(super) async fn asked(&mut self, asked: Vec<QuestionRecord>) {
         if self.note.ask(asked) {
             note::write_questions(self.core, self.ours, &self.note).await;

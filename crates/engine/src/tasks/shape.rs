@@ -16,7 +16,7 @@ use crate::bridge::{PutAll, QuestionRules, legible};
 
 /// What the eras call the same things: modern, then legacy.
 const RENAMED: [(&str, &str); 2] = [("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval")];
-/// What a modern task says inline and a legacy one elsewhere. A guest gets none of it as the server wrote it.
+/// Members that a modern task holds and a legacy task does not. A guest gets none of them as the server wrote them.
 pub(super) const INLINE: [&str; 4] = ["result", "error", member::INPUT_REQUESTS, member::REQUEST_STATE];
 const STATUS_MESSAGE: &str = "statusMessage";
 
@@ -63,8 +63,8 @@ impl Status {
     }
 }
 
-/// The task that an answer to a call is about, if it is about one. Whoever asks a legacy server must have wanted a task.
-/// One that readers would read differently is none.
+/// The task that an answer to a call is about, if it is about one. A legacy server makes a task only if the call asked for one.
+/// An answer that two readers could read differently makes no task.
 pub(crate) fn created(answer: &Answer) -> Option<Created> {
     servanda_mcp::shape::inspect(&answer.result).ok()?;
     let members: RawObject<'_> = serde_json::from_slice(&answer.result).ok()?;
@@ -88,7 +88,7 @@ fn read(task: &RawObject<'_>, era: Era) -> Option<Created> {
     Some(Created { theirs, era, ttl_ms: number(ttl), poll_ms: number(poll) })
 }
 
-/// The answer to the call, in the guest's era and with our id. What the task asks at once goes on record.
+/// The answer to the call, in the guest's era and with our id. The questions that come with the task go on record.
 pub(super) fn render_created(
     answer: &Answer,
     guest_era: Era,
@@ -112,8 +112,9 @@ pub(super) fn render_created(
     Some(format!(r#"{{"{}":{}{notes}}}"#, member::TASK, with_id(task, ours)))
 }
 
-/// A modern task with its questions as the guest gets them, which it has only while it waits for input. What may not be asked is left
-/// out, and the task says so: it cannot be declined, and whoever waits for it would wait for ever.
+/// A modern task with its questions as the guest gets them; it has questions only while it waits for input. Questions that may not be
+/// asked are left out, and the task's status message says so: a task cannot be told that a question is declined, so it would wait for
+/// ever.
 pub(super) fn with_questions(
     task: RawObject<'_>,
     ours: &str,
@@ -132,7 +133,7 @@ pub(super) fn with_questions(
     with_members(&task, &format!(r#"{questions},"{STATUS_MESSAGE}":{}"#, to_json(&message)))
 }
 
-/// A task with our id and without what stands inline, otherwise as it is.
+/// A task with our id and without the [`INLINE`] members, otherwise as it is.
 pub(super) fn with_id(task: RawObject<'_>, ours: &str) -> String {
     renamed(&task.without(&[member::RESULT_TYPE]).without(&INLINE), ours, |_| None)
 }
@@ -167,7 +168,7 @@ fn renamed(task: &RawObject<'_>, ours: &str, other_name: impl Fn(&str) -> Option
     format!("{{{}}}", task.iter().map(member).collect::<Vec<_>>().join(","))
 }
 
-/// A server's words with nothing in them that does not show.
+/// A server's words with hidden characters spelled out.
 fn shown(raw: &RawValue) -> String {
     servanda_mcp::shape::with_texts(raw.get(), legible).map_or_else(|| "null".to_owned(), Cow::into_owned)
 }
@@ -233,7 +234,7 @@ mod tests {
         QuestionRules::of(&std::sync::Arc::from("up"), true)
     }
 
-    /// A question in whichever member, status and era: it is put while the task waits for input, and nowhere else.
+    /// A question in any member, status and era: it is put only while the task waits for input.
     #[test]
     fn no_question_passes_as_it_was_written() {
         const RAW: &str =

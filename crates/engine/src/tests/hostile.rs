@@ -30,7 +30,7 @@ fn everybody() -> [Guest; 2] {
     [guest(Era::Legacy, &json!({"elicitation": {"form": {}, "url": {}}})), guest(Era::Modern, &modern)]
 }
 
-/// Asks the session `s` outside of any request, as a server does that was answered already.
+/// Asks the session `s` outside of any request.
 fn ask_outside(server: &Scripted, method: &str, params: &Value) -> oneshot::Receiver<Reply> {
     let (reply, replied) = oneshot::channel();
     let params = Some(serde_json::value::to_raw_value(params).unwrap());
@@ -39,7 +39,7 @@ fn ask_outside(server: &Scripted, method: &str, params: &Value) -> oneshot::Rece
     replied
 }
 
-/// What a client is told of an answer, whatever kind it is.
+/// The text that a client gets for an answer of any kind.
 fn shown(answer: CallAnswer) -> String {
     match answer {
         CallAnswer::Result(result) => result.json,
@@ -62,7 +62,7 @@ async fn a_question_outside_of_calls_is_put_like_any_other() {
     let house = House::new(Naming::Bare, &[("up", server.clone())]);
     let mut remarks = house.engine.attend("s");
     let _waiting = ask_outside(&server, "elicitation/create", &json!({"message": "a\u{202e}b"}));
-    let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("nobody is asked") };
+    let Some(Remark::Ask(ask)) = remarks.recv().await else { panic!("the client is not asked") };
     let params = parse(ask.question.params().unwrap().get());
     assert_eq!(params["message"], format!("{MARK} a<U+202E>b"));
     for (method, params) in [
@@ -90,7 +90,7 @@ async fn outside_of_calls_nothing_is_asked_that_a_contract_or_a_policy_may_refus
 }
 
 #[tokio::test]
-async fn the_end_of_an_elicitation_is_told_to_whoever_was_given_it() {
+async fn a_client_hears_the_end_of_elicitations_that_it_was_given_only() {
     let server = silent();
     let house = House::new(Naming::Bare, &[("up", server.clone())]);
     let mut remarks = house.engine.attend("s");
@@ -301,7 +301,7 @@ async fn names_of_the_gateways_own_are_never_asked_for() {
     let heard = server.heard().join("\n");
     assert!(!heard.contains("ervanda__") && heard.contains("a://b"), "{heard}");
     about(&house, &everybody()[0], Subject::Prompt, &json!({"name": "unlisted"})).await;
-    assert!(server.heard().join("\n").contains("unlisted"), "another name is the server's to know");
+    assert!(server.heard().join("\n").contains("unlisted"), "an unlisted name goes to the server");
 }
 
 /// A legacy server that makes tasks, and asks something whenever it is asked about one.
@@ -332,7 +332,7 @@ async fn what_a_task_may_not_ask_it_does_not_ask_in_a_list_either_and_it_is_on_r
     let id = created["task"]["taskId"].as_str().unwrap().to_owned();
     let (terms, mut remarks) = listening();
     house.engine.inquire(inquiry(guest, Subject::Tasks, &json!({}), terms)).await.unwrap();
-    assert!(remarks.try_recv().is_err(), "nobody is asked");
+    assert!(remarks.try_recv().is_err(), "the client is not asked");
     let [why] = told.lock().unwrap().clone().try_into().unwrap();
     assert!(why.contains("the tool's contract"), "{why}");
     let note = house.notebook.read(NoteKind::Task, &id, SystemClock.now()).await.unwrap().unwrap();

@@ -172,7 +172,7 @@ async fn callbacks_know_a_tool_by_either_name() {
 }
 
 #[test]
-fn nobody_else_has_a_name_of_the_gateways() {
+fn no_servers_tool_has_a_name_of_the_gateways() {
     for name in [RESULT_TOOL, "servanda__anything", "Servanda__Result", "SERVANDA__x"] {
         let theirs = admit(draft("up", name, false), &Registered::new()).unwrap();
         assert!(matches!(Catalog::new([theirs], Naming::Bare), Err(CatalogError::Reserved { .. })), "{name}");
@@ -193,7 +193,7 @@ async fn the_gateways_own_tool_takes_no_name_that_is_remembered() {
     let fresh = scene_of(&server, vec![long()]);
     let guest = Guest::local();
     assert!(fresh.own_tool(RESULT_TOOL, &guest.caller).is_some());
-    // As an earlier version may have remembered it; today nobody's tool has such a name.
+    // An earlier version may have remembered such a name; today no server's tool can have one.
     let policy = NamePolicy::from(Naming::Bare);
     let mut before = NameTable::new(policy.clone(), 10);
     before.succeed(policy, [upstream_tool("up", RESULT_TOOL)]);

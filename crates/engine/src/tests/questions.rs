@@ -1,4 +1,5 @@
-//! Questions that contracts and policies do not permit: nobody is asked, in whichever way the server asks, and it is on record.
+//! Questions that contracts and policies do not permit: the client is not asked, in whichever way the server asks, and the refusal is on
+//! record.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const FORBIDS_FORMS: &str = r#"
     forbid(principal, action, resource) when { context has question && context.question == "form" };
 "#;
 
-/// Asks on the way, and says what became of it.
+/// A server that asks during the call, and answers with the reply it got.
 fn legacy_server() -> Arc<Scripted> {
     Scripted::new(Era::Legacy, &json!({}), |heard| async move {
         let reply = ask(&heard.delivery, "elicitation/create", &json!({"message": "Who?"})).await;
@@ -34,7 +35,7 @@ fn legacy_server() -> Arc<Scripted> {
     })
 }
 
-/// Asks by its answer.
+/// A server whose answer is a question.
 fn modern_server() -> Arc<Scripted> {
     Scripted::new(Era::Modern, &json!({}), |_| async {
         let question = json!({"who": {"method": "elicitation/create", "params": {"message": "Who?"}}});
@@ -69,14 +70,14 @@ fn refusal_on_record(house: &House) -> String {
 }
 
 #[tokio::test]
-async fn a_legacy_server_is_told_that_nobody_was_asked() {
+async fn a_legacy_server_is_told_that_the_client_was_not_asked() {
     for scene in [by_policy, by_contract] {
         for guest in everybody() {
             let house = house(scene(&legacy_server()));
             let (terms, mut remarks) = listening();
             let answered = told(house.engine.call(call(&guest, "write", terms)).await);
             assert!(answered.contains("did not ask"), "{answered}");
-            assert!(remarks.try_recv().is_err(), "nobody is asked");
+            assert!(remarks.try_recv().is_err(), "the client is not asked");
             assert!(refusal_on_record(&house).contains("`form`"));
         }
     }

@@ -1,4 +1,4 @@
-//! Callers whose calls are refused again and again: they are turned away unread, and nobody else is.
+//! Callers whose calls are refused again and again: their next calls are turned away unread, and calls of others are not.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn house() -> House {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_refused_too_often_is_turned_away_unread() {
+async fn calls_of_a_principal_that_is_refused_too_often_are_turned_away_unread() {
     let (house, limits) = (house(), RefusedLimits::default());
     let greedy = Guest::local();
     let other = Guest { caller: Caller { principal: "other".to_owned(), ..greedy.caller.clone() }, ..greedy.clone() };

@@ -441,7 +441,7 @@ async fn what_is_read_and_listed_is_what_a_credential_is_for() {
     }
 }
 
-/// What begins with `servanda/` is ours to say; upstreams take it out of everything else a server writes.
+/// Only the gateway may write names that begin with `servanda/`; it removes them from everything that a server writes.
 #[tokio::test]
 async fn no_server_speaks_in_our_name() {
     let forged = json!({ "servanda/observation": { "status": "SUCCESS" }, "servanda/upstream-error": 1, "servanda/x": 2, "acme/y": 3 });
@@ -459,7 +459,7 @@ async fn no_server_speaks_in_our_name() {
     assert!(called["_meta"]["servanda/observation"]["tool_identity"].is_object(), "{called}");
 }
 
-/// An answer that two readers could read as two, or that no reader should have to read, is not passed on.
+/// An answer is not passed on if two readers could read it differently, if it is too deep, or if a name in it is no text.
 #[tokio::test]
 async fn answers_of_a_bad_shape_are_not_passed_on() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));

@@ -66,7 +66,7 @@ pub(super) fn wandering_references(schema: &Map<String, Value>) -> Vec<String> {
     found
 }
 
-/// Members that are almost the keyword, with their places: nothing would read them.
+/// Members whose name is almost the keyword, with their places. No code would read them.
 pub(super) fn misspelt(schema: &Map<String, Value>, keyword: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     each(schema, |place, schema| {
@@ -77,7 +77,7 @@ pub(super) fn misspelt(schema: &Map<String, Value>, keyword: &str) -> Vec<(Strin
     found
 }
 
-/// A step of a place, in which dots are written so that they are none of the place's own.
+/// A step of a place. Dots in it are escaped, because dots separate the steps.
 pub(super) fn step_name(name: &str) -> String {
     name.replace('~', "~0").replace('.', "~1")
 }
@@ -87,7 +87,7 @@ fn is_almost(member: &str) -> bool {
     matches!(letters.to_ascii_lowercase().as_str(), "xeffect" | "xeffects")
 }
 
-/// Removes the keyword wherever it stands, and what is almost the keyword.
+/// Removes the keyword from every schema inside, and members whose name is almost the keyword.
 pub fn forget_programs(schema: &mut Map<String, Value>) {
     forget(schema, 0);
 }

@@ -1,6 +1,6 @@
 //! Arguments that are programs, requests, paths or URLs: which ones a contract says there are (`x-effect` in its input schema), and
-//! whether what they would do is what the tool may do. What the text means is `servanda-identity`'s to say. A keyword in a place where it
-//! cannot be enforced is an error of the contract.
+//! whether the tool may do what they would do. `servanda-identity` decides what a text means. A keyword in a place where it cannot be
+//! enforced is an error of the contract.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ enum Step {
 #[derive(Debug)]
 enum ProgramKind {
     Text(Language),
-    /// The method of a request. Whether a request without one is sent with one that only reads.
+    /// The method of a request, and whether a request without a method is sent with a method that only reads.
     Method {
         is_safe_by_default: bool,
     },
@@ -146,7 +146,7 @@ impl Programs {
                 let fault = match (value, &program.kind) {
                     (Some(Value::String(text)), kind) => kind.fault(text, reads_only),
                     (None | Some(Value::Null), kind) => kind.fault_of_none(reads_only),
-                    // The schema says that it is a text; what is not is never taken for one.
+                    // The schema requires a text, so another value is a fault.
                     (Some(_), _) => Some(Fault::not_a_text()),
                 };
                 errors.extend(fault.map(|fault| fault.at(pointer)));
@@ -156,7 +156,7 @@ impl Programs {
         errors
     }
 
-    /// Where the URLs among the arguments lead, with the JSON Pointer of each. What is refused by its text is not here.
+    /// Where the URLs among the arguments lead, with the JSON Pointer of each. URLs whose text is refused are left out.
     pub(crate) fn destinations(&self, arguments: &CanonicalBytes) -> Vec<(String, Destination)> {
         let urls = self.0.iter().filter_map(|program| match &program.kind {
             ProgramKind::Url(rules) => Some((&program.place, rules)),
@@ -190,7 +190,7 @@ impl Programs {
         if place.len() >= DEPTH_MAX {
             return;
         }
-        // A value of another type would not be looked into: what is in it is enforced only where the type is said.
+        // Only objects and arrays are looked into, so the keyword inside is enforced only if the schema says the type.
         let holds = |kind: &str| place.is_empty() || takes_only(schema, kind);
         let (is_object, is_array) = (holds("object"), holds("array"));
         let mut inside = |step: Step, schema: &Value| {
@@ -299,7 +299,7 @@ impl ProgramKind {
         }
     }
 
-    /// What is wrong where there is nothing to be read.
+    /// The fault of a missing value, if there is one.
     fn fault_of_none(&self, reads_only: bool) -> Option<Fault> {
         match self {
             Self::Method { is_safe_by_default: false } if reads_only => Some(Fault {
@@ -330,7 +330,7 @@ fn takes_only(schema: &Map<String, Value>, kind: &str) -> bool {
 fn is_text(schema: &Map<String, Value>) -> bool {
     let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
     let is_string = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "string");
-    // As generators write what may be left out: `anyOf: [{type: string}, {type: null}]`.
+    // Generators write an optional text as `anyOf: [{type: string}, {type: null}]`.
     let either = ["anyOf", "oneOf"].iter().find_map(|keyword| schema.get(*keyword)).and_then(Value::as_array);
     takes_only(schema, "string")
         || either.is_some_and(|either| {
@@ -364,8 +364,8 @@ impl Fault {
     }
 }
 
-/// Every value at a place, with its JSON Pointer; none where it, or what would hold it, is missing or empty. What should hold it and is
-/// of another type is given as it is.
+/// Shows every value at a place, with its JSON Pointer; none if the value, or the object or array around it, is missing or empty. If
+/// the value around it has another type, that value is shown instead.
 fn visit(place: &[Step], value: Option<&Value>, pointer: &mut String, see: &mut dyn FnMut(&str, Option<&Value>)) {
     let (whole, Some((step, rest))) = (pointer.len(), place.split_first()) else { return see(pointer, value) };
     match (step, value) {

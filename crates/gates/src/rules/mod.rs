@@ -26,8 +26,8 @@ const EXPRESSION_CHARS_MAX: usize = 4_096;
 /// Brackets inside brackets. Measured: in a build without optimisation the parser takes 180 KB of stack for each, and
 /// aborts the process at twelve on a thread of 2 MB.
 const BRACKETS_DEPTH_MAX: usize = 6;
-/// The stack that an expression is compiled on. The parser goes down along chains too (`args.a.a.a`, `1+1+1`), and so does
-/// whoever takes its tree apart: measured without optimisation, 4,096 characters of the worst chain take less than half of it.
+/// The stack that an expression is compiled on. The parser recurses along chains too (`args.a.a.a`, `1+1+1`), and so does the code that
+/// drops its tree: measured without optimisation, 4,096 characters of the worst chain take less than half of it.
 const COMPILE_STACK_BYTES: usize = 32 << 20;
 
 /// What rules are over.
@@ -163,7 +163,7 @@ fn compile(
     if nesting::of(expression) > BRACKETS_DEPTH_MAX {
         return Err(format!("has brackets nested deeper than {BRACKETS_DEPTH_MAX} levels"));
     }
-    // What is refused is also taken apart there; what is admitted is so shallow that it needs no stack of its own.
+    // A refused tree is dropped on this stack too. An admitted one is so shallow that dropping it needs no stack of its own.
     stacker::grow(COMPILE_STACK_BYTES, || {
         let program = environment.compile(expression).map_err(|error| format!("does not compile: {error}"))?;
         let named = vetting::vet(program.expression(), environment, variables)?;

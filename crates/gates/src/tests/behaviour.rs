@@ -185,7 +185,7 @@ fn a_contract_says_what_its_arguments_are_in_words_that_are_known() {
     }
 }
 
-/// A keyword that nobody would enforce is told, wherever it stands.
+/// A keyword in a place where it is not enforced is an error, wherever it stands.
 #[test]
 fn a_keyword_that_is_not_reached_is_an_error() {
     let text = json!({ "type": "string", "x-effect": "sqlite" });
@@ -267,7 +267,7 @@ fn a_request_is_judged_with_its_method_and_what_overrides_it() {
     let nullable = admitted(&with_schema(schema(method)));
     assert!(judged(&nullable, &json!({ "method": null }), Vec::new()).is_ok());
     assert!(judged(&nullable, &json!({ "method": null, "url": "https://a/x?_method=DELETE" }), Vec::new()).is_err());
-    // Without what would hold the method there is none, too.
+    // Without the object around the method there is no method either.
     let inner =
         json!({ "type": "object", "properties": { "method": { "type": "string", "x-effect": "http_method" } } });
     let requests = json!({ "type": "array", "items": inner });

@@ -15,9 +15,9 @@ const OVERRIDES: &[&str] = &[
     "x-original-method",
     "method-override",
 ];
-/// How long such a name is at the most, with what may be written before it.
+/// Bytes of the longest override name, with an option that may be written before it.
 const NAME_BYTES_MAX: usize = 64;
-/// How far behind its name a method is looked for.
+/// How far behind an override name a method is looked for.
 const GAP_CHARACTERS_MAX: usize = 32;
 /// How often encodings are undone.
 const DECODINGS_MAX: usize = 3;
@@ -36,13 +36,13 @@ pub fn classify_request<'h>(method: &str, url: &str, headers: impl IntoIterator<
     overriding.chain(in_query).map(|method| overridden(&method)).fold(stated, Verdict::or_heavier)
 }
 
-/// Whether a method is one that only reads, in the spelling of the standard or in small letters.
+/// Whether a method only reads, in the spelling of the standard or in small letters.
 pub fn is_safe_method(method: &str) -> bool {
     judge_method(method).effect == Effect::Read
 }
 
-/// Whether anything in the arguments of a request asks to be taken for another method than it is sent with: a member of such a name, or a
-/// text in which such a name stands with another method behind it, whatever the text is (headers, a URL, a body, options of a program).
+/// Whether anything in the arguments of a request asks the server to override the method: a member with an override name, or any text
+/// (headers, a URL, a body, options of a program) that holds such a name with another method behind it.
 pub fn asks_for_another_method(arguments: &Value) -> bool {
     // Arguments are bounded in depth by the parse gate; this needs no stack of its own.
     let mut waiting = vec![arguments];
@@ -64,7 +64,7 @@ pub fn asks_for_another_method(arguments: &Value) -> bool {
     false
 }
 
-/// Whether a text names an override, and not with a method that only reads behind it.
+/// Whether a text holds an override name without a method behind it that only reads.
 fn text_asks(text: &str) -> bool {
     let mut decoded_text = text.to_owned();
     for _ in 0..=DECODINGS_MAX {
@@ -77,7 +77,7 @@ fn text_asks(text: &str) -> bool {
         }
         decoded_text = once;
     }
-    // What is encoded again and again hides something.
+    // A text that is still encoded after so many decodings hides something.
     true
 }
 

@@ -26,8 +26,8 @@ pub enum PathRefusal {
     /// It is longer than any file system takes.
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     TooLong,
-    /// It holds a NUL, another control character, or one that does not show.
-    #[error("the path holds a control character, or one that does not show")]
+    /// It holds a NUL, another control character, or a character that does not show.
+    #[error("the path holds a control character, or a character that does not show")]
     ControlCharacter,
     /// `..` leads above the root it starts from.
     #[error("the path leads above where it starts")]
@@ -38,13 +38,13 @@ pub enum PathRefusal {
     /// It begins with `~`, a drive or a device, which mean something else on every machine.
     #[error("the path begins with a home, a drive or a device")]
     OtherRoot,
-    /// It is relative: from where, only the server knows.
+    /// It is relative, and only the server knows its working folder.
     #[error("the path is not absolute; only the server knows from where it would be read")]
     Relative,
     /// It is a URL.
     #[error("the path is a URL")]
     Url,
-    /// It goes upwards in a disguise: readers would go upwards from different places.
+    /// It goes upwards and is encoded, so that different readers would go upwards from different places.
     #[error("the path goes upwards and is encoded, or has separators that only some systems know")]
     Disguised,
     /// It lies under none of the allowed roots.
@@ -95,8 +95,8 @@ pub fn normalise(path: &str) -> Result<NormalPath, PathRefusal> {
     Ok(NormalPath(format!("/{}", parts.join("/"))))
 }
 
-/// The path without `.` and doubled slashes, and with `..` taken back, for whoever reads no encodings. It goes upwards only where it is
-/// not disguised.
+/// The path as a reader takes it that undoes no encodings: without `.` and doubled slashes, and with `..` applied. Paths that go upwards
+/// in disguise are refused before.
 fn as_written(path: &str) -> NormalPath {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -109,7 +109,7 @@ fn as_written(path: &str) -> NormalPath {
     NormalPath(format!("/{}", parts.join("/")))
 }
 
-/// Whether a part of a path leads upwards, to the strictest reader.
+/// Whether any reader would take a part of the path for `..`.
 fn goes_up(path: &str) -> bool {
     path.split(['/', '\\']).any(|part| {
         // `..;a` is `..` to servers that know parameters of parts.
@@ -137,7 +137,7 @@ fn undisguised(path: &str) -> Result<String, PathRefusal> {
             return Err(PathRefusal::Encoded);
         }
     }
-    // `%u002e` is a dot to some.
+    // Some readers take `%u002e` for a dot.
     if path.contains("%u") || path.contains("%U") {
         return Err(PathRefusal::Encoded);
     }
@@ -174,7 +174,7 @@ impl Roots {
         paths.into_iter().map(normalise).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The one spelling of `path`, if it lies under a root. No roots allow nothing.
+    /// The one spelling of `path`, if it lies under a root. Without roots nothing is admitted.
     pub fn admit(&self, path: &str) -> Result<NormalPath, PathRefusal> {
         let normal = normalise(path)?;
         // A reader that undoes no encodings takes the path as it is written.

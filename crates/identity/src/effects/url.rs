@@ -1,5 +1,6 @@
-//! URLs among the arguments: which scheme and host they name, and whether a tool may be sent there (T20). By text alone: what a name
-//! resolves to is for whoever can ask, with [`Destination::network_allowed`]; a server that resolves it again may be told another address.
+//! URLs among the arguments: which scheme and host they name, and whether a tool may be sent there (T20). This looks at the text alone.
+//! A caller that resolves the name asks [`Destination::network_allowed`] about the address. The server resolves the name again and may get
+//! another address.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use url::{Host, Url};
 
 /// How long a URL may be.
 const URL_BYTES_MAX: usize = 8_192;
-/// Ends of names that mean something inside of a network only.
+/// Last parts of names that resolve only inside a network.
 const INSIDE: [&str; 9] = ["localhost", "localdomain", "local", "internal", "lan", "home", "corp", "intranet", "arpa"];
 
 /// Where a tool's URLs may lead.
@@ -27,7 +28,7 @@ pub struct Destination {
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Whether the contract names the host: it may then be inside.
+    /// Whether the contract names the host. Only then may it have an address inside a network.
     pub is_named: bool,
 }
 
@@ -46,7 +47,7 @@ pub enum UrlRefusal {
     /// Another host.
     #[error("its host is not one of those the contract names")]
     Host,
-    /// A host that is not everybody's.
+    /// A host that is not public.
     #[error("its host is not a public one: the contract may name it in `hosts`")]
     Inside,
 }
@@ -69,7 +70,7 @@ impl UrlRules {
         }
     }
 
-    /// Where the URL leads, if a tool may be sent there as far as its text says.
+    /// Where the URL leads, if its text does not forbid to send a tool there.
     pub fn admit(&self, text: &str) -> Result<Destination, UrlRefusal> {
         let plain = text.len() <= URL_BYTES_MAX
             && text.chars().all(|character| !character.is_control() && !character.is_whitespace() && character != '\\');
@@ -109,7 +110,7 @@ impl UrlRules {
 }
 
 impl Destination {
-    /// Whether its host may have that address. A link's own addresses, where clouds tell credentials, are never allowed by a name.
+    /// Whether its host may have that address. A name may never lead to link-local addresses, where cloud machines get their credentials.
     pub fn network_allowed(&self, address: IpAddr) -> bool {
         match Network::of(address) {
             Network::Public => true,
@@ -125,8 +126,8 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Whether every reader takes the host for the same: a name of letters, digits and hyphens, or an address in its one spelling. `010.0.0.5`
-/// is an address of two networks, and `a;b.example` ends at the semicolon to some.
+/// Whether every reader reads the host alike: a name of letters, digits and hyphens, or an address in its one spelling. `010.0.0.5` means
+/// different addresses to different readers, and some readers end `a;b.example` at the semicolon.
 fn is_plain_host(host: &Host<&str>, name: &str, text: &str) -> bool {
     let written = text.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     match host {

@@ -97,7 +97,7 @@ fn the_corpus_of_effects_is_within_its_bars() {
         kind.count(line.effect, verdict.effect, line.text());
     }
     sql.assert_bars("SQL");
-    // Only what is provable is a read, so that no change passes; what that costs is in docs/behavioural-identity.md.
+    // Only a text that provably reads is called a read, so that no change passes. docs/behavioural-identity.md tells what that costs.
     println!("shell: {} of {} reads called unknown", shell.puzzled, shell.reads);
     assert!(shell.missed.is_empty(), "shell: changes called read: {:#?}", shell.missed);
     assert_eq!(shell.accused, 0, "nothing is said to change something without proof");

@@ -1,5 +1,5 @@
-//! The ledger's files: regular, through no link beside it, and their owner's alone, because they say who called what. New ones are made so.
-//! One that others could use is mended, and the caller is told, because they may have read it.
+//! The ledger's files are regular files, the ones beside it are no links, and only their owner may use them, because they say who called
+//! what. If others could use a file, its mode is mended, and the caller is told, because others may have read it.
 
 use std::{
     fs, io,
@@ -12,12 +12,12 @@ use servanda_files::Mended;
 use super::live::beside;
 use crate::LedgerError;
 
-/// What a state folder is called: nobody else has anything in it.
+/// The name of a state folder. Only the gateway keeps files in it.
 const STATE_FOLDER: &str = ".servanda";
-/// What SQLite and we keep beside the ledger, by the ends of their names.
+/// Endings of the names of files that SQLite and we keep beside the ledger.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-lock"];
 
-/// Makes a folder that only its owner may look into, and those above it. Of what is there, only a state folder is mended.
+/// Makes a folder that only its owner may look into, and the folders above it. An existing folder is mended only if it is a state folder.
 pub(super) fn folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
     if is_state_folder(folder) {
@@ -26,14 +26,15 @@ pub(super) fn folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes an empty file that only its owner may read; SQLite makes its other files alike. One that cannot be made is complained about by
-/// whoever opens it.
+/// Makes an empty file that only its owner may read; SQLite gives its other files the same mode. A failure is ignored here, because the
+/// open that follows reports it.
 pub(super) fn file(path: &Path) {
     let _ = fs::OpenOptions::new().mode(0o600).write(true).create_new(true).open(path);
 }
 
 /// Refuses a ledger that is no regular file, and links and pipes in the place of the files beside it: SQLite and we would read and write
-/// what they lead to, or wait for ever. The ledger itself may be a link where an operator says so; who reads the configuration judges that.
+/// the targets of the links, or wait for ever. The ledger itself may be a link if the operator says so; the code that reads the
+/// configuration decides that.
 pub(super) fn require_plain(path: &Path) -> Result<(), LedgerError> {
     let unusable = |path: &Path, source: io::Error| LedgerError::NotPlain { path: path.to_owned(), source };
     for ending in BESIDE {
@@ -44,7 +45,7 @@ pub(super) fn require_plain(path: &Path) -> Result<(), LedgerError> {
     require_regular(path).map_err(|source| unusable(path, source))
 }
 
-/// Takes from others what they may do with the files of a ledger, and with its folder if that is a state folder. Says which those were.
+/// Takes all permissions of others from the files of a ledger, and from its folder if that is a state folder. Returns the changed ones.
 /// Links and pipes in their place are refused.
 pub fn make_private(path: &Path) -> Result<Vec<Mended>, LedgerError> {
     require_plain(path)?;
@@ -58,7 +59,7 @@ pub fn make_private(path: &Path) -> Result<Vec<Mended>, LedgerError> {
     Ok(mended)
 }
 
-/// For whoever opens a ledger without asking who could read it.
+/// Logs that others could use a file. It serves callers that open a ledger without asking what was mended.
 pub(super) fn tell(mended: &Mended) {
     tracing::warn!(
         path = %mended.path.display(),
@@ -74,7 +75,7 @@ fn is_state_folder(folder: &Path) -> bool {
 fn require_regular(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() => Err(io::Error::other("it is not a regular file")),
-        // Whoever opens it says why it cannot be had.
+        // The open that follows reports an error.
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -21,7 +21,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(format!("{}{ending}", path.display()))
 }
 
-/// Everything that opens a ledger, none of which may hang or succeed.
+/// Opens a ledger in every way. No way may hang or succeed.
 #[track_caller]
 fn assert_refused(path: &Path, position_file: &Path, part: &str) {
     let upkeep = Upkeep::file(path.to_owned(), position_file.to_owned());
@@ -60,7 +60,7 @@ fn links_and_pipes_in_the_place_of_its_files_are_refused() {
     }
 }
 
-/// What `doctor` writes goes over nobody's file, whatever it is called.
+/// The probe of `doctor` overwrites no other file, under any name.
 #[test]
 fn a_probe_writes_to_a_file_of_its_own() {
     let (folder, path) = temporary();

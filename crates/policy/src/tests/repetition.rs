@@ -1,5 +1,5 @@
-//! Every production of Cedar, repeated: nothing overflows a thread's stack, whether the policy is taken or not, and what is taken
-//! decides calls within it as well.
+//! Every production of Cedar, repeated: nothing overflows a thread's stack, whether or not the policy is taken. A policy that is taken
+//! decides calls within the same stack.
 
 use super::{contracts, decide, load_in, payment, vocabulary_of};
 use crate::Defaults;
@@ -74,7 +74,7 @@ fn every_production_of_cedar_repeated_overflows_nothing() {
             }
         };
         for (before, unit, after, close) in CONDITIONS {
-            // Beyond every limit, what the bytes of a policy allow, and just below the other limits.
+            // Counts beyond every limit, within the bytes that a policy may have, and just below the other limits.
             for count in [20_000, 2_000, 64, 32, 23, 8] {
                 println!("{count} times {before}{unit}{after}{close}");
                 let condition = format!("{before}{}{after}{}", unit.repeat(count), close.repeat(count));
@@ -82,7 +82,7 @@ fn every_production_of_cedar_repeated_overflows_nothing() {
             }
         }
         for (before, unit, after) in TEXTS {
-            // So many whole policies are within the limits, and to load them takes a minute without optimisation.
+            // 20,000 whole policies are within the limits, and loading them takes a minute without optimisation.
             for count in [if unit.ends_with(");") { 2_000 } else { 20_000 }, 200] {
                 println!("{count} times {before}{unit}{after}");
                 take(&format!("{before}{}{after}", unit.repeat(count)));

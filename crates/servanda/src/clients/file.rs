@@ -1,6 +1,6 @@
 //! A client's file on disk: read as it is, written whole or not at all, with its permissions, and only if it is still what was read.
-//! Before anything is written, what was there is kept beside it. A link is followed inside the folder that the file is of (the one we
-//! are in, or the user's home) and shown; one that leads out of it is refused.
+//! Before anything is written, the old file is kept beside it. A link is followed and shown if it stays inside the folder that the file
+//! belongs to (the working folder, or the user's home); a link that leads out of it is refused.
 
 use std::{
     ffi::OsString,
@@ -30,7 +30,7 @@ pub(crate) struct ClientFile {
     pub shown: String,
     /// What links lead to.
     real: PathBuf,
-    /// Whether there are any.
+    /// Whether there are any links on the way.
     is_linked: bool,
     /// What it says; nothing if it is not there.
     pub text: Option<String>,
@@ -119,7 +119,7 @@ impl ClientFile {
         Ok(())
     }
 
-    /// What is written, for whoever is asked about it: where there is a link, what it leads to.
+    /// The file that is written, for the question to the user. If there is a link, its target is named too.
     pub(crate) fn target(&self) -> String {
         if self.is_linked { format!("{}, a link to {}", self.shown, shown(&self.real)) } else { self.shown.clone() }
     }
@@ -157,8 +157,8 @@ fn real(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// The folder that a file is of, out of which no link may lead: the one we are in or the user's home, whichever is closer. A file that a
-/// person names elsewhere is of its own folder.
+/// The folder that a file belongs to, out of which no link may lead: the working folder or the user's home, whichever is closer. A file
+/// that a person names elsewhere belongs to the folder it is in.
 fn root(path: &Path) -> PathBuf {
     let around = Surroundings::now();
     let around = around.iter().flat_map(|around| [&around.here, &around.home]);

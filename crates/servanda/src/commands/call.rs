@@ -121,7 +121,7 @@ fn show(json: &str, timed_out: bool, raw: bool, screen: Screen) -> Result<(), Fa
     if !screen.json {
         for block in &answered.content {
             let text = block_text(block.get()).unwrap_or_else(|| block.get().to_owned());
-            // A program gets what the tool said; a person sees what of it shows, unless they want it as it is.
+            // A program gets the tool's text as it is. A person sees it with hidden characters spelled out, unless they ask for `--raw`.
             if raw || !screen.is_read_by_a_person() { screen.raw(&text)? } else { screen.data(text)? }
         }
         let call_id = &observation.tool_identity.call_id;

@@ -83,7 +83,7 @@ pub(crate) fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(),
     Ok(())
 }
 
-/// What the configuration starts and asks, before anything of it is started.
+/// Shows what the configuration starts and asks, and starts none of it.
 fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     let of = |config: &UpstreamConfig| server_page::lines(config, &Held::default());
     if screen.json {
@@ -159,7 +159,8 @@ fn not_enforced(admitted: &[CompiledContract]) -> Option<String> {
     (!said.is_empty()).then(|| format!("not enforced by this version: {}", said.join(", ")))
 }
 
-/// Tools that are said to only read and take text for a shell: the gateway reads the text, and cannot see what the shell makes of it.
+/// Warns of tools that take text for a shell although their contract says that they only read: the gateway judges the text, and cannot
+/// see what the shell makes of it.
 fn shell_readers(admitted: &[CompiledContract]) -> Option<String> {
     let is_reader = |contract: &&CompiledContract| {
         contract.contract().mutability() == Mutability::Pure

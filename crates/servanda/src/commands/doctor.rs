@@ -73,7 +73,7 @@ impl Findings {
 
 pub(crate) async fn run(config: &Path, args: &DoctorArgs, screen: Screen) -> Result<(), Failure> {
     let mut findings = Findings::default();
-    // Before the configuration is read, which mends what is in its folder.
+    // Before the configuration is read, because reading it mends the files in its folder.
     privacy::tell(&privacy::exposed(config), &mut findings);
     match Loaded::read(config) {
         Err(failure) => {

@@ -76,7 +76,7 @@ fn beginning(text: &str, chars: usize) -> String {
     text.chars().take(chars).collect()
 }
 
-/// What was agreed to of the lists beside the tools.
+/// The pins of the lists beside the tools.
 fn agreed_lists(review: &Review) -> Vec<(Row, Mood)> {
     let pins = review.lock.iter().flat_map(servanda_catalog::pins::Lock::listed_pins);
     let rows = pins.map(|(upstream, kind, name, pin)| {

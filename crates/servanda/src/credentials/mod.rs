@@ -89,7 +89,7 @@ impl Loaded {
         RootBook::new(notebook, self.sealing_keys())
     }
 
-    /// Who has the key that root keys are sealed with.
+    /// The source of the key that root keys are sealed with.
     pub(crate) fn sealing_keys(&self) -> Arc<dyn SealingKeys> {
         Arc::new(StoreKeys(self.vault()))
     }

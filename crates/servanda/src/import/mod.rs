@@ -69,7 +69,7 @@ pub(crate) struct Imported {
     pub held: Held,
     /// Whether a client reads the file, and so reaches the servers past us.
     pub bypass: bool,
-    /// A bundle that was unpacked for this, until it is kept.
+    /// The bundle that was unpacked for this import, until it is kept.
     pub unpacked: Option<Unpacked>,
     /// What the client itself would ask for, by the variable to be set instead.
     asked: BTreeMap<String, String>,

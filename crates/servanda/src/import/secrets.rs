@@ -56,7 +56,7 @@ impl Held {
         self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
     }
 
-    /// The value that stood in the file, if this variable stands in its place.
+    /// The value in the file that this variable replaced, if there is one.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }

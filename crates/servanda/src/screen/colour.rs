@@ -1,9 +1,9 @@
-//! Our own codes of colour, told from everybody else's: until they are written they carry numbers that were drawn when the process
-//! began. A text that came from outside cannot have them, so none of its codes reaches a terminal.
+//! Marks our own codes of colour: until they are written they carry random numbers that were drawn when the process began. A text from
+//! outside cannot contain these numbers, so none of its codes reaches a terminal.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
-/// What our codes end with until they are written: parameters as any other, so that a table does not count them as text.
+/// The end of our codes until they are written. It has the form of code parameters, so that a table does not count it as text.
 static MARK: LazyLock<String> = LazyLock::new(|| {
     let drawn = servanda_files::unguessable();
     let numbers = drawn.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default());
@@ -12,15 +12,15 @@ static MARK: LazyLock<String> = LazyLock::new(|| {
         mark
     })
 });
-/// What ends all colour, as the library of tables writes it.
+/// The code that ends all colour, as the library of tables writes it.
 const RESET: &str = "\u{1b}[0m";
 
-/// A word between two codes of ours.
+/// The word between two codes of ours.
 pub(super) fn around(word: &str, on: &str, off: &str) -> String {
     format!("\u{1b}[{on}{mark}m{word}\u{1b}[{off}{mark}m", mark = *MARK)
 }
 
-/// The code of ours that a text begins with, without its mark, and how long it is with it.
+/// The code of ours that a text begins with, without its mark, and the length of the code with the mark.
 pub(super) fn ours(text: &str) -> Option<(String, usize)> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let number = rest.get(..rest.find(|character: char| !character.is_ascii_digit())?)?;
@@ -28,7 +28,7 @@ pub(super) fn ours(text: &str) -> Option<(String, usize)> {
     rest.strip_prefix(number)?.starts_with(&end).then(|| (format!("\u{1b}[{number}m"), 2 + number.len() + end.len()))
 }
 
-/// A line of a table in which the resets are marked that the table put behind words of ours.
+/// A line of a table, with our mark on the resets that the table put behind words of ours.
 pub(super) fn with_resets(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
     let (mut rest, mut is_open) = (line, false);

@@ -1,5 +1,5 @@
-//! What is said about words on the command line that cannot be understood, and the help. It repeats what was typed, which may have come
-//! out of somebody else's text, and the environment.
+//! Usage errors and the help. They repeat the words of the command line, which a person may have copied from a foreign text, and a
+//! variable of the environment.
 
 use std::{
     ffi::OsString,
@@ -11,7 +11,7 @@ use servanda_contract::legibility::hidden;
 
 use super::shown;
 
-/// Tells how a command is used, and ends as the parser would.
+/// Prints how a command is used, and returns the exit code of the parser.
 pub(crate) fn tell_usage(usage: &clap::Error) -> ExitCode {
     let given = std::env::args_os().chain(std::env::var_os("SERVANDA_CONFIG"));
     if given.into_iter().all(is_plain) {

@@ -126,7 +126,7 @@ fn a_token_that_lacks_a_scope_is_told_every_scope_at_once() {
     assert!(gateway.bearing(&wide).call("company__pay_invoice", payment(1)).raw.contains("nothing graver"));
 }
 
-/// What was made with the root key before is good until it ends, and no root key stands in the ledger as it is.
+/// Credentials of the former root key stay good until they expire, and the ledger holds no root key in clear.
 #[test]
 fn root_keys_rotate_and_old_credentials_are_good_until_they_end() {
     let world = World::guarded(&[]);

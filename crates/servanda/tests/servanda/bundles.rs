@@ -99,9 +99,9 @@ fn bundles_that_are_not_what_they_say() {
     page.compare("bad_bundles");
 }
 
-/// Nobody agreed to it, and that nothing was written is true.
+/// Without a yes nothing of the bundle stays, so the message that nothing was written is true.
 #[test]
-fn a_bundle_that_nobody_agrees_to_leaves_nothing() {
+fn a_bundle_without_a_yes_leaves_nothing() {
     let world = World::empty();
     write_bundle(&world, "company.mcpb", &manifest());
     let ran = world.run_on_terminal(&["init", "--from", "company.mcpb"], "n\n").ended(1);

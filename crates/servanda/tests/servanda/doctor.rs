@@ -138,7 +138,7 @@ fn findings_of(found: &Value, what: &str) -> Vec<String> {
     findings.map(|finding| finding["mark"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What the gateway keeps for itself is mended when others could read it, and that is said.
+/// If others could read the gateway's own files, the files are mended and the user is told.
 #[test]
 fn a_ledger_that_others_can_read_is_told_of_and_mended() {
     use std::os::unix::fs::PermissionsExt as _;

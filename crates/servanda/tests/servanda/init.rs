@@ -223,7 +223,7 @@ fn a_configuration_elsewhere_brings_its_folder() {
     assert!(ran.stdout.starts_with("deep/gateway.yaml is good"), "{}", ran.stdout);
 }
 
-/// The file may be somebody else's: nothing of it is started before a person has seen it.
+/// Another person may have written the file: no command in it is started before the user has seen it.
 #[test]
 fn commands_of_a_foreign_file_are_shown_and_asked_for() {
     let world = World::empty();
@@ -244,7 +244,7 @@ fn commands_of_a_foreign_file_are_shown_and_asked_for() {
     assert!(witness.exists(), "a person said yes");
 }
 
-/// What decides which code runs is on the screen, whole, and nothing of it is a blank or missing (issue 16).
+/// Everything that decides which code runs is on the screen, in full; no part of it is blank or missing (issue 16).
 #[test]
 fn what_runs_is_shown_whole() {
     let world = World::empty();
@@ -270,7 +270,7 @@ fn what_runs_is_shown_whole() {
     }
 }
 
-/// An address alone takes variables of the environment along: nobody is sent anything before a person agreed.
+/// An address may contain variables of the environment, so no request is sent before the user has agreed.
 #[test]
 fn addresses_of_a_foreign_file_are_shown_and_asked_for() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -289,13 +289,13 @@ fn addresses_of_a_foreign_file_are_shown_and_asked_for() {
         assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
     }
     assert!(!ran.everything().contains("ghp_0123"), "{}", ran.everything());
-    assert!(listener.accept().is_err(), "nobody was asked");
+    assert!(listener.accept().is_err(), "no request was sent");
     let declined = world.run_on_terminal(&["init"], "n\n").ended(1);
     assert!(declined.stderr.contains("ask 1 address? [y/N]"), "{}", declined.stderr);
-    assert!(listener.accept().is_err(), "nobody was asked");
+    assert!(listener.accept().is_err(), "no request was sent");
 }
 
-/// Of a repository's own configuration, too, a person can see what it runs before it does.
+/// A person can see what a repository's own configuration runs before it runs.
 #[test]
 fn what_a_configuration_runs_can_be_seen_first() {
     let world = World::empty();

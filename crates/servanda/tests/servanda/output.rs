@@ -142,7 +142,7 @@ fn a_log_on_a_full_disk_is_lost_and_nothing_else() {
     assert!(world.run(&["explain", "--last"]).ended(0).stdout.contains("get_invoice"));
 }
 
-/// A result that would set the title, clear the screen, and turn the direction of what follows.
+/// A result that would set the title, clear the screen, and reverse the direction of the text after it.
 const STEERING: &str = "a\u{1b}]0;owned\u{7}\u{1b}[2Jb\u{202e}c\u{1b}[32md";
 
 #[test]
@@ -168,12 +168,12 @@ fn what_a_tool_says_steers_no_terminal_unless_a_person_wants_it() {
         let shown = world.run_on_screen(command).ended(0);
         assert!(!steers(&shown.stderr), "{command:?}: {:?}", shown.stderr);
     }
-    // A name that nobody has.
+    // A name that no tool has.
     let unknown = world.run_on_screen(&["call", STEERING, "{}"]);
     assert!(!steers(&unknown.stderr), "{:?}", unknown.stderr);
 }
 
-/// The codes that we and the log colour with: they are ours alone, so none is left when they are taken out and nothing else is an escape.
+/// The text without the codes of colour that we and the log use. If an escape is left, it is foreign.
 fn without_our_colours(text: &str) -> String {
     let ours = ["31", "32", "33", "34", "35", "39", "1", "2", "0", "3", "4"].map(|code| format!("\u{1b}[{code}m"));
     ours.iter().fold(text.to_owned(), |rest, code| rest.replace(code.as_str(), ""))
@@ -200,7 +200,7 @@ fn colour_is_ours_alone() {
     assert!(failed.stderr.contains("\u{1b}[31merror:\u{1b}[39m "), "{:?}", failed.stderr);
 }
 
-/// What was typed, a configured command and a server's last words stand in errors and in the log: nothing of them steers.
+/// Errors and the log quote the command line, a configured command and a server's last words: none of these texts controls the terminal.
 #[test]
 fn neither_the_log_nor_a_usage_error_steers_a_terminal() {
     let world = World::empty();

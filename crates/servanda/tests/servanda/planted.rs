@@ -1,5 +1,5 @@
-//! What a repository, or somebody with access to the folder, may have planted where the gateway looks (issue 16): links, pipes, devices, and
-//! permissions. Nothing outside the folder is read into it, written or changed; nothing hangs; and what is mended is said.
+//! Links, pipes, devices and permissions that a repository, or a user with access to the folder, may have planted where the gateway looks
+//! (issue 16). Nothing outside the folder is read into it, written or changed; nothing hangs; and every mended mode is reported.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
 
 const INVOICE: &str = r#"{"invoice_id":"inv_1001"}"#;
 
-/// A folder of somebody else's with a file in it.
+/// A folder of another user with a file in it.
 struct Outside(TempDir);
 
 impl Outside {
@@ -99,7 +99,7 @@ fn links_in_the_place_of_state_are_refused() {
     }
 }
 
-/// Whoever names another place for the ledger has it there, through links too.
+/// If the configuration names another place for the ledger, links on the way there are followed.
 #[test]
 fn a_ledger_that_the_configuration_names_elsewhere_may_be_behind_a_link() {
     let (world, elsewhere) = (company(), tempfile::tempdir().unwrap());
@@ -154,7 +154,7 @@ fn nothing_waits_for_a_pipe_or_reads_a_device_without_end() {
     plant_pipe(&world, "servanda.yaml");
     let ran = world.run(&["init"]).ended(2);
     assert!(ran.stderr.contains("not a regular file") && !ran.stderr.contains("--force"), "{}", ran.stderr);
-    // Files of earlier versions that are no files are left alone.
+    // Pipes and links under the names of earlier versions are left alone.
     let world = company();
     world.write(".mcp.json", &json!({ "mcpServers": { "company": world.sample(&[]) } }).to_string());
     plant_pipe(&world, "servanda.yaml.bak");
@@ -193,7 +193,7 @@ fn connect_writes_nowhere_else_and_shows_where_a_link_leads() {
     assert!(ran.stdout.contains("a link to dotfiles/claude.json"), "{}", ran.stdout);
 }
 
-/// Every command that comes by says what it mends, once.
+/// Every command that mends a file says so, once.
 #[test]
 fn what_others_could_read_is_mended_and_said_by_every_command() {
     let world = company();
@@ -232,5 +232,5 @@ fn what_others_could_read_is_mended_and_said_by_every_command() {
         assert!(told.contains(&format!("others could read `{name}` (mode 755)")), "{told}");
     }
     assert!(told.contains("others can read the key of the store") && told.contains("chmod 600"), "{told}");
-    assert_eq!(mode(".servanda/secrets.key"), 0o755, "a key that may be known is a person's to look after");
+    assert_eq!(mode(".servanda/secrets.key"), 0o755, "a person has to replace a key that others may know");
 }

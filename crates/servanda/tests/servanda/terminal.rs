@@ -17,7 +17,7 @@ impl World {
         self.run_at(args, typed, (false, false))
     }
 
-    /// The same where data is shown on the terminal too: all of it is in `stderr`.
+    /// The same, with stdout on the terminal too: all output is in `stderr`.
     pub(crate) fn run_on_screen(&self, args: &[&str]) -> Ran {
         self.run_at(args, "", (true, false))
     }

@@ -172,7 +172,7 @@ impl World {
         until("the company's books", || books.query_row("select count(*) from effects", [], |row| row.get(0)).ok())
     }
 
-    /// The values of the notes whose keys begin like this, read behind the gateway's back.
+    /// The values of the notes whose keys begin with `key`, read directly from the ledger's file.
     pub(crate) fn notes(&self, key: &str) -> Vec<String> {
         let ledger = rusqlite::Connection::open(self.path(".servanda/ledger.db")).unwrap();
         let mut found = ledger.prepare("select value from notes where key like ?1 || '%' order by key").unwrap();

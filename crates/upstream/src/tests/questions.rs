@@ -406,7 +406,7 @@ async fn questions_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_message_with_a_name_that_is_no_text_reaches_nobody() {
+async fn a_message_with_a_name_that_is_no_text_reaches_no_client() {
     let server = serve("legacy").await;
     for upstream in [stdio("legacy"), client(&server.url)] {
         let (delivery, mut remarks) = heard_delivery(&counterpart("a", CAPABILITIES));

@@ -49,8 +49,8 @@ impl Drop for Lock {
     }
 }
 
-/// A file of the store, opened for reading; none if there is none. Neither it nor its folder is a link: a repository may bring one that
-/// leads to somebody else's.
+/// A file of the store, opened for reading; none if it does not exist. A link in its place or in the place of its folder is refused: a
+/// repository may contain a link to another user's file.
 pub(super) fn open(path: &Path) -> Result<Option<File>, StoreFault> {
     let unlinked = path.parent().map_or(Ok(()), servanda_files::refuse_link);
     match unlinked.and_then(|()| servanda_files::open_own(path)) {
@@ -60,7 +60,7 @@ pub(super) fn open(path: &Path) -> Result<Option<File>, StoreFault> {
     }
 }
 
-/// Makes a folder that only its owner can look into. What is there stays as it is, and is no link.
+/// Makes a folder that only its owner can look into. An existing folder stays as it is; a link in its place is refused.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreFault> {
     servanda_files::refuse_link(folder).map_err(|source| fault(folder, "cannot be used", source))?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

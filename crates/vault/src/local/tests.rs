@@ -54,7 +54,7 @@ fn what_is_set_is_kept_and_nobody_can_read_it_without_the_key() {
     assert!(store.read(&name("b")).unwrap().is_none());
 }
 
-/// Whoever has the store has the same keys for the same purposes, and none says anything about another.
+/// Gateways with the same store key derive the same keys for the same purposes, and one key reveals nothing about another.
 #[test]
 fn keys_for_purposes_are_made_of_the_stores() {
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -189,7 +189,7 @@ fn the_stored_shape_is_golden() {
     assert!(key.open("crm-token", at(1_000), &changed).is_none());
 }
 
-/// A repository brings links and pipes where the store has its files: nothing is read or made where they lead, and nothing hangs.
+/// A repository may contain links and pipes in the places of the store's files: nothing is read or made behind them, and nothing hangs.
 #[test]
 fn links_and_pipes_in_the_place_of_its_files_are_refused() {
     use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! Rules in CEL: the texts that operators write, and fixed rules over whatever agents send. Both go the way that contracts and
-//! calls go, through admission and through the gates.
+//! Rules in CEL: texts as operators write them, and fixed rules over arguments as agents send them. Both go the way of contracts and calls,
+//! through admission and through the gates.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ const RULES: &[&str] = &[
 pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     let written: ToolContract = contract(&[])?;
     let rules: Vec<&str> = RULES.to_vec();
-    // Each rule by itself, because a call is told of all rules that it breaks but a later one may hide a slow one.
+    // Each rule by itself: a call is told of all rules that it breaks, but a later rule may hide a slow one.
     let compiled: CompiledContract = admit(contract(&rules)?, &Registered::new())?;
     let compiled = Arc::new(compiled);
     Ok(vec![
@@ -57,7 +57,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     ])
 }
 
-/// A contract with these rules and no other demands on what is sent.
+/// A contract with these rules and no other demands on the arguments.
 fn contract(rules: &[&str]) -> Result<ToolContract, NotReady> {
     let mut contract: ToolContract = document::read("book_room.yaml", CONTRACT)?;
     let properties: serde_json::Map<String, Value> = NAMES.iter().map(|name| ((*name).to_owned(), json!({}))).collect();

@@ -1,5 +1,5 @@
-//! What servers and clients send: JSON, envelopes, text that is looked at for what it hides, and answers that secrets are taken
-//! out of; and documents that people write.
+//! What servers and clients send: JSON, envelopes, text that is searched for hidden characters, and answers from which secrets are removed;
+//! and documents that people write.
 
 use servanda_authority::{Secret, scrubber::Scrubber};
 use servanda_contract::{
@@ -12,7 +12,7 @@ use servanda_mcp::{Message, RawObject, shape};
 use super::{NotReady, Reader};
 use crate::Grammar;
 
-/// As the gateway has them unless it is told otherwise.
+/// The gateway's default limits.
 pub(super) const LIMITS: Limits = Limits { bytes_max: 1 << 20, depth_max: 64 };
 
 pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
@@ -34,7 +34,7 @@ pub(super) fn readers() -> Result<Vec<Reader>, NotReady> {
     ])
 }
 
-/// What is read has canonical bytes, which are strict JSON themselves and mean the same.
+/// A value that was read has canonical bytes, which are strict JSON themselves and mean the same.
 fn read_json(bytes: &[u8]) {
     let Ok(value) = json::decode(bytes, LIMITS) else { return };
     let canonical = json::canonicalize(&value);

@@ -44,7 +44,7 @@ fn every_production_of_json_repeated_overflows_nothing() {
         for (before, unit, after, close) in PRODUCTIONS {
             for count in [20_000, 126, 60, 20] {
                 let text = format!("{before}{}{after}{}", unit.repeat(count), close.repeat(count));
-                // The most that may be asked for, and more.
+                // The deepest limit that callers may set, and deeper ones.
                 for depth_max in [64, 127, usize::MAX] {
                     if let Ok(value) = decode(text.as_bytes(), Limits { bytes_max: 8 << 20, depth_max }) {
                         let _ = canonicalize(&value).unwrap();

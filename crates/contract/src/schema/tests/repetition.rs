@@ -1,5 +1,5 @@
-//! Every keyword of JSON Schema, repeated: deep, wide and in chains of references. Nothing overflows a thread's stack, whether
-//! the schema is taken or not, and what is taken judges values within it as well.
+//! Every keyword of JSON Schema, repeated: deep, wide and in chains of references. Nothing overflows a thread's stack, whether or not
+//! the schema is taken. A schema that is taken judges values within the same stack.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{CompiledSchema, Profile};
 use crate::json::{Limits, decode};
 
 const REPEATED: usize = 20_000;
-/// As the gateway and the reader of documents have it.
+/// The limits that the gateway and the reader of documents set.
 const LIMITS: Limits = Limits { bytes_max: 8 << 20, depth_max: 64 };
 
 /// Keywords with a schema inside: what stands before it and after it.
@@ -149,7 +149,7 @@ fn patterns_repeated_overflow_nothing() {
     });
 }
 
-/// Definitions of which each refers to all others have more ways through them than can be gone.
+/// Definitions that all refer to each other have more paths through them than can be followed.
 #[test]
 fn references_of_all_to_all_are_refused_or_taken_at_once() {
     on_a_thread(|| {
@@ -165,7 +165,7 @@ fn references_of_all_to_all_are_refused_or_taken_at_once() {
     });
 }
 
-/// Takes a schema in each way, and lets it judge values if there is one.
+/// Compiles a schema in each way, and lets it judge values if it is taken.
 fn take(text: &str) {
     let Ok(Value::Object(schema)) = decode(text.as_bytes(), LIMITS) else { return };
     let mut deep = json!("aaaa");
@@ -181,7 +181,7 @@ fn take(text: &str) {
     }
 }
 
-/// Within the stack that threads of this process have.
+/// Runs the work on a thread with the stack that threads of this process have.
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }

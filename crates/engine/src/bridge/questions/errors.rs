@@ -19,7 +19,7 @@ use crate::bridge::dialogue::{Asking, QUESTIONS_MAX};
 /// The member of an error's data that has the elicitations.
 const ELICITATIONS: &str = "elicitations";
 
-/// A failure of which a caller may be told. Only [`QuestionRules::put_failure`] makes one.
+/// A failure as a caller may be told it. Only [`QuestionRules::put_failure`] makes one.
 #[derive(Debug, Clone)]
 pub(crate) struct PutFailure(PerformFailure);
 
@@ -45,7 +45,7 @@ impl QuestionRules {
         PutFailure(PerformFailure::Rejected { code, message, data, era })
     }
 
-    /// The same for an error that stands elsewhere than in an answer.
+    /// The same for an error that is not the answer itself, but stands inside one.
     pub(crate) fn put_error(&self, error: RpcError, record: &mut Vec<QuestionRecord>) -> RpcError {
         let RpcError { code, message, data } = error;
         let others = data.as_deref().and_then(plain);
@@ -70,7 +70,8 @@ impl QuestionRules {
         }
     }
 
-    /// The elicitations of an error as the caller gets them. If one may not be asked, none is: the request fails without it.
+    /// The elicitations of an error as the caller gets them. If one may not be asked, the caller gets none of them, because the request
+    /// fails without it.
     fn put_elicitations(&self, asked: &RawValue, record: &mut Vec<QuestionRecord>) -> Result<Vec<String>, String> {
         let asked: Vec<Map<String, Value>> =
             serde_json::from_str(asked.get()).map_err(|_| "its elicitations cannot be read".to_owned())?;
@@ -96,7 +97,8 @@ fn elicitations(data: &RawValue) -> Option<&RawValue> {
     serde_json::from_str::<RawObject<'_>>(data.get()).ok()?.get(ELICITATIONS)
 }
 
-/// Data without anything that asks or that is the gateway's to say, and with nothing in it that does not show. None if it cannot be read.
+/// Data without questions, without members that only the gateway may write, and with hidden characters spelled out. None if it cannot
+/// be read.
 fn plain(data: &RawValue) -> Option<Box<RawValue>> {
     let is_unwanted =
         |name: &str| name.starts_with(meta::OWN) || [ELICITATIONS, member::INPUT_REQUESTS].contains(&name);

@@ -1,4 +1,4 @@
-//! Which elicitations clients were given, so that a server can say that one of them is done, and nothing about any other.
+//! Which elicitations clients were given: a server may report the end of these, and of no others.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -7,14 +7,14 @@ use std::{
 
 /// Elicitations that are remembered; the oldest makes room.
 const GIVEN_MAX: usize = 16_384;
-/// How long the id of one may be.
+/// How long the id of an elicitation may be; a longer one is not remembered.
 const ID_BYTES_MAX: usize = 1_024;
 
 /// The elicitations that clients were given.
 #[derive(Debug, Default)]
 pub(crate) struct Elicitations(Mutex<Given>);
 
-/// One of them: the upstream, the client's affinity, and the upstream's id.
+/// One elicitation: the upstream, the client's affinity, and the upstream's id.
 type Elicitation = (Arc<str>, Arc<str>, String);
 
 #[derive(Debug, Default)]

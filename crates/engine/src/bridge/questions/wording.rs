@@ -44,7 +44,7 @@ pub(super) fn make_legible(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A name that has to be used as it is.
+/// Refuses a name with hidden characters, because the answer has to use the name unchanged.
 pub(super) fn require_legible(name: &str) -> Result<(), String> {
     if legibility::hidden(name).is_empty() {
         return Ok(());
@@ -52,7 +52,7 @@ pub(super) fn require_legible(name: &str) -> Result<(), String> {
     Err(format!("the name `{}` has characters that do not show", legibility::reveal(name)))
 }
 
-/// The text with a round bracket instead of every bracket that begins something like our mark: nobody takes `(asked by …]` for it.
+/// The text with a round bracket instead of every bracket that begins something like our mark: `(asked by …]` does not look like it.
 fn without_marks(text: &str) -> Cow<'_, str> {
     let is_forged = |place: usize| text.get(place..).is_some_and(is_mark);
     let forged = text.char_indices().any(|(place, _)| is_forged(place));

@@ -1,5 +1,5 @@
-//! Every production of CEL, repeated: nothing overflows a thread's stack, whether it is admitted or not, and what is admitted is
-//! evaluated within it as well.
+//! Every production of CEL, repeated: nothing overflows a thread's stack, whether or not the rule is admitted. An admitted rule is
+//! evaluated within the same stack.
 
 use serde_json::json;
 
@@ -107,7 +107,7 @@ const PRODUCTIONS: &[(&str, &str, &str, &str)] = &[
     ("", "}", "", ""),
 ];
 
-/// Beyond every limit, as many as are not too long, and fewer.
+/// Counts beyond every limit, counts whose text is just short enough, and lower ones.
 const COUNTS: [usize; 9] = [20_000, 4_000, 2_000, 1_000, 400, 120, 25, 12, 6];
 
 #[test]

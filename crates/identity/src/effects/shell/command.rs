@@ -8,13 +8,13 @@ use crate::effects::{Finding, shown};
 
 /// Where the programs of a system are.
 const PROGRAM_FOLDERS: [&str; 4] = ["/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"];
-/// Of the files that the kernel makes up, those that only tell.
+/// Files of the kernel that are safe to read: reading them changes nothing.
 const KERNEL_FILES: &str = "/dev/null /dev/zero /dev/urandom /proc/cpuinfo /proc/meminfo /proc/version /proc/uptime /proc/loadavg \
                             /proc/mounts /proc/stat /proc/filesystems /proc/cmdline /proc/swaps /proc/partitions /proc/modules \
                             /proc/net/dev /proc/net/route /proc/net/tcp /proc/net/udp /proc/self/status /proc/self/limits";
 
-/// Programs that run programs, of which only the version is asked. Those of which people keep several versions are not here: what is
-/// started in their place may fetch one. Java leaves files behind even then.
+/// Programs that run programs, and that are a read only if the command asks for their version. Programs with version managers are not
+/// here, because the manager that starts in their place may download one. Java is not here, because it leaves files behind even then.
 const VERSIONED: &str = "bash git gcc make perl";
 
 /// Says why a command is not known to only read.
@@ -124,7 +124,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// `-c5`. In old manners `-cf` is two options.
+    /// Requires a number, as in `-c5`. In the old syntax `-cf` is two options.
     fn number(&self, value: &str) -> Result<(), Finding> {
         let is_number = value.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-'));
         if is_number { Ok(()) } else { self.unknown("with letters where a number belongs") }
@@ -147,7 +147,7 @@ impl Reading<'_> {
         let fits = match self.listed.operands {
             Operands::Any => true,
             Operands::FilesBelow => text == "." || !(names_no_folder(text) || begins_at_a_device(text)),
-            // At the root and upwards every name may be a device's.
+            // At the root and above the working folder every name may be that of a device.
             Operands::Folder => {
                 self.operands == 1
                     && !word.has_glob
@@ -178,7 +178,7 @@ impl Reading<'_> {
     }
 }
 
-/// `command -v NAME`; otherwise it starts the program.
+/// Permits `command -v NAME` only, because otherwise `command` starts the program.
 fn asks_for_a_command(arguments: &[&Word]) -> Result<(), Finding> {
     match arguments.split_first() {
         Some((option, names))
@@ -191,7 +191,7 @@ fn asks_for_a_command(arguments: &[&Word]) -> Result<(), Finding> {
     }
 }
 
-/// `-f FILE` and its like. Other conditions evaluate what is written in them.
+/// Permits `-f FILE` and the like only, because other conditions evaluate the text in them.
 fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
     const OPERATORS: &str = "-e -f -d -s -r -w -x -L -h -b -c -p -S";
     match condition {
@@ -200,7 +200,7 @@ fn asks_about_a_file(condition: &[&Word]) -> Result<(), Finding> {
     }
 }
 
-/// Whether a word may name a file that is more than a file: opening a device, or reading some files of the kernel, does something.
+/// Whether a word may name a special file: opening a device, or reading some files of the kernel, does something.
 fn is_special_file(word: &Word) -> bool {
     let text = word.text.as_str();
     // The path in `--option=path`, `-fpath` or `if=path` too.
@@ -215,12 +215,12 @@ fn is_special_file(word: &Word) -> bool {
     is_special_path(path, word.has_glob) || attached.is_some_and(|path| is_special_path(path, word.has_glob))
 }
 
-/// Whether a path is the root, the folder at hand, or one above it.
+/// Whether a path is the root, the working folder, or a folder above it.
 fn names_no_folder(path: &str) -> bool {
     path.split('/').all(|part| matches!(part, "" | "." | ".."))
 }
 
-/// Whether a path leads to devices or files of the kernel where the folder at hand is the root.
+/// Whether a path would lead to devices or files of the kernel if the working folder were the root.
 fn begins_at_a_device(path: &str) -> bool {
     let first = path.split('/').find(|part| !matches!(*part, "" | "."));
     first.is_some_and(|first| matches!(first, "dev" | "proc" | "sys"))

@@ -11,7 +11,7 @@ const VALUED: &str = "-name -iname -path -ipath -wholename -iwholename -regex -i
                       -group -uid -gid -links -inum -samefile -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin -used -newer \
                       -anewer -cnewer -newermt -newerat -newerct -fstype -printf";
 
-/// Says why it is not known to only look.
+/// Says why a `find` is not known to only look.
 pub(super) fn judge(arguments: &[&Word]) -> Result<(), Finding> {
     let mut rest = arguments.iter().peekable();
     while rest.peek().is_some_and(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P")) {
@@ -39,7 +39,8 @@ pub(super) fn judge(arguments: &[&Word]) -> Result<(), Finding> {
     Ok(())
 }
 
-/// No action and no test has a dot or a slash in its name, whatever a glob beside it becomes. In brackets they are one choice of many.
+/// Whether a word with a glob can only become a file name. No action and no test has a dot or a slash in its name. Inside brackets they
+/// prove nothing, because they are one choice of many there.
 fn can_only_be_a_file(word: &Word) -> bool {
     let before_brackets = word.text.split('[').next().unwrap_or_default();
     before_brackets.contains(['.', '/'])

@@ -1,5 +1,5 @@
 //! Cuts shell text into words and joints, for the part of the language that every shell reads alike: literal words, quotes without
-//! expansions, plain globs, `|`, `&&`, `||`, `;` and line ends. At anything else it stops and says at what.
+//! expansions, plain globs, `|`, `&&`, `||`, `;` and line ends. At anything else it stops and names it.
 
 /// A piece of a text.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether the shell may put file names in its place.
     pub(super) has_glob: bool,
-    /// Whether a file name in its place may begin with anything, `-` included.
+    /// Whether a file name that the shell puts in its place may begin with any character, `-` included.
     pub(super) begins_with_glob: bool,
 }
 
@@ -81,7 +81,7 @@ fn word(rest: &str) -> Result<(Word, &str), String> {
             ' ' | '\t' | '\n' | ';' | '|' | '&' => return Ok((finished(word), rest.get(at..).unwrap_or_default())),
             '\'' => single_quoted(&mut word, &mut characters)?,
             '"' => double_quoted(&mut word, &mut characters)?,
-            // With anything beside it, a shell may look for it in its history.
+            // With another character beside the `!`, a shell may look for a command in its history.
             '!' if !is_begun && rest.get(1..).is_none_or(|rest| rest.is_empty() || rest.starts_with([' ', '\t'])) => {
                 word.text.push('!');
             }
@@ -140,10 +140,10 @@ fn double_quoted(word: &mut Word, characters: &mut std::str::CharIndices<'_>) ->
     while let Some((_, character)) = characters.next() {
         match character {
             '"' => return Ok(()),
-            // Before the end of the quotes or a blank it is itself.
+            // Before the closing quote or a blank, `$` stands for itself.
             '$' if characters.clone().next().is_some_and(|(_, next)| matches!(next, '"' | ' ')) => word.text.push('$'),
             '$' | '`' => return Err("an expansion".to_owned()),
-            // An interactive shell looks for it in its history.
+            // An interactive shell looks for a command in its history.
             '!' => return Err("`!` in double quotes".to_owned()),
             '\\' => match characters.next() {
                 // Before any other character the backslash stays.

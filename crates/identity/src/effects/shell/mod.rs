@@ -3,8 +3,8 @@
 //! every word of shell grammar, every command and option that is not listed. Nothing is executed or simulated, because shells, `sed`, `awk`
 //! and `git` each evaluate in more places than a reader can follow.
 //!
-//! It does not look at the file system: what a program of that name on the search path does cannot be told from a text. Only a sandbox
-//! enforces.
+//! It does not look at the file system, so it cannot tell which program of that name is on the search path. Only a sandbox can enforce
+//! what a program does.
 
 mod command;
 mod find;
@@ -15,7 +15,7 @@ mod table;
 use crate::effects::{Effect, Finding, Limits, StatementRef, Verdict, shown};
 use lexer::{Token, Word};
 
-/// Shell text is short.
+/// Longer shell text is `unknown`: shell text that only reads is short.
 const SHELL_BYTES_MAX: usize = 32 * 1024;
 
 /// Whether `text` provably only reads.
@@ -53,13 +53,13 @@ pub(super) fn classify(text: &str, limits: &Limits) -> Verdict {
     }
 }
 
-/// The commands of a text, whatever joins them. A text of nothing has none.
+/// The commands of a text, with any joints between them. An empty text has none.
 fn commands(tokens: &[Token]) -> impl Iterator<Item = Result<Vec<&Word>, &'static str>> {
     let is_end = |token: &Token| matches!(token, Token::End);
     let last = tokens.len();
     let mut rest = tokens;
     std::iter::from_fn(move || {
-        // Line ends and semicolons after which nothing comes.
+        // Skip line ends and semicolons.
         while let Some((Token::End, after)) = rest.split_first() {
             rest = after;
         }

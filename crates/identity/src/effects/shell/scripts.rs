@@ -1,5 +1,5 @@
-//! The few scripts of `sed` and `awk` that can be seen to only print. Both languages write files and start programs, and their dialects
-//! disagree on where a script's parts end, so only shapes pass in which nothing else can stand.
+//! The few scripts of `sed` and `awk` that provably only print. Both languages can write files and start programs, and their dialects
+//! disagree on where a script's parts end. So only shapes pass that leave no room for anything else.
 
 /// `5p`, `1,5p`, `$p`, `10q`, `/word/p`, `/word/d`, or one substitution whose parts cannot be cut differently.
 pub(super) fn is_sed_read(script: &str) -> bool {
@@ -24,7 +24,7 @@ fn is_addressed(script: &str) -> bool {
 fn is_substitution(script: &str) -> bool {
     let Some(rest) = script.strip_prefix('s') else { return false };
     let Some(delimiter) = rest.chars().next().filter(|mark| "/|,#:@".contains(*mark)) else { return false };
-    // Three in all: dialects disagree on those after a backslash or in brackets.
+    // Exactly three delimiters: dialects disagree on delimiters after a backslash or in brackets.
     let parts: Vec<&str> = rest.split(delimiter).collect();
     match parts.as_slice() {
         ["", pattern, replacement, flags] => {
@@ -45,7 +45,7 @@ pub(super) fn is_awk_read(program: &str) -> bool {
     let inside = program.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let Some(items) = inside.and_then(|rest| rest.trim().strip_prefix("print")) else { return false };
     let mut rest = items;
-    // A name that goes on after `print` is another word.
+    // `printf` or `printx` is another word than `print`.
     if !rest.is_empty() && !rest.starts_with([' ', '$', '"', '\t']) {
         return false;
     }
@@ -61,7 +61,7 @@ pub(super) fn is_awk_read(program: &str) -> bool {
     }
 }
 
-/// What follows a field, a count or a plain text.
+/// The rest of the program after a field, a count or a plain text; none if it begins with something else.
 fn awk_item(rest: &str) -> Option<&str> {
     if let Some(text) = rest.strip_prefix('"') {
         let (text, after) = text.split_once('"')?;

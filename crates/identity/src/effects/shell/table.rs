@@ -1,18 +1,18 @@
 //! The commands that only read, with the options under which they do: GNU's and util-linux's, as Debian has them. An option is listed
-//! when neither it nor its value can write a file, start a program or change the system. What is not here is not known.
+//! when neither it nor its value can write a file, start a program or change the system. Every other command and option is `unknown`.
 
 /// What may stand beside the options of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operands {
     /// Any number: files or texts that are read.
     Any,
-    /// Any number, and where one is a folder, the files below it are opened.
+    /// Any number. If an operand is a folder, the command opens the files below it.
     FilesBelow,
     /// None.
     None,
-    /// One at the most, because a second one is written. No glob, which could become two.
+    /// One at the most, because the command writes to a second one. No glob, because it could become two operands.
     One,
-    /// One folder, not the root and not above.
+    /// One folder, which is neither the root nor above the working folder.
     Folder,
     /// A format that begins with `+`: other operands set the clock.
     Format,
@@ -20,7 +20,7 @@ pub(super) enum Operands {
     Numbers,
     /// A script of `sed` or a program of `awk`, then files.
     Script(fn(&str) -> bool),
-    /// Letters in the manner of BSD, or process ids.
+    /// Option letters in BSD syntax, or process ids.
     Processes,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Listed {
     /// Long options in full; `=` at the end where they have a value, `?` where they may have one.
     pub(super) long: &'static str,
     pub(super) operands: Operands,
-    /// Whether no option of the command changes anything, listed or not: a glob may then stand at the beginning of a word, where a
-    /// file's name could be an option.
+    /// Whether no option of the command changes anything, listed or not. Then a word may begin with a glob, although a file's name could
+    /// become an option there.
     pub(super) harmless: bool,
     /// Whether `-5` is a number of lines.
     pub(super) counts: bool,
@@ -48,9 +48,9 @@ pub(super) struct Listed {
 pub(super) enum Values {
     /// In the same word or the next.
     Anywhere,
-    /// As a word of its own: such a command goes on reading letters after an option with a value.
+    /// As a word of its own, because the command reads the letters after such an option as further options.
     Apart,
-    /// In the same word or the next, and it is a number: in old manners letters there are options.
+    /// In the same word or the next, and it must be a number, because in the old syntax letters there are options.
     Number,
 }
 

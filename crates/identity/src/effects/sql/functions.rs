@@ -9,7 +9,7 @@ use crate::effects::{Dialect, Finding, shown};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conduct {
     Harmless,
-    /// Harmless without arguments; with one it sets what it tells.
+    /// Harmless without arguments; with an argument it sets the value that it tells.
     Asks,
     Writes,
     Outside,
@@ -63,7 +63,7 @@ pub(super) fn judge(dialect: Dialect, called: Called<'_>) -> Option<Finding> {
     }
 }
 
-/// Whether any engine has a function of that name that is not known to change nothing.
+/// Whether any engine has a function of that name that may change something.
 pub(super) fn changes(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     [&POSTGRES, &SQLITE, &MYSQL].iter().any(|table| {
@@ -71,8 +71,7 @@ pub(super) fn changes(name: &str) -> bool {
     })
 }
 
-/// Whether SQLite has a table of that name that is a function, and not one that is known to change nothing. Every PRAGMA with a result
-/// has one.
+/// Whether SQLite has a table-valued function of that name that may change something. Every PRAGMA with a result has such a function.
 pub(super) fn is_acting_table_of_sqlite(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     match SQLITE.get(name.as_str()) {

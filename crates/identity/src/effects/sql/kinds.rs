@@ -1,6 +1,6 @@
-//! What a statement does by how it begins. Responsible for every kind of statement but queries, and for finding the query inside those
-//! that carry one (`EXPLAIN`, `COPY`). A statement is a read only if every word of it is of a known shape; a beginning that is not
-//! known is `unknown`.
+//! Judges a statement by its first words. Responsible for every kind of statement but queries, and for finding the query inside
+//! statements that carry one (`EXPLAIN`, `COPY`). A statement is a read only if every word of it is of a known shape; a statement with
+//! an unknown beginning is `unknown`.
 
 use std::borrow::Cow;
 
@@ -134,7 +134,7 @@ fn judge_parenthesised(statement: Statement<'_>) -> Finding {
 const PLAN_WORDS: &str = " analyze analyse verbose costs buffers format timing summary settings wal generic_plan memory serialize extended \
      partitions query plan on off true false json text yaml xml tree traditional none binary ";
 
-/// A plan is only looked at, but engines run parts of a statement to plan it: what is planned must be a read itself.
+/// `EXPLAIN` only shows a plan, but engines run parts of a statement to plan it. So the planned statement must be a read itself.
 fn judge_explain(statement: Statement<'_>) -> Finding {
     let tokens = statement.tokens;
     let is_option = |token: &Token<'_>| {
@@ -177,7 +177,7 @@ fn judge_explain(statement: Statement<'_>) -> Finding {
         [first, ..] => {
             let inner = BEGINNINGS.iter().find(|(word, ..)| first.is_word(word));
             let effect = inner.map_or(Effect::Unknown, |(_, effect, _)| *effect);
-            Finding::new(effect, "EXPLAIN of what is not a query")
+            Finding::new(effect, "EXPLAIN of a statement that is not a query")
         }
     }
 }
@@ -198,7 +198,7 @@ fn is_plain_names(tokens: &[Token<'_>]) -> bool {
         && tokens.iter().all(|token| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Dot | Kind::Text))
 }
 
-/// A setting or a list by plain names. With a condition it computes.
+/// `SHOW` of a setting or a list by plain names is a read. With a condition it may compute anything.
 fn judge_show(tokens: &[Token<'_>]) -> Finding {
     const WORDS_MAX: usize = 12;
     let plain = tokens.len() <= WORDS_MAX
@@ -237,7 +237,7 @@ fn judge_copy(statement: Statement<'_>) -> Finding {
             Some(first) if ["insert", "update", "delete", "merge"].iter().any(|word| first.is_word(word)) => {
                 Finding::write("COPY of a statement that changes rows")
             }
-            _ => Finding::unknown("COPY of what is not a query"),
+            _ => Finding::unknown("COPY of a statement that is not a query"),
         };
         return if plain_options {
             finding
@@ -268,8 +268,8 @@ fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     tokens.len()
 }
 
-/// What begins a transaction leaves it open, because nothing that ends one is a read: later statements of the session are not
-/// committed, and MySQL commits what was open before.
+/// A statement that begins a transaction leaves it open, because no read ends one. Later statements of the session are then not committed,
+/// and MySQL commits the transaction that was open before.
 fn judge_begin(tokens: &[Token<'_>]) -> Finding {
     let locks = |token: &Token<'_>| ["write", "immediate", "exclusive"].iter().any(|word| token.is_word(word));
     if tokens.iter().any(locks) {

@@ -1,5 +1,6 @@
-//! Cuts SQL into words by the rules of the engine that will read it: strings, quoted names, dollar quotes, comments. Responsible for what is text and what is program; knows no grammar. It never recurses and never fails:
-//! what does not end is reported as such.
+//! Cuts SQL into words by the rules of the engine that will read it: strings, quoted names, dollar quotes, comments. It decides which
+//! bytes are text and which are program, and knows no grammar. It never recurses and never fails: a string or comment without an end is
+//! reported as such.
 
 use crate::effects::Dialect;
 
@@ -259,7 +260,8 @@ fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-/// What operators of every engine are made of. PostgreSQL has more; elsewhere `#` begins a comment, a backquote a name, `@` a variable.
+/// Characters of which every engine makes operators. PostgreSQL has more; elsewhere `#` begins a comment, a backquote a name, `@` a
+/// variable.
 fn is_operator(byte: u8) -> bool {
     b"+-*/<>=~!%^&|".contains(&byte)
 }

@@ -1,6 +1,7 @@
 //! SQL: whether each statement of a text provably only reads. Cuts the text into statements by the engine's own rules of strings and
 //! comments, refuses a text that readers may cut differently (`plain`, `second_reading`), judges a statement by how it begins (`kinds`)
-//! and a query by its tree (`tree`). What is not known is `unknown`. For an engine that is not stated a text must be harmless to each of them.
+//! and a query by its tree (`tree`). Everything else is `unknown`. If the contract names no engine, the text must be harmless to every
+//! engine.
 
 mod functions;
 mod kinds;
@@ -22,7 +23,7 @@ use lexer::{Kind, Lexed, Token};
 
 /// How deep parentheses may go for the parser, which tries several readings of each.
 const PARENTHESES_DEPTH_MAX: usize = 24;
-/// How many joins a statement for the parser may have: one without `ON` nests, and the parser does not count it.
+/// How many joins a statement for the parser may have: a join without `ON` nests, and the parser does not count it.
 const JOINS_MAX: usize = 64;
 /// How many words a statement for the parser may have.
 const PARSED_TOKENS_MAX: usize = 4_000;
@@ -35,8 +36,8 @@ pub(super) fn classify(dialect: Dialect, text: &str, limits: &Limits) -> Verdict
     }
 }
 
-/// Engines disagree on what is a string and what a comment. A text must be cut alike by all of them, and is judged by the generic
-/// grammar and everybody's functions.
+/// Judges a text for an unnamed engine. Engines disagree about strings and comments, so all of them must cut the text alike. It is judged
+/// by the generic grammar and by the functions of every engine.
 fn classify_for_any(text: &str, limits: &Limits) -> Verdict {
     let cut = |dialect| lexer::lex(text, dialect, limits.tokens_max);
     let (postgres, sqlite, mysql) = (cut(Dialect::Postgres), cut(Dialect::Sqlite), cut(Dialect::MySql));
@@ -79,7 +80,7 @@ fn classify_for(dialect: Dialect, lexical: Dialect, text: &str, limits: &Limits)
     }
 }
 
-/// The same verdict, unless the parser's own tokenizer sees other strings and comments in what would be a read.
+/// The same verdict, unless it is a read and the parser's own tokenizer sees other strings and comments in the text.
 fn read_again(dialect: Dialect, text: &str, lexed: &Lexed<'_>, verdict: Verdict) -> Verdict {
     if verdict.effect != Effect::Read || second_reading::agrees(tree::grammar(dialect), text, lexed) {
         return verdict;

@@ -1,5 +1,5 @@
-//! Texts that engines, their modes and the parser cut into words alike. A text beyond them is `unknown`, whatever it says: where two
-//! readers disagree on what is a string, a comment or a name, one of them sees another program.
+//! Accepts only texts that engines, their modes and the parser cut into words alike. Every other text is `unknown`: if two readers
+//! disagree about strings, comments or names, one of them sees another program.
 
 use crate::effects::Dialect;
 use crate::effects::sql::lexer::{Kind, Lexed, Token};
@@ -11,13 +11,13 @@ const BEFORE_TEXT: &str = "select distinct all and or not like ilike to between 
     oid name point box circle line lseg path polygon macaddr macaddr8 money tsvector tsquery jsonpath both leading trailing document content \
     passing collate";
 
-/// PostgreSQL cuts longer names.
+/// PostgreSQL truncates longer names.
 const NAME_BYTES_MAX: usize = 63;
-/// Functions of MySQL's that are its own only where the parenthesis follows at once.
+/// Functions that are MySQL's own only if the parenthesis follows the name without a blank.
 const CALLED_WITHOUT_BLANK: &str = "adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat max mid min \
     now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim variance var_pop var_samp";
 
-/// What in a text readers may cut differently.
+/// The part of a text that readers may cut differently, if there is one.
 pub(super) fn doubt(dialect: Dialect, text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
     if lexed.unterminated {
         return Some("a string, a quoted name or a comment in it has no end");
@@ -39,8 +39,8 @@ pub(super) fn doubt(dialect: Dialect, text: &str, lexed: &Lexed<'_>) -> Option<&
         .or_else(|| variable(dialect, &lexed.tokens))
 }
 
-/// Programs that databases come with read lines: `go` and `/` end a statement of SQLite's, after which a dot begins a command, and
-/// `delimiter` at the beginning of a line is MariaDB's.
+/// Finds lines that the command-line programs of databases read as commands. To SQLite's, `go` and `/` end a statement, after which a dot
+/// begins a command; to MariaDB's, `delimiter` at the beginning of a line is a command.
 fn of_lines(text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
     let program = super::without_comments(text, &lexed.comments);
     let is_command = |line: &str| {
@@ -52,7 +52,7 @@ fn of_lines(text: &str, lexed: &Lexed<'_>) -> Option<&'static str> {
 
 fn comment(dialect: Dialect, comment: &str, after: Option<&u8>) -> Option<&'static str> {
     let Some(body) = comment.strip_prefix("/*") else {
-        // PostgreSQL ends it at a carriage return, others at a line feed.
+        // PostgreSQL ends a line comment at a carriage return, others at a line feed.
         let ends_apart = comment.contains('\r') || (after == Some(&b'\r'));
         return (ends_apart && dialect != Dialect::Sqlite).then_some("a comment that a carriage return may end");
     };
@@ -94,9 +94,9 @@ fn of_pair(dialect: Dialect, pair: &[Token<'_>]) -> Option<&'static str> {
         (Kind::Word, Kind::Text)
             if is_postgres(dialect) && !BEFORE_TEXT.split_ascii_whitespace().any(|word| one.is_word(word)) =>
         {
-            Some("a name before a string, which may be a type of somebody's own")
+            Some("a name before a string, which may be a user-defined type")
         }
-        // With a blank it is somebody's own function, unless MySQL was told otherwise.
+        // With a blank the name is a user-defined function, unless a setting of MySQL says otherwise.
         (Kind::Word, Kind::Open)
             if matches!(dialect, Dialect::MySql | Dialect::Generic)
                 && one.end() != other.start
@@ -114,8 +114,8 @@ fn of_pair(dialect: Dialect, pair: &[Token<'_>]) -> Option<&'static str> {
     }
 }
 
-/// Variables that engines and their programs cut differently: `@a.b` is one to MySQL and so is `:a::b(…)` to SQLite, whatever stands in the
-/// parentheses; psql puts another text in the place of `:a`.
+/// Finds variables that engines and their programs cut differently. `@a.b` is one variable to MySQL, and `:a::b(…)` with any text in the
+/// parentheses is one to SQLite; psql replaces `:a` with another text.
 fn variable(dialect: Dialect, tokens: &[Token<'_>]) -> Option<&'static str> {
     let touch = |one: &Token<'_>, other: &Token<'_>| one.end() == other.start;
     let is_doubled = |at: usize, sign: &Token<'_>| {

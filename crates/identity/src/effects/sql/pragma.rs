@@ -8,7 +8,7 @@ use crate::effects::{Finding, shown};
 const ASKS: &str = " collation_list compile_options data_version database_list foreign_key_check foreign_key_list freelist_count function_list \
     index_info index_list index_xinfo integrity_check module_list page_count pragma_list quick_check stats \
     table_info table_list table_xinfo ";
-/// Ask without a value; with one they set something of this connection, which others may share.
+/// These ask if they have no value. With a value they set something of this connection, which others may share.
 const OF_THE_CONNECTION: &str = " analysis_limit automatic_index busy_timeout cache_size cache_spill case_sensitive_like cell_size_check checkpoint_fullfsync count_changes \
     empty_result_callbacks full_column_names fullfsync hard_heap_limit parser_trace read_uncommitted reverse_unordered_selects short_column_names \
     soft_heap_limit threads wal_autocheckpoint data_store_directory temp_store_directory lock_status ";
@@ -40,7 +40,7 @@ pub(super) fn judge(tokens: &[Token<'_>]) -> Finding {
     }
 }
 
-/// Nothing, or one name, text or number in parentheses or behind `=`.
+/// Whether the value is empty, or one name, text or number in parentheses or behind `=`.
 fn is_question(value: &[Token<'_>]) -> bool {
     let is_one = |token: &Token<'_>| matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Text | Kind::Number);
     match value {

@@ -1,8 +1,8 @@
-//! Qualified names in queries with a source of rows that is a call: `FROM text('x') AS g`. To PostgreSQL `g.f` means the function `f` of
-//! what the call gives, unless the call has a column `f`. So where a query has such a source, a qualified name passes only if its
-//! qualifier is a table, a subquery or a named query, or if the column stands in the source's own list of columns.
+//! Qualified names in queries whose source of rows is a call: `FROM text('x') AS g`. PostgreSQL reads `g.f` as a call of the function `f`
+//! on the result, unless the result has a column `f`. So in a query with such a source, a qualified name passes only if its qualifier is a
+//! table, a subquery or a named query, or if the column stands in the source's own list of columns.
 //!
-//! Names are compared over the whole query: where two sources share a name, the stricter rule holds.
+//! Names are compared over the whole query: if two sources share a name, the stricter rule holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -12,14 +12,14 @@ use sqlparser::ast::{Ident, ObjectName, Query, Statement, TableAlias, TableFacto
 /// Functions of PostgreSQL whose rows have columns of these names.
 const KEYED: &str = " json_each jsonb_each json_each_text jsonb_each_text each ";
 const KEYED_COLUMNS: [&str; 2] = ["key", "value"];
-/// What PostgreSQL takes for a value where a table could stand.
+/// Words that PostgreSQL reads as a value in the place of a table.
 const VALUES: &str = " current_user session_user user current_role current_catalog current_schema current_date current_time current_timestamp \
     localtime localtimestamp system_user ";
 
 /// The sources of a statement.
 #[derive(Debug, Default)]
 pub(super) struct RowsOfFunctions {
-    /// By the name of each call, the columns that it has whatever is behind the name.
+    /// By the name of each call, the columns that every call of that name in the query has.
     calls: BTreeMap<String, BTreeSet<String>>,
     /// Names of tables, subqueries and named queries.
     tables: BTreeSet<String>,

@@ -1,6 +1,6 @@
-//! A second opinion on what of a text is program: the parser's own tokenizer has to find the same strings, quoted names and comments as
-//! `lexer`. The two share no code, so that a rule which one of them has wrong is not enough to hide a program in what the other takes for
-//! a string, or a string's end in a comment.
+//! A second opinion on which part of a text is program: the parser's own tokenizer has to find the same strings, quoted names and comments
+//! as `lexer`. The two share no code, so a wrong rule in one of them is not enough to hide a program in a string, or a string's end in a
+//! comment.
 
 use sqlparser::dialect::Dialect as Grammar;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
@@ -19,7 +19,7 @@ pub(super) fn agrees(grammar: &dyn Grammar, text: &str, lexed: &Lexed<'_>) -> bo
         .map(|token| (token.start, token.end()));
     let mut ours: Vec<(usize, usize)> = ours_of_tokens.chain(lexed.comments.iter().copied()).collect();
     ours.sort_unstable();
-    // A comment up to the end of its line: with the line's end to one, without it to the other.
+    // One of the two counts the line's end to a line comment, the other does not.
     let trimmed = |(start, end): (usize, usize)| {
         (start, start + text.get(start..end).unwrap_or_default().trim_end_matches(['\n', '\r']).len())
     };

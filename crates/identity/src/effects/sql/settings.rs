@@ -5,9 +5,9 @@ use crate::effects::sql::Statement;
 use crate::effects::sql::lexer::Kind;
 use crate::effects::{Effect, Finding, shown};
 
-/// Settings of a session on which neither the rows of a later statement nor what is stored depend: not `timezone` or `datestyle`, which
-/// change what a text means as a time, nor `bytea_output` or `group_concat_max_len`, which change what a value is as a
-/// text, nor time limits, which make later statements fail.
+/// Settings of a session that change neither the rows nor the stored data of later statements. `timezone` and `datestyle` are not here,
+/// because they change what a text means as a time; nor `bytea_output` and `group_concat_max_len`, because they change a value's text;
+/// nor time limits, because they make later statements fail.
 const HARMLESS: &str = " application_name client_min_messages cpu_index_tuple_cost cpu_operator_cost cpu_tuple_cost \
     cursor_tuple_fraction effective_cache_size effective_io_concurrency force_parallel_mode from_collapse_limit \
     geqo geqo_threshold hash_mem_multiplier jit join_collapse_limit lc_messages \

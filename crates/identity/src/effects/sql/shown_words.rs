@@ -1,5 +1,5 @@
-//! Whether the parser's tree holds every word that was written. The tree is written out again and its words are counted: a word that it
-//! does not hold was read past, and what was read past was not judged.
+//! Whether the parser's tree holds every word that was written. The tree is written out again and its words are counted: the parser
+//! skipped a word that the tree does not hold, and a skipped word was not judged.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use crate::effects::Dialect;
 use crate::effects::sql::Statement;
 use crate::effects::sql::lexer::{self, Kind, Token};
 
-/// Words that a tree need not repeat: they say what would hold without them, or are written differently.
+/// Words that a tree need not repeat: they change nothing, or the tree writes them differently.
 const IMPLIED: &str = " all as asc inner outer at is not ";
 
-/// A word of the query that is not in what the tree says, if there is one. A string or a number that is missing is given as its text.
+/// A word of the query that the written-out tree lacks, if there is one. A missing string or number is given as its text.
 pub(super) fn missing(query: Statement<'_>, written: &str) -> Option<String> {
     let lexical = if query.dialect == Dialect::Generic { Dialect::Postgres } else { query.dialect };
-    // A tree says more than its text by a bounded factor: `AS`, parentheses, full names of types.
+    // A written-out tree is longer than the query by a bounded factor: `AS`, parentheses, full names of types.
     // Signs are not counted, and two of `-` side by side would begin a comment.
     let written = written.replace('-', "- ");
     let lexed = lexer::lex(&written, lexical, query.tokens.len().saturating_mul(8).saturating_add(64));

@@ -1,8 +1,8 @@
 //! Queries, by sqlparser's tree. A query is a read when every part of its tree is listed here and every function, type and operator in
 //! it is one of the engine's own that changes nothing. A part that is not listed is `unknown`, and so is a query that the parser does not
-//! know: what its words look like proves nothing.
+//! understand, because its words alone prove nothing.
 //!
-//! It does not know what is in the database: a view, a policy, a user's own cast or operator may do anything.
+//! It does not know the contents of the database: a view, a policy, a user's own cast or operator may do anything.
 
 use std::ops::ControlFlow;
 
@@ -51,7 +51,7 @@ fn judge_here(query: sql::Statement<'_>) -> Finding {
     let parser = Parser::new(grammar(query.dialect)).with_recursion_limit(PARSER_DEPTH_MAX);
     let parsed = parser.try_with_sql(query.source()).and_then(|mut parser| {
         let statement = parser.parse_statement()?;
-        // INVARIANT: the parser has read all of it. It would take `END` for the end of a block and leave the rest.
+        // INVARIANT: the parser has read the whole text. It would take `END` for the end of a block and leave the rest unread.
         parser.expect_token(&Token::EOF)?;
         Ok(statement)
     });
@@ -59,7 +59,7 @@ fn judge_here(query: sql::Statement<'_>) -> Finding {
     if !matches!(statement, Statement::Query(_)) {
         return Finding::unknown("the parser does not take this for a query");
     }
-    // Only PostgreSQL calls functions by the dots of names.
+    // Only PostgreSQL reads `a.b` as a call of the function `b`.
     let of_functions = match query.dialect {
         Dialect::Postgres | Dialect::Generic => rows_of_functions(&statement),
         Dialect::Sqlite | Dialect::MySql => RowsOfFunctions::default(),
@@ -186,7 +186,7 @@ impl Walk {
         self.allow(!is_function, "a table of SQLite's that does something when it is read")
     }
 
-    /// `s.nextval` is a call where `s` has no such column.
+    /// `s.nextval` is a call if `s` has no such column.
     fn name_of_column(&mut self, name: &Ident) -> ControlFlow<()> {
         if functions::changes(&name.value) {
             return self
@@ -195,7 +195,7 @@ impl Walk {
         ControlFlow::Continue(())
     }
 
-    /// `t.column`. Where `t` is a call, a column that it does not have is a call too.
+    /// `t.column`. If `t` is a call, a column that its rows do not have is a call too.
     fn qualified(&mut self, parts: &[Ident]) -> ControlFlow<()> {
         parts.iter().skip(1).try_for_each(|name| self.name_of_column(name))?;
         let is_column = parts.windows(2).all(|pair| match pair {
@@ -424,7 +424,7 @@ fn is_plain(expression: &Expr) -> bool {
         | Expr::MatchAgainst { .. }
         | Expr::Wildcard(_)
         | Expr::QualifiedWildcard(..) => true,
-        // Judged by what they name, or no expression of these engines.
+        // Judged elsewhere by the names in them, or no expression of these engines.
         Expr::Function(_)
         | Expr::CompoundIdentifier(_)
         | Expr::CompoundFieldAccess { .. }

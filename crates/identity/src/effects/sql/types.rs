@@ -1,10 +1,10 @@
-//! Types that values are converted to. A type that is not the engine's own has functions of somebody's own; only PostgreSQL has such types.
+//! Types that values are converted to. A user-defined type runs user-defined functions; only PostgreSQL has such types.
 
 use sqlparser::ast::{ArrayElemTypeDef, DataType, ObjectName, ObjectNamePart};
 
 use crate::effects::Dialect;
 
-/// Whether a type is the engine's own, so that converting to it calls nobody's function.
+/// Whether a type is the engine's own, so that converting to it calls no user-defined function.
 pub(super) fn is_engines_own(dialect: Dialect, kind: &DataType) -> bool {
     let has_types_of_users = matches!(dialect, Dialect::Postgres | Dialect::Generic);
     match kind {
@@ -31,8 +31,7 @@ pub(super) fn is_engines_own(dialect: Dialect, kind: &DataType) -> bool {
     }
 }
 
-/// Whether PostgreSQL has the type. What the parser has a word for and PostgreSQL has not (`datetime`, `string`) is a type of somebody's
-/// own there.
+/// Whether PostgreSQL has the type. The parser knows names (`datetime`, `string`) that PostgreSQL does not; there they are user-defined.
 fn is_type_of_postgres(kind: &DataType) -> bool {
     matches!(
         kind,
@@ -77,7 +76,7 @@ fn is_type_of_postgres(kind: &DataType) -> bool {
     )
 }
 
-/// Types of PostgreSQL that the parser has no word for. Another one is somebody's own, with functions of their own.
+/// Whether a type that the parser has no word for is PostgreSQL's own. Any other one is user-defined, with user-defined functions.
 fn is_own_type(name: &ObjectName) -> bool {
     const OWN: &str = " oid xid xid8 cid tid name regclass regtype regproc regprocedure regnamespace regrole regoper regoperator regconfig \
         regdictionary regcollation inet cidr macaddr macaddr8 money int2 int4 int8 float4 float8 bool bpchar text varchar timestamptz timetz \

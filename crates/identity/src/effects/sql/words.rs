@@ -1,5 +1,5 @@
-//! What the words of a query, strings and comments apart, prove without a grammar: parts that must change something whatever stands
-//! around them, and operators that are not the engine's own. It never says that a query only reads.
+//! What the words of a query, without strings and comments, prove without a grammar: parts that change something in any context, and
+//! operators that are not the engine's own. It never says that a query only reads.
 
 use crate::effects::sql::functions;
 use crate::effects::sql::lexer::{Kind, Token};
@@ -25,7 +25,7 @@ pub(super) fn hazard(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> 
         if token.kind != Kind::Word {
             continue;
         }
-        // `t.into` and `AS into` may be names, and `@a. INTO` and `@as INTO` are none.
+        // In `t.into` and `AS into` the word may be a name; in `@a. INTO` and `@as INTO` it is none.
         if previous.is_some_and(|token| token.kind == Kind::Dot || token.is_word("as")) {
             if ["into", "for", "lock"].iter().any(|word| token.is_word(word)) {
                 return Some(Finding::unknown("a word of the grammar where a name could stand"));
@@ -81,7 +81,7 @@ fn into(dialect: Dialect, next: Option<&Token<'_>>) -> Finding {
     Finding::new(Effect::Ddl, "SELECT … INTO creates a table")
 }
 
-/// Whether an operator may not be one of PostgreSQL's own: another one is somebody's function.
+/// Finds an operator that may not be PostgreSQL's own. Such an operator calls a user-defined function.
 pub(super) fn foreign_operator(dialect: Dialect, tokens: &[Token<'_>]) -> Option<Finding> {
     if !matches!(dialect, Dialect::Postgres | Dialect::Generic) {
         return None;
@@ -89,7 +89,7 @@ pub(super) fn foreign_operator(dialect: Dialect, tokens: &[Token<'_>]) -> Option
     let is_spelled_out =
         |pair: &[Token<'_>]| matches!(pair, [word, open] if word.is_word("operator") && open.kind == Kind::Open);
     if tokens.windows(2).any(is_spelled_out) {
-        return Some(Finding::unknown("OPERATOR(…) names an operator that may be somebody's own"));
+        return Some(Finding::unknown("OPERATOR(…) names an operator that may be user-defined"));
     }
     let foreign = tokens.iter().find(|token| token.kind == Kind::Sign && is_foreign(token.text))?;
     Some(Finding::unknown(format!(

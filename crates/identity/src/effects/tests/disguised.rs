@@ -1,4 +1,4 @@
-//! Programs in the clothes of queries, as attackers sent them. Each changed something on a real engine while it was called a read.
+//! Programs disguised as queries, as attackers sent them. Each changed something on a real engine although we had called it a read.
 
 use super::*;
 
@@ -11,7 +11,7 @@ const POSTGRES: &[&str] = &[
     "SELECT 1 end, pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()",
     "SELECT 1 end, x.as INTO pwned FROM (SELECT 2) AS x(\"as\")",
     "SELECT x.as INTO pwned FROM (SELECT 2) AS x(\"as\")",
-    // What is written like a column is a call where the source has no such column.
+    // A name written like a column is a call if the source has no such column.
     "SELECT g.dblink_connect_u FROM text('host=localhost user=owner') AS g",
     "SELECT g.crosstab2 FROM text($$select nextval('s')::text, 'a'::text, 'b'::text$$) AS g",
     "SELECT g.set_limit FROM float4(0.9) AS g",

@@ -187,7 +187,7 @@ const SHELL: &[&str] = &[
     "cd ",
 ];
 
-/// Within the stack that threads of this process have.
+/// Runs the work on a thread with the stack that threads of this process have.
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread").join().expect("no panic");
 }
@@ -196,7 +196,7 @@ fn on_a_thread(work: impl FnOnce() + Send + 'static) {
 fn every_production_of_sql_repeated_overflows_nothing() {
     on_a_thread(|| {
         for (before, unit, after, close) in SQL {
-            // Beyond every limit, and just below those of the parser.
+            // Counts beyond every limit, and just below the limits of the parser.
             for count in [20_000, 1_900, 950, 300, 20] {
                 let text = format!("{before}{}{after}{}", unit.repeat(count), close.repeat(count));
                 for dialect in DIALECTS {
@@ -220,8 +220,8 @@ fn every_production_of_the_shell_repeated_overflows_nothing() {
     });
 }
 
-/// Four times the text, less than twelve times the work: processor time of this thread, compared within one run, where it takes long
-/// enough to be compared.
+/// Four times the text takes less than twelve times the work. Compared is the processor time of this thread within one run, if it is
+/// long enough to be compared.
 #[test]
 fn the_work_grows_with_the_text() {
     let worked = || {

@@ -114,7 +114,7 @@ const POSTGRES: &[(&str, Effect)] = &[
     ("FROBNICATE t", Unknown),
 ];
 
-/// What independent attackers passed as reads, and what is like it.
+/// Statements that independent attackers passed as reads, and similar ones.
 const ATTACKS: &[(Dialect, &str)] = &[
     (Dialect::Postgres, "EXPLAIN (\"analyze\") DELETE FROM t"),
     (Dialect::Postgres, "EXPLAIN ('analyze') DELETE FROM t"),
@@ -145,7 +145,7 @@ const ATTACKS: &[(Dialect, &str)] = &[
     (Dialect::Postgres, "RELEASE s"),
     (Dialect::Postgres, "SET statement_timeout = 0, search_path = evil"),
     (Dialect::Postgres, "SET client_encoding = 'SJIS'"),
-    // What a database as a witness found: the session or the database was another one afterwards.
+    // Found by running statements on a real database: the session or the database had changed afterwards.
     (Dialect::Postgres, "START TRANSACTION READ ONLY"),
     (Dialect::Postgres, "SET TRANSACTION READ ONLY"),
     (Dialect::Postgres, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE"),

@@ -141,7 +141,7 @@ fn numbered(path: &Path, why: &str) -> PathBuf {
     (1..1_000).map(name).find(is_free).unwrap_or_else(|| name(1_000))
 }
 
-/// Copies a file to one that is not there yet, for its owner alone. A link in its place is not followed.
+/// Copies a file to a new one that only its owner may use. An existing file or link in its place is an error.
 fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     io::copy(&mut servanda_files::open(from)?, &mut copy)?;

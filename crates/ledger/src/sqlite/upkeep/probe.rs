@@ -35,7 +35,7 @@ pub(crate) fn probe_place(path: &Path) -> Result<(), LedgerError> {
 }
 
 fn probe_disk(path: &Path) -> Result<(), LedgerError> {
-    // A name that nobody can have put a link under, and a file that is not there yet: a repository's file is never written over.
+    // The name cannot be guessed, and the file must not exist yet, so that no link is followed and no other file is overwritten.
     let probe = beside(path, &format!("-probe-{}", servanda_files::unguessable()));
     let written = servanda_files::write_new(&probe, &vec![0x5e; PROBE_FILE_BYTES], 0o600);
     let _ = fs::remove_file(&probe);

@@ -1,7 +1,7 @@
-//! Whether the login of a tool that only reads could write all the same: the second wall behind gate 6. The database is asked by the
-//! tool itself, with one statement that reads what the login may do.
+//! Whether the database login behind a tool that only reads could write. A login that cannot write is the second protection behind gate
+//! 6. The tool itself asks the database, with one statement that reads the permissions of the login.
 //!
-//! SQLite has no logins, and says nothing about how its file was opened.
+//! SQLite has no logins, and does not tell how its file was opened, so it is not asked.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::Findings;
 const ANSWER_MS_MAX: u64 = 10_000;
 const SETUP: &str = "give its server a login that cannot write; docs/behavioural-identity.md begins with how";
 
-/// Words that stand in no answer but ours.
+/// Words that only the answers to our statements contain.
 const WRITES: &str = "servanda_login_writes";
 const READS: &str = "servanda_login_reads";
 
@@ -62,13 +62,13 @@ pub(super) async fn look(id: &str, upstream: &Upstream, catalog: &Catalog, findi
     }
 }
 
-/// Whether a call with nothing but that argument is whole.
+/// Whether a call needs no other argument.
 fn takes_alone(contract: &ToolContract, argument: &str) -> bool {
     let required = contract.affordance.input_schema.get("required").and_then(Value::as_array);
     required.is_none_or(|required| required.iter().all(|name| name == argument))
 }
 
-/// Whether the login may write; none if that was not said.
+/// Whether the login may write; none if no answer tells.
 async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str]) -> Option<bool> {
     for statement in statements {
         let arguments = json!({ argument: statement });
@@ -82,7 +82,7 @@ async fn ask(upstream: &Upstream, tool: &str, argument: &str, statements: &[&str
         let deadline = Instant::now() + Duration::from_millis(ANSWER_MS_MAX);
         let Ok(answer) = upstream.ask(question, Delivery::until(deadline)).await else { continue };
         let said = String::from_utf8_lossy(&answer.result);
-        // A server that repeats the statement says both.
+        // A server that repeats the statement in its answer repeats both words, which tells nothing.
         match (said.contains(WRITES), said.contains(READS)) {
             (true, false) => return Some(true),
             (false, true) => return Some(false),

@@ -1,4 +1,4 @@
-//! What `doctor` finds out about who may read what the gateway keeps for itself: who can reads who called what.
+//! What `doctor` finds out about users who may read the gateway's own files. These files tell who called what.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use servanda_files::Mended;
 use super::Findings;
 use crate::{config::Loaded, ledger_place::is_url, state_folder};
 
-/// What others may use, looked at before anything mends it.
+/// Files that other users may use, listed before any code mends them.
 pub(super) fn exposed(config: &Path) -> Vec<Mended> {
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     state_folder::exposed(folder)
 }
 
-/// The same of a ledger that is somewhere else.
+/// The same for a ledger outside the state folder.
 pub(super) fn exposed_ledger(loaded: &Loaded) -> Vec<Mended> {
     let ledger = &loaded.config.ledger;
     if is_url(ledger) {
@@ -29,7 +29,7 @@ pub(super) fn exposed_ledger(loaded: &Loaded) -> Vec<Mended> {
     names.into_iter().filter_map(exposed).collect()
 }
 
-/// Says each of them.
+/// Adds a finding for each of these files.
 pub(super) fn tell(exposed: &[Mended], findings: &mut Findings) {
     for one in exposed {
         let path = one.path.display();
@@ -38,11 +38,11 @@ pub(super) fn tell(exposed: &[Mended], findings: &mut Findings) {
                 "secrets",
                 format!("others can read the key of the store, `{path}` (mode {:o})", one.mode),
                 format!(
-                    "`chmod 600 {path}`; whoever could read it may know the secrets: set them anew where they come from"
+                    "`chmod 600 {path}`; users who could read it may know the secrets: set them anew at their sources"
                 ),
             );
         } else {
-            let hint = "whoever could may know who called what: `servanda keys rotate`, and look for what opened it";
+            let hint = "others may know who called what: run `servanda keys rotate`, and find out what opened it";
             findings.bad("state", one.to_string(), hint);
         }
     }

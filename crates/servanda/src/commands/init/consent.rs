@@ -1,5 +1,5 @@
-//! What `init` would start on this machine and ask over the network to learn of tools, shown before it happens: the file may be somebody
-//! else's, and an address may take a variable of the environment along.
+//! Shows the servers that `init` would start on this machine or ask over the network to learn their tools, before it does so. Another
+//! person may have written the file, and an address may contain a variable of the environment.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use crate::{
     server_page,
 };
 
-/// Whom the question is about.
+/// The servers that the question is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) loaded: &'a Loaded,
-    /// Servers that are new to a configuration that is there; all of them if there is none.
+    /// Servers that are new to an existing configuration; all servers are new if there is none.
     pub(super) added: Option<&'a [String]>,
     pub(super) from: &'a Path,
     pub(super) held: &'a Held,
 }
 
-/// Shows every server that is new, and asks. What is configured already was somebody's decision.
+/// Shows every new server, and asks. Servers that are configured already are not asked about again.
 pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result<(), Failure> {
     let is_new = |id: &String| asked.added.is_none_or(|added| added.contains(id));
     let new = asked.loaded.config.upstreams.iter().filter(|(id, _)| is_new(id));

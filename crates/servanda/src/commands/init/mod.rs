@@ -79,7 +79,7 @@ pub(crate) async fn run(config: &Path, args: &InitArgs, screen: Screen) -> Resul
     };
     let bypass = (imported.bypass && !imported.upstreams.is_empty()).then(|| from.clone());
     let Plan { loaded, added } = plan(config, folder, there, &mut imported)?;
-    // Until something is written, whatever was unpacked goes again.
+    // If `init` ends before it writes anything, the unpacked bundle is removed again.
     let Imported { mut notes, held, unpacked, .. } = imported;
     let asked = Asked { loaded: &loaded, added: added.as_deref(), from: &from, held: &held };
     consent::agree(asked, args.yes, screen).await?;

@@ -35,7 +35,7 @@ pub(super) struct Writing {
     now: Timestamp,
     /// Whether nothing was ever pinned here.
     first: bool,
-    /// The folder that no configuration is written outside of, and the one that no contract is.
+    /// The folder in which the configuration is written, and the folder in which contracts are. Nothing is written outside of them.
     root: PathBuf,
     contracts_root: PathBuf,
 }
@@ -49,7 +49,7 @@ impl Writing {
         };
         let (first, lock) = (before.is_none(), before.unwrap_or_default());
         let (root, contracts) = (loaded.folder.clone(), &loaded.config.contracts);
-        // A folder elsewhere is where somebody said that contracts are; inside of it nothing leads out either.
+        // The configuration may name a folder elsewhere for contracts; links inside of that folder must not lead out of it either.
         let contracts_root =
             if state_folder::is_elsewhere(contracts) { loaded.contracts_folder() } else { root.clone() };
         Ok(Self { kept: 0, pinned: 0, lock, now: SystemClock.now(), first, root, contracts_root })
@@ -68,7 +68,7 @@ impl Writing {
         }
     }
 
-    /// Agrees to what an upstream lists beside its tools, unless somebody did before.
+    /// Pins what an upstream lists beside its tools, unless a person agreed to its lists before.
     pub(super) fn pin_lists(&mut self, upstream: &str, lists: &BTreeMap<ListedKind, Vec<Definition>>) {
         if self.lock.has_listed(upstream) {
             return;
@@ -154,7 +154,8 @@ impl Writing {
     }
 }
 
-/// Refuses a file that cannot be written anew, before anything is started: of a link, what it leads to would be kept beside it.
+/// Refuses a file that cannot be replaced, before anything is started. A link is refused because a copy of its target would be kept beside
+/// it.
 pub(super) fn require_replaceable(file: &Path) -> Result<(), Failure> {
     match read_there(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -164,7 +165,7 @@ pub(super) fn require_replaceable(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What a file says that is to be written over: a regular file, and no link.
+/// The contents of a file that is to be replaced. It must be a regular file and no link.
 fn read_there(file: &Path) -> std::io::Result<Vec<u8>> {
     files::refuse_link(file)?;
     // The largest of these files is the lock.
@@ -187,7 +188,7 @@ fn keep(file: &Path, before: &[u8]) -> std::io::Result<()> {
                 let mode = std::fs::metadata(file)?.permissions().mode() & 0o777;
                 return files::write_new(&copy, before, mode);
             }
-            // Another version, or something else that is not ours to touch: under the next number.
+            // Another version, or something else that we must not touch: try the next number.
             Ok(_) | Err(_) => {}
         }
     }

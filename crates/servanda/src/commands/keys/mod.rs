@@ -36,7 +36,7 @@ pub(crate) async fn run(config: &Path, args: &KeysArgs, screen: Screen) -> Resul
     }
 }
 
-/// Another root key of agent credentials.
+/// Makes another root key of agent credentials.
 async fn rotate(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
     let ledger = loaded.ledger_place()?.open().await?;
     let rotated = loaded.root_book(ledger.clone()).rotate(SystemClock.now()).await;

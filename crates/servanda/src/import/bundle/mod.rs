@@ -26,7 +26,7 @@ use crate::{
 
 /// How large a bundle may be.
 pub(super) const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
-/// Only the owner of the folder has to read which bundle was unpacked.
+/// Only the owner of the folder needs to read which bundle was unpacked.
 const MARK_MODE: u32 = 0o600;
 /// Where bundles are unpacked, beside our configuration.
 const FOLDER: &str = ".servanda/bundles";
@@ -66,7 +66,7 @@ pub(super) fn import(source: &Source<'_>, bytes: &[u8], digest: &str) -> Result<
             }
             before = Some((keep(&target)?, marked));
         }
-        // From here on everything in that place is this bundle's, and goes if nobody agrees to it.
+        // From here on everything in that place belongs to this bundle, and is removed unless a person agrees to it.
         imported.unpacked = Some(Unpacked::at(&root, &target, &mark, before));
         unpack::all(zip, (&root, &folder), &target).map_err(bad)?;
         files::write_inside(source.folder, &mark, &format!("{digest}\n"), MARK_MODE)?;
@@ -127,7 +127,7 @@ fn plain(text: &str) -> String {
     kept.trim_start_matches('.').to_owned()
 }
 
-/// Where the folder is that was there.
+/// Moves the existing folder aside, and returns where it is now.
 fn keep(target: &Path) -> Result<PathBuf, Failure> {
     for number in 1..=KEPT_MAX {
         let again = if number == 1 { String::new() } else { format!(".{number}") };

@@ -52,7 +52,7 @@ fn import(folder: &Path, bytes: &[u8], sha256: Option<&str>, anew: bool) -> Resu
     })
 }
 
-/// Nobody agreed to it: nothing of it stays, and what was in its place is there again.
+/// A bundle that no person agreed to leaves nothing behind, and the folder that was in its place is back.
 #[test]
 fn a_bundle_that_is_not_kept_goes_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ pub(super) fn manifest(zip: &[u8]) -> Result<String, String> {
     Ok(text)
 }
 
-/// Unpacks everything into `target`, a folder inside `folder` that is not there yet. No link below `root` leads there.
+/// Unpacks everything into `target`, a new folder inside `folder`. A link on the way from `root` to it is refused.
 pub(super) fn all(zip: &[u8], (root, folder): (&Path, &Path), target: &Path) -> Result<(), String> {
     within(zip, (root, folder), target, Bounds::default())
 }

@@ -1,4 +1,5 @@
-//! A bundle that was unpacked before anybody agreed to it: unless it is kept, it goes again, and what was in its place comes back.
+//! A bundle that was unpacked before a person agreed to it. Unless it is kept, it is removed when this is dropped, and the folder that
+//! was in its place is moved back.
 
 use std::{
     fs,
@@ -8,16 +9,16 @@ use std::{
 use super::{FOLDER, MARK_MODE};
 use crate::files;
 
-/// A folder that was set aside, and what its mark said.
+/// A folder that was set aside, and the text of its mark.
 type Before = (PathBuf, Option<String>);
 
-/// What was unpacked.
+/// An unpacked bundle.
 #[derive(Debug)]
 pub(crate) struct Unpacked {
     root: PathBuf,
     target: PathBuf,
     mark: PathBuf,
-    /// What was in its place.
+    /// The folder that was in its place.
     before: Option<Before>,
     is_kept: bool,
 }
@@ -28,7 +29,7 @@ impl Unpacked {
         Self { root: root.to_owned(), target: target.to_owned(), mark: mark.to_owned(), before, is_kept: false }
     }
 
-    /// Somebody agreed to it.
+    /// Keeps the bundle, because a person agreed to it.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
@@ -39,7 +40,7 @@ impl Drop for Unpacked {
         if self.is_kept {
             return;
         }
-        // That it could not be removed is worth less than why it is not wanted.
+        // Errors here are ignored: the reason why the bundle is not kept matters more to the user.
         let _ = fs::remove_dir_all(&self.target);
         let _ = fs::remove_file(&self.mark);
         if let Some((before, mark)) = &self.before {
@@ -48,7 +49,7 @@ impl Drop for Unpacked {
                 let _ = files::write_inside(&self.root, &self.mark, mark, MARK_MODE);
             }
         }
-        // Folders that have something in them stay.
+        // `remove_dir` removes empty folders only.
         let folder = self.root.join(FOLDER);
         let _ = fs::remove_dir(&folder);
         let _ = folder.parent().map(fs::remove_dir);
