@@ -23,7 +23,7 @@ const PLACE: &str = "agent-credential/root/";
 /// The place where earlier versions kept the only root key, in clear.
 const CLEAR_PLACE: &str = "agent-credential/roots";
 const KEY_BYTES: usize = 32;
-/// How many root keys are read. The notebook forgets a key a day and a few minutes after it was replaced.
+/// How many root keys there may be. The notebook forgets a key a day and a few minutes after it was replaced.
 const ROOTS_MAX: u32 = 64;
 /// A replaced key is kept so much longer than its last credential lives, because clocks differ.
 const GRACE_MS: u64 = 600_000;
@@ -79,6 +79,11 @@ impl RootBook {
         self.read(now).await?;
         let sealing = self.sealing.roots_key().map_err(JournalError::new)?;
         let notes = self.notes(now).await?;
+        if notes.len() >= ROOTS_MAX as usize {
+            return Err(JournalError::new(format!(
+                "{ROOTS_MAX} root keys may still have good credentials: rotate again when the oldest has ended, within a day"
+            )));
+        }
         let newest = notes.last().map_or(0, |(number, _)| *number);
         let made = self.write_first(&sealing, newest + 1, &fresh()?).await?;
         if !made {

@@ -421,6 +421,20 @@ async fn root_keys_rotate() {
     assert_eq!(left.len(), 1, "what was replaced is forgotten when nothing that it made can be good: {left:?}");
 }
 
+/// More keys than are read would make the newest unknown.
+#[tokio::test]
+async fn root_keys_are_limited_in_number_until_the_oldest_end() {
+    let lodge = Lodge::new(Vec::new());
+    let book = RootBook::new(lodge.store.clone(), Arc::new(FixedSeal(7)));
+    for number in 2..=64 {
+        assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), number.to_string());
+    }
+    let refused = book.rotate(lodge.clock.now()).await.unwrap_err().to_string();
+    assert!(refused.contains("rotate again when the oldest has ended"), "{refused}");
+    lodge.clock.pass_ms(2 * 86_400_000);
+    assert_eq!(book.rotate(lodge.clock.now()).await.unwrap(), "65");
+}
+
 #[test]
 fn what_is_remembered_is_bounded_and_ends() {
     let memory = Memory::new(2);

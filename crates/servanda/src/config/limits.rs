@@ -30,7 +30,7 @@ pub(crate) struct LimitsConfig {
     pub upstream_connections_max: usize,
     /// Refused attempts of one repair chain.
     pub repair_attempts_max: u32,
-    /// Calls of one principal that may be refused in a minute; more are turned away unread until the minute is over.
+    /// Calls of one principal that may be refused in a minute; further calls are turned away unread until part of it has passed.
     #[schemars(range(min = 1))]
     pub refused_calls_per_minute_max: u32,
     /// Records of refused calls that are kept of one day, a quarter of them of one principal; more are counted in the log.
