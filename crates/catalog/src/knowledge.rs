@@ -55,6 +55,9 @@ pub(crate) struct Knowledge {
 struct Seen {
     /// Why it does not answer.
     silence: Option<String>,
+    /// The place of each tool, by own name. It is the one it had when it was first seen: a server that shuffles its list
+    /// has not changed it.
+    places: BTreeMap<String, usize>,
     rolls: BTreeMap<ClientCapabilities, Roll>,
 }
 
@@ -149,6 +152,10 @@ impl Knowledge {
             })
             .collect();
         let seen = self.upstreams.entry(upstream.to_owned()).or_default();
+        for definition in &inventory.definitions {
+            let place = seen.places.len();
+            seen.places.entry(definition.name.clone()).or_insert(place);
+        }
         let spoke_again = seen.silence.take().is_some();
         if seen.rolls.get(capabilities).is_some_and(|roll| roll.live == live) {
             if spoke_again {
@@ -284,6 +291,7 @@ impl Knowledge {
             let texts = |tools: &[Arc<ListedTool>]| {
                 tools.iter().map(|tool| tool.definition.get().to_owned()).collect::<BTreeSet<String>>()
             };
+            // Another order of the same tools is no change that anybody has to hear of.
             let (before, after) = (texts(&listing.tools), texts(&tools));
             let same = before == after;
             let differs = |tool: &&Arc<ListedTool>| {
@@ -302,11 +310,14 @@ impl Knowledge {
 
     fn tools(&self, entries: &Entries, capabilities: &ClientCapabilities) -> Vec<Arc<ListedTool>> {
         let open = entries.iter().filter(|(name, entry)| self.standing(name, entry, capabilities).is_open());
+        let mut open: Vec<&Entry> = open.map(|(_, entry)| entry).collect();
+        // Stable: what has no place yet stays in order of its name.
+        open.sort_by_key(|entry| self.place(entry));
         let listed = |entry: &Entry| {
             let tool = entry.renderings.listed(self.availability(entry)).clone();
             Arc::new(tool.run_as(run_as(entry, self.execution(entry, capabilities))))
         };
-        open.map(|(_, entry)| listed(entry)).collect()
+        open.into_iter().map(listed).collect()
     }
 
     fn execution(&self, entry: &Entry, capabilities: &ClientCapabilities) -> Option<Execution> {
@@ -314,6 +325,13 @@ impl Knowledge {
         let rolls = &self.upstreams.get(&binding.upstream)?.rolls;
         let roll = rolls.get(capabilities).or_else(|| rolls.get(&self.base))?;
         roll.live.get(&binding.tool)?.definition()?.execution
+    }
+
+    fn place<'e>(&self, entry: &'e Entry) -> (&'e str, usize) {
+        let binding = &entry.contract.contract().binding;
+        let seen = self.upstreams.get(&binding.upstream);
+        let place = seen.and_then(|seen| seen.places.get(&binding.tool)).copied();
+        (&binding.upstream, place.unwrap_or(usize::MAX))
     }
 
     fn availability(&self, entry: &Entry) -> Availability {

@@ -19,8 +19,7 @@ const OPERATION_DESCRIPTION: &str = "Optional. A name of your own for this opera
 pub struct Listing {
     /// Grows with every change.
     pub generation: u64,
-    /// In the order of their names: the order does not change when a server answers for the first time, shuffles its list or restarts,
-    /// so a model's prompt cache stays valid.
+    /// By upstream, and of each in the order in which it named them; those it has not named yet come last, by name.
     ///
     /// They are shared: lists of different guests have most of them in common.
     pub tools: Vec<Arc<ListedTool>>,

@@ -100,11 +100,13 @@ impl Agent {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments.into() }))
     }
 
-    /// The names of every tool on offer, in the order of the list.
+    /// The names of every tool on offer, sorted: their order is their servers'.
     pub(crate) fn tools(&self) -> Vec<String> {
         let listed = self.ask("tools/list", json!({}));
         let tools = listed.message["result"]["tools"].as_array().unwrap();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        let mut names: Vec<String> = tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
     }
 
     /// Tells something that has no answer.

@@ -27,6 +27,8 @@ fn converse(agent: &Agent, greeting: &Reply) {
         "company__pay_invoice",
     ];
     assert_eq!(agent.tools(), tools);
+    // Until a server has answered, its tools stand in the order of their names, and from then on in the server's own. A call waits for it.
+    agent.call("company__count_effects", json!({})).success();
     assert_eq!(
         agent.ask("tools/list", json!({})).raw,
         agent.ask("tools/list", json!({})).raw,
