@@ -21,12 +21,17 @@ pub(crate) async fn agree(question: Question, yes: bool, screen: Screen) -> Resu
     asking.await.map_err(|error| Failure::failed(error.to_string()))?
 }
 
-/// The same on this thread, for a command that has nothing else to handle meanwhile.
+/// Whether a person is asked: the answer was not given before, and there is a terminal to ask on.
+pub(crate) fn is_asked(yes: bool, screen: Screen) -> bool {
+    !yes && !screen.json && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks on this thread, for a command that has nothing else to handle meanwhile.
 pub(crate) fn agree_here(question: &Question, yes: bool, screen: Screen) -> Result<(), Failure> {
     if yes {
         return Ok(());
     }
-    if screen.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !is_asked(yes, screen) {
         return Err(Failure::bad_input(format!("{}: there is nobody to ask", question.nothing)).hint(question.hint));
     }
     // A failed write is ignored: without stderr the person sees no question, and without an answer nothing is done.

@@ -1,5 +1,6 @@
 //! What a person is shown of a server before it is started or asked: everything that decides which code runs, in full. Hidden characters
-//! are spelled out in shell syntax. Only values that look like secrets and can be nothing else are left out, and the page says so.
+//! are spelled out in shell syntax. A question to a person shows all values: a shell can run the value of any variable, whatever its name
+//! is. In output that may be kept, values that look like secrets are left out, and the page says how to see them.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -54,9 +55,18 @@ const SECRET_ENDS: [&str; 4] = ["TOKEN", "PASSWORD", "SECRET", "AUTH"];
 /// A shorter argument may be a word that the program knows.
 const SECRET_ARGUMENT_CHARS_MIN: usize = 12;
 
+/// Which values of the file are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// All of them: a person is asked to agree to them.
+    All,
+    /// Those that do not look like secrets: the output may be kept.
+    ButSecrets,
+}
+
 /// The lines about one server: how it is reached, and below that everything that goes with it.
-pub(crate) fn lines(config: &UpstreamConfig, held: &Held) -> Vec<String> {
-    let mut page = Page { held, lines: Vec::new(), named: BTreeSet::new(), left_out: Vec::new() };
+pub(crate) fn lines(config: &UpstreamConfig, held: &Held, values: Values) -> Vec<String> {
+    let mut page = Page { held, values, lines: Vec::new(), named: BTreeSet::new(), left_out: Vec::new() };
     match &config.command {
         Some(command) => page.command(command, config),
         None => page.address(config),
@@ -66,6 +76,7 @@ pub(crate) fn lines(config: &UpstreamConfig, held: &Held) -> Vec<String> {
 
 struct Page<'a> {
     held: &'a Held,
+    values: Values,
     lines: Vec<String>,
     /// Variables of the environment that are read.
     named: BTreeSet<String>,
@@ -97,14 +108,14 @@ impl Page<'_> {
         }
     }
 
-    /// A text with the file's own values in the place of references, except for values that are nothing but secrets. Variables of the
+    /// A text with the file's own values in the place of references, except for secrets that are to be left out. Variables of the
     /// environment stay references.
     fn text(&mut self, text: &str, is_secret: impl Fn(&str) -> bool) -> String {
         let whole = replace(text, |inside| {
             let name = Reference::of(inside).name;
             let kept = format!("${{{inside}}}");
             Ok(match self.held.value(name) {
-                Some(value) if is_secret(value) => {
+                Some(value) if self.values == Values::ButSecrets && is_secret(value) => {
                     let length = count(value.chars().count(), "character");
                     self.left_out.push(format!("${{{name}}} stands for {length}"));
                     kept
@@ -130,7 +141,9 @@ impl Page<'_> {
             self.lines.push(format!("{verb} these variables of your environment: {}", names.join(", ")));
         }
         for left_out in self.left_out {
-            self.lines.push(format!("{left_out} of the file that look like a secret"));
+            self.lines.push(format!(
+                "{left_out} of the file that look like a secret; read them there, or run `servanda init` on a terminal, which shows them"
+            ));
         }
         self.lines
     }
@@ -188,16 +201,20 @@ fn is_secret_argument(value: &str) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{lines, quoted};
+    use super::{Values, lines, quoted};
     use crate::{
         config::UpstreamConfig,
         import::{Held, secrets::keep_out},
     };
 
-    fn shown(mut config: UpstreamConfig) -> Vec<String> {
+    fn shown(config: UpstreamConfig) -> Vec<String> {
+        shown_with(config, Values::ButSecrets)
+    }
+
+    fn shown_with(mut config: UpstreamConfig, values: Values) -> Vec<String> {
         let mut held = Held::default();
         keep_out("s", &mut config, &mut held);
-        lines(&config, &held)
+        lines(&config, &held, values)
     }
 
     fn command(args: &[&str], env: &[(&str, &str)]) -> UpstreamConfig {
@@ -249,6 +266,27 @@ mod tests {
         assert!(text.contains("in the folder '/tmp/evil cwd'"), "{text}");
     }
 
+    /// A shell runs the value of any variable, and a program takes any argument for a file, so the question shows all values.
+    #[test]
+    fn a_question_shows_what_looks_like_a_secret() {
+        let code = "dG91Y2ggL3RtcC9XCg";
+        let cases = [
+            (command(&["-c", "echo $API_KEY|base64 -d|sh"], &[("API_KEY", code)]), format!("with API_KEY={code}")),
+            (command(&["-c", "$1", "x", "--token=0123456789abcdef"], &[]), "--token=0123456789abcdef".to_owned()),
+            (command(&["ghp_0123456789abcdefghij"], &[]), "sh ghp_0123456789abcdefghij".to_owned()),
+            (command(&["https://me:hunter2abc99@h/p.tgz"], &[]), "https://me:hunter2abc99@h/p.tgz".to_owned()),
+            (command(&[], &[("A_TOKEN", "${A_TOKEN:-hunter2}")]), "with A_TOKEN=hunter2".to_owned()),
+        ];
+        for (config, expected) in cases {
+            let text = shown_with(config, Values::All).join("\n");
+            assert!(text.contains(&expected) && !text.contains("stands for"), "{expected}: {text}");
+        }
+        let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer hunter2\u{202e}".to_owned())]);
+        let config = UpstreamConfig { url: Some("http://h/".to_owned()), headers, ..UpstreamConfig::default() };
+        let expected = ["http://h/", "with the header Authorization: Bearer hunter2<U+202E>"];
+        assert_eq!(shown_with(config, Values::All), expected);
+    }
+
     #[test]
     fn secrets_and_variables_are_named_and_not_shown() {
         let env = [("API_TOKEN", "t0psecret"), ("NODE_AUTH_TOKEN", "abc123"), ("MODE", "${MODE:-x}"), ("A", "${HOME}")];
@@ -258,6 +296,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("${API_TOKEN} stands for 9 characters of the file that look like a secret"), "{text}");
+        assert!(text.contains("or run `servanda init` on a terminal"), "{text}");
         assert!(text.contains("with MODE='${MODE:-x}'") || text.contains("with MODE=${MODE:-x}"), "{text}");
         assert!(text.contains("gets these variables of your environment: HOME, MODE"), "{text}");
         let config = UpstreamConfig {

@@ -100,7 +100,12 @@ impl Connection {
 }
 
 impl Connections {
-    /// Reads the record beside a configuration.
+    /// Where the record of the configuration in a folder stands.
+    pub(crate) fn place(folder: &Path) -> PathBuf {
+        if folder == Path::new(".") { PathBuf::from(FILE) } else { folder.join(FILE) }
+    }
+
+    /// Reads the record beside a configuration. A repository can contain it: `record_check` says what of it is believed.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(FILE);
         state_folder::require_own(folder, Path::new(FILE), &file)?;

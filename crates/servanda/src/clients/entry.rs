@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 use super::known::{Client, HttpStyle};
 use crate::import::{is_listened_at, is_this_program};
 
+/// Fields in which clients write an address.
+const ADDRESS_FIELDS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
+
 /// How a client reaches the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
@@ -72,18 +75,35 @@ impl Gateway {
     /// How an entry reaches this gateway, if it does.
     pub(crate) fn door_of(&self, entry: &Value) -> Option<Door> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str);
-        if ["url", "httpUrl", "serverUrl"].into_iter().filter_map(text).any(|url| is_listened_at(url, &self.listen)) {
+        if ADDRESS_FIELDS.into_iter().filter_map(text).any(|url| is_listened_at(url, &self.listen)) {
             return Some(Door::Http);
         }
-        let args: Vec<&str> = entry.get("args").and_then(Value::as_array)?.iter().filter_map(Value::as_str).collect();
-        let config = args.iter().position(|arg| matches!(*arg, "--config" | "-c")).and_then(|at| args.get(at + 1));
-        let ours = match config {
-            // An update may have moved the program; the configuration is what makes it this gateway.
-            Some(config) => same_file(Path::new(config), &self.config),
-            None => text("command").is_some_and(is_this_program),
-        };
-        (ours && args.contains(&"stdio")).then_some(Door::Stdio)
+        is_started(entry, &self.config).then_some(Door::Stdio)
     }
+}
+
+/// Whether an entry is a gateway's, as far as that can be told without reading the configuration, which may be broken: it starts the gateway
+/// of that configuration, or it has an address of the form that [`Gateway::url`] gives.
+pub(crate) fn is_gateway_of(entry: &Value, config: &Path) -> bool {
+    let url = |field: &str| entry.get(field).and_then(Value::as_str);
+    let is_address = |url: &str| {
+        let listen = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        listen.is_some_and(|listen| is_listened_at(url, listen))
+    };
+    ADDRESS_FIELDS.into_iter().filter_map(url).any(is_address) || is_started(entry, config)
+}
+
+/// Whether an entry starts the gateway of a configuration.
+fn is_started(entry: &Value, config: &Path) -> bool {
+    let args = entry.get("args").and_then(Value::as_array);
+    let args: Vec<&str> = args.into_iter().flatten().filter_map(Value::as_str).collect();
+    let named = args.iter().position(|arg| matches!(*arg, "--config" | "-c")).and_then(|at| args.get(at + 1));
+    let is_ours = match named {
+        // An update may have moved the program; the configuration is what makes it this gateway.
+        Some(named) => same_file(Path::new(named), config),
+        None => entry.get("command").and_then(Value::as_str).is_some_and(is_this_program),
+    };
+    is_ours && args.contains(&"stdio")
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

@@ -3,10 +3,13 @@
 //! belongs to (the working folder, or the user's home); a link that leads out of it is refused.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     io::{self, ErrorKind, Write as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown},
+    },
     path::{Path, PathBuf},
 };
 
@@ -18,6 +21,8 @@ use crate::{failure::Failure, files};
 
 /// How much is read. `~/.claude.json` keeps a history beside its servers.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What stands between the name of a file and the time, in the name of its backup.
+const BACKUP_MARK: &str = ".servanda-backup-";
 /// What a new file may be: everybody's to read who may read the folder, as a person's editor would make it.
 const NEW_MODE: u32 = 0o644;
 
@@ -60,7 +65,7 @@ impl ClientFile {
         let Some(text) = &self.text else { return Ok(None) };
         let time: String = now.to_string().chars().filter(|character| !"-:".contains(*character)).collect();
         let mut name = self.path.file_name().map_or_else(OsString::new, OsString::from);
-        name.push(format!(".servanda-backup-{time}"));
+        name.push(format!("{BACKUP_MARK}{time}"));
         let backup = self.path.with_file_name(name);
         let mode = fs::metadata(&self.real).map_or(0o600, |there| there.permissions().mode() & 0o777);
         let mut file = fs::OpenOptions::new()
@@ -73,6 +78,21 @@ impl ClientFile {
             .and_then(|()| file.sync_all())
             .map_err(|error| cannot("keep", &backup, &error))?;
         Ok(Some(backup))
+    }
+
+    /// Whether a path is one that [`Self::keep`] gives to a backup of this file.
+    pub(crate) fn has_backup(&self, path: &Path) -> bool {
+        let own = self.path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+        let time = name.strip_prefix(own).and_then(|rest| rest.strip_prefix(BACKUP_MARK.as_bytes()));
+        let is_time =
+            |time: &[u8]| !time.is_empty() && time.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.');
+        path == self.path.with_file_name(OsStr::from_bytes(name)) && time.is_some_and(is_time)
+    }
+
+    /// Whether the file is in a folder, or in one below it.
+    pub(crate) fn is_in(&self, folder: &Path) -> bool {
+        self.real.ancestors().skip(1).any(|above| above == folder)
     }
 
     /// Fails if the file is not what was read any more: what was shown would not be what is written.

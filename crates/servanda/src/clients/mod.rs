@@ -10,6 +10,7 @@ pub(crate) mod json;
 mod known;
 pub(crate) mod masking;
 pub(crate) mod notation;
+pub(crate) mod record_check;
 #[cfg(test)]
 mod tests;
 pub(crate) mod toml;

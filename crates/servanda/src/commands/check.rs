@@ -21,7 +21,8 @@ use crate::{
     import::Held,
     lock, policies,
     screen::{Screen, count, plural},
-    server_page, wiring,
+    server_page::{self, Values},
+    wiring,
 };
 
 /// How many of a kind are named.
@@ -85,7 +86,7 @@ pub(crate) fn run(config: &Path, args: &CheckArgs, screen: Screen) -> Result<(),
 
 /// Shows what the configuration starts and asks, and starts none of it.
 fn show_commands(loaded: &Loaded, screen: Screen) -> Result<(), Failure> {
-    let of = |config: &UpstreamConfig| server_page::lines(config, &Held::default());
+    let of = |config: &UpstreamConfig| server_page::lines(config, &Held::default(), Values::All);
     if screen.json {
         let all: BTreeMap<_, _> = loaded.config.upstreams.iter().map(|(id, config)| (id, of(config))).collect();
         return screen.json(&json!({ "upstreams": all }));

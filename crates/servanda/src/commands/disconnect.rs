@@ -14,7 +14,7 @@ use crate::{
         ClientName,
         connections::{Before, Connection, Connections, Earlier},
         file::{ClientFile, shown},
-        notation::Notation,
+        record_check::{Check, notation_of},
     },
     failure::Failure,
     screen::Screen,
@@ -24,8 +24,10 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
     // The configuration itself is not needed: a gateway that is broken can still be disconnected.
     let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut connections = Connections::read(folder)?;
-    let Some(connection) = chosen(&connections, args)? else { return not_connected(args, screen) };
-    let file = ClientFile::read(&connection.file)?;
+    let named = args.file.as_ref().map(std::path::absolute).transpose()?;
+    let Some(connection) = chosen(&connections, named.as_deref(), args)? else { return not_connected(args, screen) };
+    let check = Check { named: named.as_deref(), config: &std::path::absolute(config)?, folder };
+    let file = check.file(&connection)?;
     let Undo { after, exact, notes } = undo(&connection, &file)?;
     for note in notes.iter().filter(|_| !screen.json) {
         screen.say(format_args!("note: {note}"));
@@ -67,9 +69,13 @@ pub(crate) fn run(config: &Path, args: &DisconnectArgs, screen: Screen) -> Resul
 }
 
 /// The connection that is meant.
-fn chosen(connections: &Connections, args: &DisconnectArgs) -> Result<Option<Connection>, Failure> {
-    let wanted = match (&args.file, args.client, args.scope) {
-        (Some(file), ..) => Some(std::path::absolute(file)?),
+fn chosen(
+    connections: &Connections,
+    named: Option<&Path>,
+    args: &DisconnectArgs,
+) -> Result<Option<Connection>, Failure> {
+    let wanted = match (named, args.client, args.scope) {
+        (Some(file), ..) => Some(file.to_owned()),
         (None, Some(client), Some(scope)) => client.client().file(Some(scope), &surroundings()?).map(|(_, file)| file),
         _ => None,
     };
@@ -84,9 +90,13 @@ fn chosen(connections: &Connections, args: &DisconnectArgs) -> Result<Option<Con
         [] => Ok(None),
         [one] => Ok(Some((*one).clone())),
         several => {
-            let names = several.iter().map(|one| titled(one)).collect::<Vec<_>>().join(", ");
-            let hint = if word.is_some() { "say which with --scope, or with --file" } else { "say which client" };
-            Err(Failure::bad_input(format!("several clients are connected: {names}")).hint(hint))
+            let titles = several.iter().map(|one| titled(one)).collect::<Vec<_>>().join(", ");
+            let hint = if word.is_some() {
+                "say which with --scope, or with --file"
+            } else {
+                "say which client, or which --file"
+            };
+            Err(Failure::bad_input(format!("several clients are connected: {titles}")).hint(hint))
         }
     }
 }
@@ -136,9 +146,7 @@ fn undo(connection: &Connection, file: &ClientFile) -> Result<Undo, Failure> {
             shown(&connection.file)
         ));
     }
-    let client =
-        connection.client.as_deref().and_then(|word| <ClientName as clap::ValueEnum>::from_str(word, false).ok());
-    let notation = client.map_or_else(|| Notation::of(&connection.file, text), |client| client.client().notation);
+    let notation = notation_of(connection, text);
     let unusable = |why: String| {
         Failure::bad_input(format!("`{}`: {why}; nothing was changed", shown(&connection.file)))
             .hint(format!("take `{}` out by hand, or correct the file", connection.name))

@@ -61,6 +61,11 @@ impl Held {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Whether no value is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Holds a value, and says under which name: the wanted one, unless that already means something else.
     pub(crate) fn hold(&mut self, upstream: &str, wanted: &str, value: &str) -> String {
         let wanted = variable_name(wanted);

