@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Row};
 use crate::{
     LedgerError,
     codec::{signed, unsigned},
-    identity::{Adoption, Found, Guard, Lost, Position, PositionFile, Refused, Settling, judge, lost_window},
+    identity::{Adoption, Found, Guard, Lost, Position, PositionFile, Refused, Settling, Witness, judge, lost_window},
 };
 
 /// What this gateway knows about the ledger while it runs.
@@ -25,8 +25,33 @@ pub(super) struct Known {
     replaced: Mutex<Option<String>>,
 }
 
+/// What the file outside says, and what the database holds.
+#[derive(Debug)]
+pub(super) struct Examined {
+    pub(super) witness: Witness,
+    pub(super) found: Found,
+}
+
+/// Looks at the file that knows how far the ledger had come, and then at the database: a gateway that runs beside writes the database first
+/// and the file afterwards, so in this order the database is never behind the file.
+pub(super) async fn examine(client: &Client, guard: &Guard) -> Result<Examined, LedgerError> {
+    let witness = guard.witness();
+    Ok(Examined { witness, found: find(client).await? })
+}
+
+impl Examined {
+    /// Refuses a database that does not have the ledger that is known.
+    pub(super) fn judge(&self, guard: &Guard, server: &str) -> Result<(), LedgerError> {
+        let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
+        judge(&self.witness, &self.found).map_err(|damage| {
+            let (place, known) = (server.to_owned(), self.witness.position().cloned());
+            LedgerError::Refused(Box::new(Refused { place, position_file, damage, known, log: None }))
+        })
+    }
+}
+
 /// What a database holds.
-pub(super) async fn find(client: &Client) -> Result<Found, LedgerError> {
+async fn find(client: &Client) -> Result<Found, LedgerError> {
     let sql = "select to_regclass('calls') is not null, to_regclass('ledger_identity') is not null";
     let tables = client.query_one(sql, &[]).await?;
     if !tables.try_get::<_, bool>(0)? {
@@ -38,16 +63,6 @@ pub(super) async fn find(client: &Client) -> Result<Found, LedgerError> {
         (None, Vec::new())
     };
     Ok(Found::Ledger { position, former_ids })
-}
-
-/// Refuses a database that does not have the ledger that is known.
-pub(super) fn check(guard: &Guard, found: &Found, server: &str) -> Result<(), LedgerError> {
-    let Some(position_file) = guard.position_file.clone() else { return Ok(()) };
-    let witness = guard.witness();
-    judge(&witness, found).map_err(|damage| {
-        let (place, known) = (server.to_owned(), witness.position().cloned());
-        LedgerError::Refused(Box::new(Refused { place, position_file, damage, known, log: None }))
-    })
 }
 
 /// Which ledger it is and how far it has come.

@@ -89,7 +89,7 @@ impl PostgresLedger {
         let connector = Connector::new(url)?;
         let session = connector.connect().await?;
         let found = migrate::check(&session.client).await?;
-        identity::check(guard, &identity::find(&session.client).await?, connector.server())?;
+        identity::examine(&session.client, guard).await?.judge(guard, connector.server())?;
         let migration = migrate::up_to_date(&session.client, found, guard.schema).await?;
         let known = Known::of(&session.client, guard).await?;
         drop(session);

@@ -21,12 +21,13 @@ const PAGE: i64 = 1_000;
 /// How it stands.
 pub(crate) async fn status(url: &str, guard: &Guard) -> Result<Status, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
-    let found = identity::find(&client).await?;
-    let refused = match identity::check(guard, &found, connector.server()) {
+    let examined = identity::examine(&client, guard).await?;
+    let refused = match examined.judge(guard, connector.server()) {
         Err(LedgerError::Refused(refused)) => Some(*refused),
-        checked => checked.map(|()| None)?,
+        judged => judged.map(|()| None)?,
     };
-    let (known, ended_cleanly) = match guard.witness() {
+    let identity::Examined { witness, found } = examined;
+    let (known, ended_cleanly) = match witness {
         Witness::Known { position, ended_cleanly } => (Some(position), Some(ended_cleanly)),
         Witness::Nothing | Witness::Unreadable(_) => (None, None),
     };
@@ -78,14 +79,14 @@ pub(crate) async fn verify(url: &str) -> Result<Verified, LedgerError> {
 pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Result<Option<Adoption>, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
     let version = migrate::check(&client).await?;
-    let found = identity::find(&client).await?;
-    let refused = match identity::check(guard, &found, connector.server()) {
+    let examined = identity::examine(&client, guard).await?;
+    let refused = match examined.judge(guard, connector.server()) {
         Ok(()) => return Ok(None),
         Err(LedgerError::Refused(refused)) => refused,
         Err(error) => return Err(error),
     };
     migrate::up_to_date(&client, version, Schema::Migrate).await?;
-    let there = match &found {
+    let there = match &examined.found {
         Found::Ledger { position, .. } => position.as_ref(),
         _ => None,
     };
@@ -104,7 +105,7 @@ pub(crate) async fn adopt(url: &str, guard: &Guard, terms: &AdoptionTerms) -> Re
 /// Settles the lost times.
 pub(crate) async fn settle(url: &str, guard: &Guard, settling: &Settling) -> Result<usize, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
-    identity::check(guard, &identity::find(&client).await?, connector.server())?;
+    identity::examine(&client, guard).await?.judge(guard, connector.server())?;
     migrate::require(&client).await?;
     identity::settle(&client, settling, now_ms(&client).await?).await
 }
@@ -112,7 +113,7 @@ pub(crate) async fn settle(url: &str, guard: &Guard, settling: &Settling) -> Res
 /// What bringing it up to date would do.
 pub(crate) async fn plan(url: &str, guard: &Guard) -> Result<MigrationPlan, LedgerError> {
     let (connector, Session { client }) = connect(url).await?;
-    identity::check(guard, &identity::find(&client).await?, connector.server())?;
+    identity::examine(&client, guard).await?.judge(guard, connector.server())?;
     let (found, needed) = (migrate::check(&client).await?, migrate::known());
     Ok(MigrationPlan { found, needed, backup: None, backup_bytes: None })
 }
